@@ -1,0 +1,1 @@
+//! The compute agent: notices in, guests warned, instances evacuated, reports out

@@ -1,0 +1,1 @@
+//! The built-in cost modules, one file each

@@ -1,0 +1,1 @@
+//! Plain data of Ebbtide: resources, flavors, instances, hosts, requests, decisions, bus messages

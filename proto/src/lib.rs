@@ -1,0 +1,1 @@
+//! The gRPC contracts of Ebbtide and the Rust generated from them.

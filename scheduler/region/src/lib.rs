@@ -1,0 +1,1 @@
+//! The pure state machine of a region: servers, claims, evacuations; inputs in, changes and messages out

@@ -1,0 +1,1 @@
+//! The scheduler service: gRPC front door, region, store, outbox, metrics

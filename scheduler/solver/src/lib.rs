@@ -1,0 +1,1 @@
+//! Exact minimum-cost victim selection in any number of resource classes

@@ -1,0 +1,1 @@
+//! The durable state of a scheduler, in SQL through sea-orm

@@ -1,0 +1,1 @@
+//! Trace replays and their reports

@@ -1,0 +1,1 @@
+//! The built-in weighers, one file each
