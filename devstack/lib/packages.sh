@@ -1,0 +1,196 @@
+#!/usr/bin/env bash
+# Installs the system packages that tests and the devstack need, from Debian's own archive, and nothing else.
+#
+#   . devstack/lib/packages.sh; ensure_packages rabbitmq mariadb postgresql     (as a library)
+#   bash devstack/lib/packages.sh rabbitmq mariadb postgresql                   (as a command)
+#
+# What holds:
+# - When the programs are there, it does nothing, says nothing and starts no other program.
+# - It says in one line what it will install and why before it does so.
+# - No system service is started or left enabled by an installation of ours: Ebbtide starts its own private
+#   servers on free ports, and a second broker on port 5672 would only be in the operator's way.
+# - Returns 0 when all programs are there, 1 with a message on stderr when they cannot be had.
+
+_packages_self=$(readlink -f -- "${BASH_SOURCE[0]}")
+
+# The file that Debian's maintainer scripts ask before they start a service (Debian Policy 9.3.3, policy-rc.d(8)).
+_packages_policy=/usr/sbin/policy-rc.d
+_packages_policy_saved=/usr/sbin/policy-rc.d.saved-by-ebbtide
+_packages_policy_mark='# written by ebbtide for the time of one installation'
+
+# Is the program there? First argument: a name (looked up in PATH and the sbin folders) or an absolute path.
+_packages_have() {
+    case $1 in
+        /*) [ -x "$1" ] ;;
+        *) type -P "$1" >/dev/null || [ -x "/usr/sbin/$1" ] || [ -x "/sbin/$1" ] ;;
+    esac
+}
+
+# Are the programs of one service there? The same places as in integration/harness/src/programs.rs.
+_packages_present() {
+    local dir
+    case $1 in
+        # /usr/sbin/rabbitmq-server is Debian's wrapper, which refuses other users than root and rabbitmq.
+        rabbitmq) _packages_have /usr/lib/rabbitmq/bin/rabbitmq-server && _packages_have erl && _packages_have epmd ;;
+        mariadb) _packages_have mariadbd && _packages_have mariadb-install-db && _packages_have mariadb ;;
+        postgresql)
+            for dir in /usr/lib/postgresql/*/bin; do
+                [ -x "$dir/postgres" ] && [ -x "$dir/initdb" ] && [ -x "$dir/psql" ] && return 0
+            done
+            return 1 ;;
+    esac
+}
+
+# The Debian packages of one service. MariaDB's "core" packages hold the programs without a system service or a system user.
+_packages_names() {
+    case $1 in
+        rabbitmq) echo rabbitmq-server ;;
+        mariadb) echo mariadb-server-core mariadb-client-core ;;
+        postgresql) echo postgresql ;;
+    esac
+}
+
+# The system services that come with the packages of one service and would be enabled for the next boot.
+_packages_units() {
+    case $1 in
+        rabbitmq) echo rabbitmq-server.service epmd.service epmd.socket ;;
+        mariadb) ;;
+        postgresql) echo postgresql.service ;;
+    esac
+}
+
+_packages_unit_exists() {
+    [ -e "/lib/systemd/system/$1" ] || [ -e "/etc/systemd/system/$1" ]
+}
+
+# Puts back what _packages_forbid_services replaced. Safe to call at any time, also after a run that was killed half-way.
+_packages_allow_services() {
+    if [ -e "$_packages_policy" ] && grep -qF "$_packages_policy_mark" "$_packages_policy"; then
+        rm -f -- "$_packages_policy"
+    fi
+    if [ -e "$_packages_policy_saved" ] && [ ! -e "$_packages_policy" ]; then
+        mv -- "$_packages_policy_saved" "$_packages_policy"
+    fi
+}
+
+# Makes every maintainer script believe that services may not be started: exit 101 is "action forbidden by policy".
+_packages_forbid_services() {
+    _packages_allow_services
+    if [ -e "$_packages_policy" ]; then
+        mv -- "$_packages_policy" "$_packages_policy_saved"
+    fi
+    printf '#!/bin/sh\n%s\nexit 101\n' "$_packages_policy_mark" >"$_packages_policy"
+    chmod 755 "$_packages_policy"
+}
+
+# Installs as root. Runs in a subshell of its own, so that its traps and options are not the caller's.
+_packages_install() (
+    set -u
+    services=("$@")
+    packages=() units=()
+    for service in "${services[@]}"; do
+        read -ra names <<<"$(_packages_names "$service")"
+        packages+=("${names[@]}")
+        for unit in $(_packages_units "$service"); do
+            # A unit that was there before belongs to the operator.
+            _packages_unit_exists "$unit" || units+=("$unit")
+        done
+    done
+    log=$(mktemp) || exit 1
+
+    # One installation at a time: two copies of this script would otherwise swap policy-rc.d under each other.
+    exec 9>/run/lock/ebbtide-packages.lock || exit 1
+    flock 9 || exit 1
+    trap '_packages_allow_services; rm -f -- "$log"' EXIT
+    trap 'exit 130' INT
+    trap 'exit 143' TERM HUP
+
+    missing=0
+    for service in "${services[@]}"; do
+        _packages_present "$service" || missing=1
+    done
+    # Another copy may have installed everything while this one waited for the lock.
+    [ "$missing" = 1 ] || exit 0
+
+    export DEBIAN_FRONTEND=noninteractive
+    apt=(apt-get -q -y -o DPkg::Lock::Timeout=600)
+    for package in "${packages[@]}"; do
+        if [ -z "$(apt-cache show --no-all-versions "$package" 2>/dev/null)" ]; then
+            "${apt[@]}" update >"$log" 2>&1 9>&- || { tail -n 20 "$log" >&2; exit 1; }
+            break
+        fi
+    done
+
+    _packages_forbid_services
+    install=("${apt[@]}" install --no-install-recommends "${packages[@]}")
+    if ! "${install[@]}" >"$log" 2>&1 9>&-; then
+        # A known package may have been replaced in the archive since the lists were read (404): read them and try again.
+        if ! { "${apt[@]}" update && "${install[@]}"; } >"$log" 2>&1 9>&-; then
+            tail -n 20 "$log" >&2
+            exit 1
+        fi
+    fi
+
+    for unit in ${units[@]+"${units[@]}"}; do
+        if _packages_unit_exists "$unit" && type -P systemctl >/dev/null; then
+            systemctl --quiet disable "$unit" >/dev/null 2>&1 || true
+        fi
+    done
+    exit 0
+)
+
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql.
+ensure_packages() {
+    local service missing=() packages='' command
+    for service in "$@"; do
+        if [ -z "$(_packages_names "$service")" ]; then
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql" >&2
+            return 1
+        fi
+    done
+    for service in "$@"; do
+        _packages_present "$service" || missing+=("$service")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+
+    for service in "${missing[@]}"; do
+        packages+=" $(_packages_names "$service")"
+    done
+    packages=${packages# }
+    command="bash $_packages_self ${missing[*]}"
+    if ! type -P apt-get >/dev/null; then
+        echo "error: the programs of ${missing[*]} are missing and this system has no apt-get; install what Debian calls: $packages" >&2
+        return 1
+    fi
+
+    if [ "$(id -u)" = 0 ]; then
+        echo "Installing $packages from the system's archive: Ebbtide starts private copies of ${missing[*]}; the system's own services stay off."
+        if ! _packages_install "${missing[@]}"; then
+            echo "error: could not install $packages; see the lines above, or install them by hand and come back" >&2
+            return 1
+        fi
+    elif type -P sudo >/dev/null && sudo -n true 2>/dev/null; then
+        # The command run by sudo says what it installs.
+        sudo -n bash "$_packages_self" "${missing[@]}" || return 1
+    else
+        echo "error: the programs of ${missing[*]} are missing ($packages) and only root can install them. Run as root:  $command" >&2
+        return 1
+    fi
+
+    for service in "${missing[@]}"; do
+        if ! _packages_present "$service"; then
+            echo "error: $(_packages_names "$service") is installed, but the programs of $service are still not found" >&2
+            return 1
+        fi
+    done
+}
+
+# Run as a command, not read in by another script.
+if [ "${BASH_SOURCE[0]}" = "$0" ]; then
+    set -euo pipefail
+    if [ $# -eq 0 ]; then
+        echo "usage: $0 rabbitmq|mariadb|postgresql ..." >&2
+        exit 2
+    fi
+    ensure_packages "$@"
+fi
