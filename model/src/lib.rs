@@ -1,1 +1,40 @@
-//! Plain data of Ebbtide: resources, flavors, instances, hosts, requests, decisions, bus messages
+//! The plain data of Ebbtide.
+//!
+//! What every other crate speaks about: resources, flavors, hosts, servers, requests, decisions, evacuations, and the
+//! messages between the scheduler and its agents. Nothing here does I/O, reads a clock or makes a decision; what is here
+//! checks itself (a [`ResourceClass`] that exists is well-formed) so that the crates above need not.
+
+pub mod aggregate;
+pub mod budget;
+pub mod decision;
+pub mod error;
+pub mod evacuation;
+pub mod flavor;
+pub mod group;
+pub mod host;
+pub mod ids;
+pub mod message;
+pub mod money;
+pub mod names;
+pub mod record;
+pub mod request;
+pub mod resource;
+pub mod server;
+pub mod time;
+pub mod traits;
+
+pub use aggregate::Aggregate;
+pub use budget::{BudgetScope, DisruptionBudget};
+pub use decision::{Decision, Explanation, NoValidHost, Outcome, Placement, Victim};
+pub use error::ModelError;
+pub use evacuation::{Evacuation, EvacuationState};
+pub use flavor::{Flavor, FlavorProperties, InterruptionBehaviour};
+pub use group::{GroupPolicy, ServerGroup};
+pub use host::{Host, HostHealth};
+pub use ids::{AggregateId, DecisionId, EvacuationId, FlavorId, GroupId, MessageId, ServerId};
+pub use money::Money;
+pub use request::PlacementRequest;
+pub use resource::{Inventory, ResourceClass, Resources};
+pub use server::{Server, ServerStatus};
+pub use time::{Seconds, Timestamp};
+pub use traits::Trait;

@@ -1,0 +1,209 @@
+//! What the engine answers, and why.
+//!
+//! An explanation is data, complete enough to draw a table from and small enough to keep for every decision: lists are cut
+//! at the number of hosts that the engine's configuration says, the counts beside them are of all.
+
+use crate::{DecisionId, PlacementRequest, Resources, ServerId, Timestamp};
+use serde::{Deserialize, Serialize};
+
+/// One decision: request, answer, reasons.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Decision {
+    /// The handle for `explain`.
+    pub id: DecisionId,
+    /// When it was made.
+    pub at: Timestamp,
+    /// What was asked.
+    pub request: PlacementRequest,
+    /// What was answered.
+    pub outcome: Outcome,
+    /// Why.
+    pub explanation: Explanation,
+}
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// Room for every instance, in the order of the request.
+    Placed(Vec<Placement>),
+    /// No room for all of them; nothing was taken.
+    NoValidHost(NoValidHost),
+}
+
+/// One instance's place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The instance.
+    pub server_id: ServerId,
+    /// Its host.
+    pub host: String,
+    /// Who has to leave for it. Empty if there is room.
+    pub victims: Vec<Victim>,
+    /// True if it has to wait for instances to leave: the victims above, or others that are already leaving.
+    pub waits_for_room: bool,
+    /// Hosts that could take it instead without preemption, best first.
+    pub alternates: Vec<String>,
+}
+
+/// A preemptible instance that is, or could be, evacuated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Victim {
+    /// The instance.
+    pub server_id: ServerId,
+    /// Its name, as its owner gave it.
+    pub name: String,
+    /// Who owns it.
+    pub project_id: String,
+    /// What it frees.
+    pub resources: Resources,
+    /// How long it has been running, in seconds.
+    pub age_seconds: f64,
+    /// What its loss costs, in the cost module's unit.
+    pub cost: f64,
+}
+
+/// Why there is no place.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct NoValidHost {
+    /// In words.
+    pub reason: String,
+    /// How many instances of the request could be placed before it failed.
+    pub placed_before: u32,
+    /// For each filter in order: how many hosts it dropped for the instance that failed.
+    pub dropped: Vec<FilterCount>,
+    /// How many hosts were considered.
+    pub hosts: u32,
+}
+
+/// How many hosts one filter dropped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FilterCount {
+    /// The filter.
+    pub filter: String,
+    /// How many it dropped.
+    pub dropped: u32,
+}
+
+/// Why the answer is as it is.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// The ranking policy: `tiered`, `nova` or `first-fit`.
+    pub policy: String,
+    /// The cost module.
+    pub cost_module: String,
+    /// Which state the filters saw: `normal` (h_n) or `full` (h_f).
+    pub filtered_on: String,
+    /// The seed of whatever chance the policy allows.
+    pub seed: u64,
+    /// One for each instance of the request, up to and with the one that failed.
+    pub instances: Vec<InstanceExplanation>,
+    /// False if a limit cut the search for victims.
+    pub optimal: bool,
+    /// How far the victims' cost can be above the optimum, in the cost module's unit. Zero if optimal.
+    pub gap: f64,
+    /// Plugins that misbehaved and were left out, with what they did.
+    #[serde(default)]
+    pub warnings: Vec<String>,
+}
+
+/// Why one instance got its host.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct InstanceExplanation {
+    /// What each filter left, in order.
+    pub filters: Vec<FilterStep>,
+    /// The best hosts, best first; the first is the one taken unless `chosen` says otherwise.
+    pub ranking: Vec<RankedHost>,
+    /// How many hosts were ranked in all.
+    pub ranked: u32,
+}
+
+/// What one filter did.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct FilterStep {
+    /// The filter.
+    pub filter: String,
+    /// Hosts before it.
+    pub before: u32,
+    /// Hosts after it.
+    pub after: u32,
+    /// Some of the hosts that it dropped, with the reason.
+    pub dropped: Vec<DroppedHost>,
+}
+
+/// A host that a filter dropped.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DroppedHost {
+    /// The host.
+    pub host: String,
+    /// Why, in words.
+    pub reason: String,
+}
+
+/// A host that passed all filters, and how good it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RankedHost {
+    /// The host.
+    pub host: String,
+    /// True for the one taken.
+    pub chosen: bool,
+    /// The cost of its cheapest sufficient victim set; zero if nobody has to leave; `None` if it was not needed to decide.
+    pub eviction_cost: Option<f64>,
+    /// That victim set.
+    pub victims: Vec<Victim>,
+    /// Sum of the weighted weights.
+    pub weight: f64,
+    /// What each weigher gave.
+    pub weights: Vec<Weight>,
+}
+
+/// What one weigher gave one host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Weight {
+    /// The weigher.
+    pub weigher: String,
+    /// As the weigher returned it.
+    pub raw: f64,
+    /// Between 0 and 1 over all ranked hosts.
+    pub normalised: f64,
+    /// How much it counts on this host.
+    pub multiplier: f64,
+}
+
+impl Decision {
+    /// All victims of the decision, in the order of the placements.
+    pub fn victims(&self) -> impl Iterator<Item = (&Placement, &Victim)> {
+        let placements = match &self.outcome {
+            Outcome::Placed(placements) => placements.as_slice(),
+            Outcome::NoValidHost(_) => &[],
+        };
+        placements
+            .iter()
+            .flat_map(|p| p.victims.iter().map(move |v| (p, v)))
+    }
+
+    /// The decision as the tenant `project_id` may see it: servers of other projects keep neither id, name, owner nor age, and
+    /// reasons that count other tenants' instances stay with the operator.
+    #[must_use]
+    pub fn for_tenant(&self, project_id: &str) -> Self {
+        let mut seen = self.clone();
+        let redact = |victims: &mut Vec<Victim>| {
+            for victim in victims.iter_mut().filter(|v| v.project_id != project_id) {
+                victim.server_id = ServerId(uuid::Uuid::nil());
+                victim.name = "another tenant's".to_owned();
+                victim.project_id = String::new();
+                victim.age_seconds = 0.0;
+            }
+        };
+        if let Outcome::Placed(placements) = &mut seen.outcome {
+            placements.iter_mut().for_each(|p| redact(&mut p.victims));
+        }
+        for instance in &mut seen.explanation.instances {
+            instance
+                .ranking
+                .iter_mut()
+                .for_each(|host| redact(&mut host.victims));
+        }
+        seen
+    }
+}

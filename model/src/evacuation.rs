@@ -1,0 +1,134 @@
+//! Evacuations: the whole way of one victim from claim to gone.
+
+use crate::{
+    DecisionId, EvacuationId, InterruptionBehaviour, ModelError, Seconds, ServerId, Timestamp,
+    names,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Where an evacuation is.
+///
+/// ```text
+/// Claimed ─▶ Notified ─▶ Draining ─▶ Evacuated
+///    │          │           │
+///    ├──────────┴───────────┴─▶ Spared   (the preemptor went away in time)
+///    └──────────┴───────────┴─▶ Failed   (the agent could not, or did not answer)
+/// ```
+///
+/// *Planned* is not stored: a plan is a decision of which nothing has been written (what-if).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EvacuationState {
+    /// The preemptor's claim on the room is durable; the notice is in the outbox.
+    Claimed,
+    /// The broker has confirmed the notice.
+    Notified,
+    /// The agent has given the guest its notice; the grace period runs.
+    Draining,
+    /// The victim is gone and its room is free, checked by the agent.
+    Evacuated,
+    /// The victim lives on.
+    Spared,
+    /// It could not be done; the reason says why.
+    Failed,
+}
+
+impl EvacuationState {
+    /// All of them.
+    pub const ALL: [Self; 6] = [
+        Self::Claimed,
+        Self::Notified,
+        Self::Draining,
+        Self::Evacuated,
+        Self::Spared,
+        Self::Failed,
+    ];
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Claimed => "claimed",
+            Self::Notified => "notified",
+            Self::Draining => "draining",
+            Self::Evacuated => "evacuated",
+            Self::Spared => "spared",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// True once nothing more will happen.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Evacuated | Self::Spared | Self::Failed)
+    }
+}
+
+impl fmt::Display for EvacuationState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for EvacuationState {
+    type Err = ModelError;
+
+    fn from_str(word: &str) -> Result<Self, ModelError> {
+        Self::ALL
+            .into_iter()
+            .find(|s| s.as_str() == word)
+            .ok_or_else(|| ModelError::Unknown {
+                what: "evacuation state",
+                value: names::shorten(word),
+                allowed: "claimed, notified, draining, evacuated, spared, failed",
+            })
+    }
+}
+
+/// One evacuation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evacuation {
+    /// Its identifier; also the key that makes every step of it safe to repeat.
+    pub id: EvacuationId,
+    /// Who has to leave.
+    pub victim_id: ServerId,
+    /// The victim's owner.
+    pub victim_project_id: String,
+    /// From where.
+    pub host: String,
+    /// For whom.
+    pub preemptor_id: ServerId,
+    /// The decision that chose the victim.
+    pub decision_id: DecisionId,
+    /// What happens to the victim.
+    pub behaviour: InterruptionBehaviour,
+    /// Time between notice and end.
+    pub grace: Seconds,
+    /// What the cost module said the loss costs.
+    pub cost: f64,
+    /// Where it is.
+    pub state: EvacuationState,
+    /// How often the notice has been sent.
+    pub attempts: u32,
+    /// When the scheduler gives up on the present attempt or stage.
+    pub give_up_at: Timestamp,
+    /// Why it failed, or why the victim was spared.
+    #[serde(default)]
+    pub reason: Option<String>,
+    /// When the claim was written.
+    pub claimed_at: Timestamp,
+    /// When the broker had confirmed the (first) notice.
+    #[serde(default)]
+    pub notified_at: Option<Timestamp>,
+    /// When the guest had its notice, by the agent's clock.
+    #[serde(default)]
+    pub draining_at: Option<Timestamp>,
+    /// When the grace period ends, by the agent's clock.
+    #[serde(default)]
+    pub deadline_at: Option<Timestamp>,
+    /// When it came to its final state.
+    #[serde(default)]
+    pub ended_at: Option<Timestamp>,
+}

@@ -1,0 +1,103 @@
+//! Hosts, as their agents report them and operators set them.
+
+use crate::{Inventory, ModelError, ResourceClass, Timestamp, Trait, names};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Most classes in one host's inventory: a typing loop ends here, no real host comes near.
+pub const MAX_CLASSES: usize = 256;
+/// Most traits of one host.
+pub const MAX_TRAITS: usize = 4096;
+
+/// One compute host.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Host {
+    /// Its name, unique in the region: the agent's identity.
+    pub name: String,
+    /// What it has.
+    pub inventory: BTreeMap<ResourceClass, Inventory>,
+    /// What it is.
+    #[serde(default)]
+    pub traits: BTreeSet<Trait>,
+    /// Why an operator disabled it; `None` if it is enabled.
+    #[serde(default)]
+    pub disabled_reason: Option<String>,
+    /// Which run of the agent speaks for the host: a new session means that the agent restarted.
+    #[serde(default)]
+    pub agent_session: Option<uuid::Uuid>,
+    /// When the agent was heard last.
+    #[serde(default)]
+    pub last_seen: Option<Timestamp>,
+    /// When it was registered first. Hosts registered earlier come first where everything else is equal.
+    pub created_at: Timestamp,
+}
+
+/// Whether a host may get new instances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HostHealth {
+    /// Enabled, and its agent was heard within the service down time.
+    Up,
+    /// Its agent has not been heard for longer than the service down time.
+    Down,
+    /// Disabled by an operator, whatever its agent says.
+    Disabled,
+}
+
+impl HostHealth {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Up => "up",
+            Self::Down => "down",
+            Self::Disabled => "disabled",
+        }
+    }
+}
+
+impl Host {
+    /// Checks everything that an agent may have got wrong.
+    ///
+    /// # Errors
+    /// The first thing that is out of range, named.
+    pub fn check(&self) -> Result<(), ModelError> {
+        names::check_host_name(&self.name)?;
+        let too_many = |what: &str, n: usize, limit: usize| ModelError::Range {
+            what: format!("host {}: {what}", self.name),
+            value: n.to_string(),
+            allowed: format!("at most {limit}"),
+        };
+        if self.inventory.len() > MAX_CLASSES {
+            return Err(too_many(
+                "resource classes",
+                self.inventory.len(),
+                MAX_CLASSES,
+            ));
+        }
+        if self.traits.len() > MAX_TRAITS {
+            return Err(too_many("traits", self.traits.len(), MAX_TRAITS));
+        }
+        self.inventory
+            .iter()
+            .try_for_each(|(class, inventory)| inventory.check(class))
+    }
+
+    /// What instances may use of a class in all.
+    #[must_use]
+    pub fn capacity(&self, class: &ResourceClass) -> u64 {
+        self.inventory.get(class).map_or(0, Inventory::capacity)
+    }
+
+    /// Up, down or disabled, given the service down time in milliseconds (Nova: `service_down_time`; exactly that old is up).
+    #[must_use]
+    pub fn health(&self, now: Timestamp, down_after_millis: i64) -> HostHealth {
+        if self.disabled_reason.is_some() {
+            return HostHealth::Disabled;
+        }
+        match self.last_seen {
+            Some(seen) if now.millis_since(seen) <= down_after_millis => HostHealth::Up,
+            _ => HostHealth::Down,
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Changes to the durable state: what the region's state machine decides and the store writes, all or nothing.
+//!
+//! Each change sets one record as a whole, so that applying a list twice is the same as applying it once.
+
+use crate::{
+    Aggregate, AggregateId, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, FlavorId,
+    GroupId, Host, MessageId, Server, ServerGroup, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+/// A message that has to be sent once the change that it belongs to is durable (transactional outbox).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct OutboxMessage {
+    /// The message's id; the same on every repetition.
+    pub id: MessageId,
+    /// Whose agent gets it.
+    pub host: String,
+    /// The message, as it goes over the bus.
+    pub body: Vec<u8>,
+    /// The evacuation that the region wants to hear about when the broker has confirmed the message.
+    pub evacuation_id: Option<crate::EvacuationId>,
+    /// When it was written.
+    pub created_at: Timestamp,
+}
+
+/// One change.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Writes a host.
+    PutHost(Box<Host>),
+    /// Removes a host.
+    DeleteHost(String),
+    /// Writes an aggregate.
+    PutAggregate(Aggregate),
+    /// Removes an aggregate.
+    DeleteAggregate(AggregateId),
+    /// Writes a flavor.
+    PutFlavor(Flavor),
+    /// Removes a flavor; servers keep their copies.
+    DeleteFlavor(FlavorId),
+    /// Writes a server group.
+    PutGroup(ServerGroup),
+    /// Removes a server group.
+    DeleteGroup(GroupId),
+    /// Writes a disruption budget.
+    PutBudget(DisruptionBudget),
+    /// Removes a disruption budget.
+    DeleteBudget(BudgetScope),
+    /// Writes a server.
+    PutServer(Box<Server>),
+    /// Writes an evacuation.
+    PutEvacuation(Box<Evacuation>),
+    /// Writes a decision. Decisions are never changed.
+    PutDecision(Box<Decision>),
+    /// Puts a message into the outbox.
+    Enqueue(OutboxMessage),
+    /// Takes a message out of the outbox: the broker has confirmed it.
+    Dequeue(MessageId),
+}
+
+/// Everything that a region needs to go on after a restart. Servers, evacuations: only those to which something can still happen, and
+/// evacuations within the longest budget window.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Snapshot {
+    /// All hosts, in the order of their registration.
+    pub hosts: Vec<Host>,
+    /// All aggregates.
+    pub aggregates: Vec<Aggregate>,
+    /// All flavors.
+    pub flavors: Vec<Flavor>,
+    /// All server groups.
+    pub groups: Vec<ServerGroup>,
+    /// All disruption budgets.
+    pub budgets: Vec<DisruptionBudget>,
+    /// Servers that are not gone (`ServerStatus::is_gone` is false).
+    pub servers: Vec<Server>,
+    /// Evacuations that are not final, or were claimed after the time asked for.
+    pub evacuations: Vec<Evacuation>,
+    /// Messages not yet confirmed, in the order in which they were written.
+    pub outbox: Vec<OutboxMessage>,
+}

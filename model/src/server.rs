@@ -1,0 +1,192 @@
+//! Servers: what tenants asked for and what became of it.
+
+use crate::{
+    DecisionId, EvacuationId, Flavor, GroupId, ModelError, Seconds, ServerId, Timestamp, names,
+};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// Where a server is in its life.
+///
+/// ```text
+/// Waiting ─▶ Building ─▶ Active ─▶ Evacuating ─▶ Preempted | Stopped | Hibernated
+///    │           │          ▲          │ spared
+///    │           │          └──────────┘
+///    └───────────┴──▶ Error          any of them ─▶ Deleting ─▶ Deleted
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ServerStatus {
+    /// It has a claim on a host; victims have to leave first.
+    Waiting,
+    /// Its agent was told to start it.
+    Building,
+    /// It has its claim and its room, and whoever asked starts it (select-destinations).
+    Reserved,
+    /// It runs.
+    Active,
+    /// It runs, and has been chosen as a victim.
+    Evacuating,
+    /// It was a victim and was shut down; its disk is kept.
+    Stopped,
+    /// It was a victim and its memory is on disk.
+    Hibernated,
+    /// It was a victim and is gone.
+    Preempted,
+    /// Its owner wants it gone; the agent was told.
+    Deleting,
+    /// Its owner wanted it gone, and it is.
+    Deleted,
+    /// It could not be placed or started, or it was lost; the fault says why.
+    Error,
+}
+
+impl ServerStatus {
+    /// All of them, in the order of a life.
+    pub const ALL: [Self; 11] = [
+        Self::Waiting,
+        Self::Building,
+        Self::Reserved,
+        Self::Active,
+        Self::Evacuating,
+        Self::Stopped,
+        Self::Hibernated,
+        Self::Preempted,
+        Self::Deleting,
+        Self::Deleted,
+        Self::Error,
+    ];
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Waiting => "waiting",
+            Self::Building => "building",
+            Self::Reserved => "reserved",
+            Self::Active => "active",
+            Self::Evacuating => "evacuating",
+            Self::Stopped => "stopped",
+            Self::Hibernated => "hibernated",
+            Self::Preempted => "preempted",
+            Self::Deleting => "deleting",
+            Self::Deleted => "deleted",
+            Self::Error => "error",
+        }
+    }
+
+    /// True while the server takes room on its host: it runs there, or nobody else may.
+    #[must_use]
+    pub fn holds_room(self) -> bool {
+        matches!(
+            self,
+            Self::Waiting
+                | Self::Building
+                | Self::Reserved
+                | Self::Active
+                | Self::Evacuating
+                | Self::Deleting
+        )
+    }
+
+    /// True once nothing will ever happen to the server again.
+    #[must_use]
+    pub fn is_gone(self) -> bool {
+        matches!(self, Self::Preempted | Self::Deleted)
+    }
+}
+
+impl fmt::Display for ServerStatus {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for ServerStatus {
+    type Err = ModelError;
+
+    fn from_str(word: &str) -> Result<Self, ModelError> {
+        Self::ALL.into_iter().find(|s| s.as_str() == word).ok_or_else(|| ModelError::Unknown {
+            what: "server status",
+            value: names::shorten(word),
+            allowed: "waiting, building, reserved, active, evacuating, stopped, hibernated, preempted, deleting, deleted, error",
+        })
+    }
+}
+
+/// Why a server is in error, or is gone although its owner did not ask for that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fault {
+    /// A stable code.
+    pub code: String,
+    /// In words, fit for the owner: names no other tenant.
+    pub message: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// One server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Server {
+    /// Its identifier.
+    pub id: ServerId,
+    /// The name that its owner gave it.
+    pub name: String,
+    /// Who owns it.
+    pub project_id: String,
+    /// Its flavor, as it was when the server was created.
+    pub flavor: Flavor,
+    /// Its server group, if any.
+    #[serde(default)]
+    pub group_id: Option<GroupId>,
+    /// The zone that was asked for, if any.
+    #[serde(default)]
+    pub availability_zone: Option<String>,
+    /// Where it is, or was last, or is going to be.
+    #[serde(default)]
+    pub host: Option<String>,
+    /// Where it is in its life.
+    pub status: ServerStatus,
+    /// True if whoever asked starts it, not our agent (select-destinations).
+    #[serde(default)]
+    pub external: bool,
+    /// The decision that put it where it is.
+    #[serde(default)]
+    pub decision_id: Option<DecisionId>,
+    /// The evacuation that it is, or was, the victim of.
+    #[serde(default)]
+    pub evacuation_id: Option<EvacuationId>,
+    /// When it was asked for.
+    pub created_at: Timestamp,
+    /// When it began to run; hours are counted from here.
+    #[serde(default)]
+    pub launched_at: Option<Timestamp>,
+    /// When it ended.
+    #[serde(default)]
+    pub ended_at: Option<Timestamp>,
+    /// What went wrong.
+    #[serde(default)]
+    pub fault: Option<Fault>,
+    /// Hosts that could not take it; they are not tried again for this server.
+    #[serde(default)]
+    pub refused_hosts: Vec<String>,
+}
+
+impl Server {
+    /// True if it may be evacuated for a normal request. Fixed at creation by its copy of the flavor.
+    #[must_use]
+    pub fn is_preemptible(&self) -> bool {
+        self.flavor.is_preemptible()
+    }
+
+    /// The grace period it gets: its flavor's, or the region's default.
+    #[must_use]
+    pub fn grace(&self, default: Seconds) -> Seconds {
+        self.flavor
+            .properties()
+            .ok()
+            .and_then(|p| p.grace)
+            .unwrap_or(default)
+    }
+}
