@@ -1,1 +1,71 @@
-//! The cost module contract: flat columns over candidate victims in, one cost each out
+//! The cost module contract.
+//!
+//! A cost module says what the loss of a victim costs the provider. The engine chooses the sufficient set of victims with the
+//! smallest **sum** over all hosts. A cost module gets flat columns over *n* candidates and writes one cost for each.
+//!
+//! # Units
+//! A cost is a number in a unit that the module names ([`CostModule::unit`]). The engine adds them up exactly: it turns each into
+//! integer millionths, so that sums do not depend on their order and ties are real ties.
+//!
+//! # What a cost module may rely on
+//! - All columns have `len` entries, all finite and not negative. Rows are in no particular order.
+//! - Calls come from several threads at once.
+//!
+//! # What a cost module must not do
+//! - Return NaN, infinities, negative costs, or more than [`MAX_COST`]. The engine checks, and by policy takes the default cost
+//!   (1 for each instance) for the whole request and says so in the explanation, or refuses the request.
+//! - Let the cost of one candidate depend on which others are in the batch.
+//! - Keep state between calls, read a clock, do I/O, use random numbers.
+
+use thiserror::Error;
+
+/// Largest cost of one victim. 10⁴ victims of it, in millionths, still fit into 64 bits with room to spare.
+pub const MAX_COST: f64 = 1e9;
+
+/// The candidates of one call.
+#[derive(Debug, Clone, Copy)]
+pub struct VictimBatch<'a> {
+    /// How many candidates.
+    pub len: usize,
+    /// How long each has been running, in seconds.
+    pub age_seconds: &'a [f64],
+    /// Virtual and physical CPUs.
+    pub vcpus: &'a [f64],
+    /// Memory in MiB.
+    pub memory_mb: &'a [f64],
+    /// Price of an instance-hour in the operator's currency unit.
+    pub price_per_hour: &'a [f64],
+    /// Priority class of the flavor, 0 goes first.
+    pub priority: &'a [u8],
+}
+
+/// What can go wrong in a cost module.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum CostError {
+    /// It wrote a number that is not a cost.
+    #[error("gave {value} for candidate number {index}; a cost is finite, not negative and at most {MAX_COST}")]
+    NotACost {
+        /// Which candidate of the batch.
+        index: usize,
+        /// What it gave.
+        value: f64,
+    },
+    /// Anything else, in its own words.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A cost module. See the module's text for the contract.
+pub trait CostModule: Send + Sync {
+    /// Its name in configuration and explanations, for example `partial-hour`.
+    fn name(&self) -> &str;
+
+    /// What its numbers are, in words, for example `seconds of the unpaid hour`.
+    fn unit(&self) -> &str;
+
+    /// Writes the cost of each candidate into `out`, which has `victims.len` entries.
+    ///
+    /// # Errors
+    /// Whatever keeps it from answering.
+    fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError>;
+}

@@ -1,1 +1,187 @@
-//! The weigher contract: flat columns over candidate hosts in, one number a host out
+//! The weigher contract.
+//!
+//! A weigher says how good each host is for a request. It gets the request and flat columns over the *n* hosts that passed
+//! the filters, and writes one number for each. The engine does the rest, exactly as Nova does (`nova/weights.py`):
+//!
+//! 1. raw numbers are clamped to the weigher's [`Bounds`];
+//! 2. they are normalised to 0…1 over the hosts of this request: `(x − lo) / (hi − lo)`, where `lo` and `hi` are the bounds
+//!    if there are any, else the smallest and largest number. If `lo == hi` all become 0;
+//! 3. each is multiplied by the weigher's multiplier (configuration, or the metadata of the host's aggregates) and added to
+//!    the host's total. **Higher totals win.** A weigher whose raw number is a burden has a negative default multiplier.
+//!
+//! # What a weigher may rely on
+//! - Every column that it [needs](Weigher::needs) is there, has `len` entries, and all of them are finite.
+//! - Hosts keep their index for the time of one call. Their order means nothing.
+//! - Calls come from several threads at once; one call sees one immutable snapshot.
+//! - With a single host left no weigher is called: there is nothing to compare.
+//!
+//! # What a weigher must not do
+//! - Keep state between calls, read a clock, do I/O, use random numbers: same input, same output, bit for bit.
+//! - Return NaN or infinities, or fewer numbers than hosts. The engine checks, and by policy ignores the weigher for this
+//!   request (and says so in the explanation) or refuses the request.
+
+use ebbtide_model::{GroupPolicy, Resources};
+use thiserror::Error;
+
+/// What is known about each host, one number a host. Free amounts are those of h_f (all instances count) and may be
+/// negative where a host is over-committed or a victim has not left yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(usize)]
+pub enum Column {
+    /// Free memory in MiB, before the request. Nova's `free_ram_mb`: total − used, no allocation ratio.
+    FreeRamMb,
+    /// Virtual CPUs × allocation ratio − used. Nova's CPUWeigher.
+    FreeVcpus,
+    /// Free local disk in MiB (1024 × GiB). Nova's `free_disk_mb`.
+    FreeDiskMb,
+    /// Instances on the host, leaving ones and claims included.
+    NumInstances,
+    /// Instances that are being built or are leaving: each is I/O work. Nova's `num_io_ops`.
+    NumIoOps,
+    /// Members of the request's server group on the host; 0 without a group.
+    GroupMembers,
+    /// Preemptible instances on the host that are not leaving.
+    NumPreemptible,
+    /// 1 if the request fits the host only when instances leave, else 0.
+    PreemptionNeeded,
+    /// Cost of the host's cheapest sufficient victim set, in the cost module's unit; 0 if nobody has to leave.
+    EvictionCost,
+    /// How many victims that set has.
+    EvictionVictims,
+}
+
+impl Column {
+    /// How many columns there are.
+    pub const COUNT: usize = 10;
+
+    /// All of them, in the order of their index.
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::FreeRamMb,
+        Self::FreeVcpus,
+        Self::FreeDiskMb,
+        Self::NumInstances,
+        Self::NumIoOps,
+        Self::GroupMembers,
+        Self::NumPreemptible,
+        Self::PreemptionNeeded,
+        Self::EvictionCost,
+        Self::EvictionVictims,
+    ];
+
+    /// Its place in [`HostBatch::columns`].
+    #[must_use]
+    pub fn index(self) -> usize {
+        self as usize
+    }
+}
+
+/// The preemptible instances of all hosts of a batch that are not leaving, host after host.
+#[derive(Debug, Clone, Copy)]
+pub struct PreemptibleRows<'a> {
+    /// Rows of host *i* are `offsets[i]..offsets[i + 1]`; `len + 1` entries.
+    pub offsets: &'a [u32],
+    /// How long each instance has been running, in seconds.
+    pub age_seconds: &'a [f64],
+}
+
+/// The hosts of one call.
+#[derive(Debug, Clone, Copy)]
+pub struct HostBatch<'a> {
+    /// How many hosts.
+    pub len: usize,
+    /// The columns by [`Column::index`]; those that no weigher needs are empty.
+    pub columns: &'a [Vec<f64>; Column::COUNT],
+    /// The preemptible instances, if the weigher [needs them](Weigher::needs_preemptibles).
+    pub preemptibles: Option<PreemptibleRows<'a>>,
+}
+
+impl<'a> HostBatch<'a> {
+    /// One column.
+    ///
+    /// # Errors
+    /// [`WeigherError::MissingColumn`] if the weigher has not declared that it needs it.
+    pub fn column(&self, column: Column) -> Result<&'a [f64], WeigherError> {
+        let values: &[f64] = &self.columns[column.index()];
+        if values.len() == self.len { Ok(values) } else { Err(WeigherError::MissingColumn(column)) }
+    }
+}
+
+/// What a weigher may know about the request.
+#[derive(Debug, Clone, Copy)]
+pub struct RequestView<'a> {
+    /// Who asks.
+    pub project_id: &'a str,
+    /// What one instance takes.
+    pub resources: &'a Resources,
+    /// True if the instance may be evacuated later.
+    pub preemptible: bool,
+    /// The policy of the server group that it joins, if any.
+    pub group_policy: Option<GroupPolicy>,
+}
+
+/// Fixed ends of the scale (Nova's `minval` and `maxval`). Raw numbers beyond are clamped.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Bounds {
+    /// The number that becomes 0, if fixed.
+    pub min: Option<f64>,
+    /// The number that becomes 1, if fixed.
+    pub max: Option<f64>,
+}
+
+/// What can go wrong in a weigher.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum WeigherError {
+    /// It asked for a column that it had not declared.
+    #[error("column {0:?} was not declared in needs()")]
+    MissingColumn(Column),
+    /// It asked for the preemptible instances without having declared it.
+    #[error("the preemptible instances were not declared in needs_preemptibles()")]
+    MissingPreemptibles,
+    /// It wrote a number that is not finite.
+    #[error("gave {value} for host number {index}")]
+    NotFinite {
+        /// Which host of the batch.
+        index: usize,
+        /// What it gave.
+        value: f64,
+    },
+    /// Anything else, in its own words.
+    #[error("{0}")]
+    Other(String),
+}
+
+/// A weigher. See the module's text for the contract.
+pub trait Weigher: Send + Sync {
+    /// Its name in configuration and explanations, for example `ram`.
+    fn name(&self) -> &str;
+
+    /// The aggregate metadata key, and Nova's option, of its multiplier, for example `ram_weight_multiplier`.
+    fn multiplier_key(&self) -> &str;
+
+    /// Its multiplier where nothing else is configured.
+    fn default_multiplier(&self) -> f64;
+
+    /// Which columns it reads.
+    fn needs(&self) -> &[Column];
+
+    /// True if it reads the preemptible instances one by one.
+    fn needs_preemptibles(&self) -> bool {
+        false
+    }
+
+    /// The fixed ends of its scale.
+    fn bounds(&self) -> Bounds {
+        Bounds::default()
+    }
+
+    /// Writes one number for each host into `out`, which has `hosts.len` entries.
+    ///
+    /// # Errors
+    /// Whatever keeps it from answering.
+    fn weigh(
+        &self,
+        request: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+        out: &mut [f64],
+    ) -> Result<(), WeigherError>;
+}
