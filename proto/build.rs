@@ -1,1 +1,23 @@
-fn main() {}
+//! Compiles the contracts without a system `protoc`: protox parses them in Rust.
+
+use std::error::Error;
+use std::path::PathBuf;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let root = PathBuf::from("proto");
+    let files = ["scheduler", "admin", "servers"].map(|name| root.join(format!("ebbtide/v1/{name}.proto")));
+    for file in &files {
+        println!("cargo:rerun-if-changed={}", file.display());
+    }
+    println!("cargo:rerun-if-changed=proto/ebbtide/v1/types.proto");
+    let descriptors = protox::compile(&files, [&root])?;
+    let out = PathBuf::from(std::env::var("OUT_DIR")?);
+    std::fs::write(out.join("ebbtide_descriptor.bin"), encode(&descriptors))?;
+    tonic_prost_build::configure().compile_fds(descriptors)?;
+    Ok(())
+}
+
+fn encode(descriptors: &protox::prost_reflect::prost_types::FileDescriptorSet) -> Vec<u8> {
+    use protox::prost_reflect::prost::Message;
+    descriptors.encode_to_vec()
+}
