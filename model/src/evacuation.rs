@@ -1,8 +1,8 @@
 //! Evacuations: the whole way of one victim from claim to gone.
 
 use crate::{
-    DecisionId, EvacuationId, InterruptionBehaviour, ModelError, Seconds, ServerId, Timestamp,
-    names,
+    DecisionId, EvacuationId, GroupId, InterruptionBehaviour, ModelError, Seconds, ServerId,
+    Timestamp, names,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -96,6 +96,9 @@ pub struct Evacuation {
     pub victim_id: ServerId,
     /// The victim's owner.
     pub victim_project_id: String,
+    /// The victim's server group, for its disruption budget.
+    #[serde(default)]
+    pub victim_group_id: Option<GroupId>,
     /// From where.
     pub host: String,
     /// For whom.
@@ -114,6 +117,9 @@ pub struct Evacuation {
     pub attempts: u32,
     /// When the scheduler gives up on the present attempt or stage.
     pub give_up_at: Timestamp,
+    /// True once the agent has been asked to let the victim live: the preemptor went away. Its answer decides.
+    #[serde(default)]
+    pub spare_requested: bool,
     /// Why it failed, or why the victim was spared.
     #[serde(default)]
     pub reason: Option<String>,

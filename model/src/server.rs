@@ -168,6 +168,12 @@ pub struct Server {
     /// What went wrong.
     #[serde(default)]
     pub fault: Option<Fault>,
+    /// Hosts that its owner did not want.
+    #[serde(default)]
+    pub ignore_hosts: Vec<String>,
+    /// The only hosts that its owner wanted; empty for any.
+    #[serde(default)]
+    pub force_hosts: Vec<String>,
     /// Hosts that could not take it; they are not tried again for this server.
     #[serde(default)]
     pub refused_hosts: Vec<String>,
