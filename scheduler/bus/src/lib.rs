@@ -1,1 +1,32 @@
-//! The message bus between scheduler and agents: AMQP through lapin, or in-process
+//! The message bus between the scheduler and the compute agents.
+//!
+//! One contract ([`Bus`]), two carriers: [`AmqpBus`] speaks AMQP 0-9-1 to RabbitMQ through lapin, and
+//! [`InProcessBus`] carries messages inside one process for the embedded mode. Both pass the same
+//! conformance suite (`tests/bus/suite.rs`). The contract is written down once, in [`mod@bus`].
+//!
+//! Invariants of this crate:
+//!
+//! - It is the only crate that knows lapin. No lapin type appears in its public interface.
+//! - A message that was reported as published sits in a durable queue until a consumer has
+//!   acknowledged it or has put it into the dead letter queue. Nothing is dropped silently.
+//! - No password appears in a log line, an error or a `Debug` output of this crate.
+
+mod amqp;
+mod backoff;
+pub mod bus;
+mod clock;
+mod delivery;
+mod error;
+mod inprocess;
+mod name;
+mod status;
+mod task;
+
+pub use amqp::{AmqpBus, AmqpConfig, BrokerUrl, QueueKind, TlsConfig, TlsIdentity};
+pub use backoff::BackoffPolicy;
+pub use bus::{Bus, MAX_BODY_BYTES, Outgoing};
+pub use delivery::{DeadLetterNote, Delivery, Subscription};
+pub use error::BusError;
+pub use inprocess::{InProcessBroker, InProcessBus};
+pub use name::{DEFAULT_PREFIX, QueueName, QueuePrefix};
+pub use status::BusStatus;

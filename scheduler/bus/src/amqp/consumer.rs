@@ -1,0 +1,278 @@
+//! Reading from a queue, over reconnects.
+//!
+//! There is no background task: the subscription repairs itself inside `next`. Each repair makes a new
+//! channel, declares the queue, sets the prefetch and starts a consumer; whatever had been handed out on
+//! the old channel is redelivered by the broker, so the old acks may be forgotten.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::{FutureExt, StreamExt};
+use lapin::message::Delivery as LapinDelivery;
+use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
+use lapin::types::{AMQPValue, FieldTable};
+use lapin::{Acker, Channel, Consumer};
+use uuid::Uuid;
+
+use super::Shared;
+use super::dial::Session;
+use super::publisher::{ORIGIN_HEADER, REASON_HEADER};
+use super::topology::{StepError, declare_queue};
+use crate::backoff::Backoff;
+use crate::bus::Source;
+use crate::delivery::{Received, Settle};
+use crate::{BusError, DeadLetterNote, Delivery, Outgoing, QueueName};
+
+/// A subscription on an AMQP queue.
+pub(crate) struct AmqpSource {
+    shared: Arc<Shared>,
+    queue: QueueName,
+    prefetch: u16,
+    attached: Option<Attached>,
+    /// Delays between repairs that fail while the connection itself is alive.
+    backoff: Backoff,
+}
+
+/// A running consumer on its own channel.
+struct Attached {
+    session: u64,
+    channel: Channel,
+    consumer: Consumer,
+}
+
+impl AmqpSource {
+    pub(crate) fn new(shared: Arc<Shared>, queue: QueueName, prefetch: u16) -> Self {
+        let backoff = Backoff::new(shared.config.reconnect, shared.config.jitter_seed);
+        Self {
+            shared,
+            queue,
+            prefetch,
+            attached: None,
+            backoff,
+        }
+    }
+
+    /// Tries until the consumer runs. Only what no waiting can heal comes back as an error.
+    pub(crate) async fn attach(&mut self) -> Result<(), BusError> {
+        let mut failed_on = 0;
+        loop {
+            let link = self.shared.consume_link();
+            let session = link.session().await.ok_or(BusError::Closed)?;
+            if session.id == failed_on {
+                // The connection looks alive and yet the last attempt failed: not too eagerly.
+                tokio::time::sleep(self.backoff.next_delay()).await;
+            }
+            failed_on = session.id;
+            let limit = self.shared.config.operation_timeout;
+            let outcome = tokio::time::timeout(limit, self.attach_once(&session)).await;
+            match outcome {
+                Ok(Ok(attached)) => {
+                    tracing::info!(queue = %self.queue, broker = %session.broker, "reading from queue");
+                    self.attached = Some(attached);
+                    return Ok(());
+                }
+                Ok(Err(StepError::Final(error))) => return Err(error),
+                Ok(Err(StepError::Again(problem))) => {
+                    tracing::warn!(queue = %self.queue, error = %problem, "cannot read from queue yet");
+                }
+                Err(_) => {
+                    tracing::warn!(queue = %self.queue, "the broker does not answer; trying again");
+                }
+            }
+        }
+    }
+
+    async fn attach_once(&self, session: &Session) -> Result<Attached, StepError> {
+        let describe = || format!("read from queue {}", self.queue);
+        let again = |error: lapin::Error| StepError::during(&error, describe);
+        let channel = session.channel().await.map_err(again)?;
+        declare_queue(&channel, &self.queue, self.shared.config.queue_kind).await?;
+        channel
+            .basic_qos(self.prefetch, BasicQosOptions::default())
+            .await
+            .map_err(again)?;
+        let consumer = channel
+            .basic_consume(
+                self.queue.as_str().into(),
+                // The broker makes up a unique tag.
+                "".into(),
+                BasicConsumeOptions::default(),
+                FieldTable::default(),
+            )
+            .await
+            .map_err(again)?;
+        Ok(Attached {
+            session: session.id,
+            channel,
+            consumer,
+        })
+    }
+
+    /// Like `attach`, for a subscription that has been handed to its reader: no error may end it.
+    async fn reattach(&mut self) {
+        while let Err(error) = self.attach().await {
+            if error == BusError::Closed {
+                // `next` sees the same and returns.
+                return std::future::pending().await;
+            }
+            tracing::error!(
+                queue = %self.queue, code = error.code(), %error,
+                "cannot read from queue; trying again, but somebody has to look after this"
+            );
+            tokio::time::sleep(self.backoff.next_delay()).await;
+        }
+    }
+
+    async fn next_delivery(&mut self) -> Delivery {
+        loop {
+            let Some(attached) = self.attached.as_mut() else {
+                self.reattach().await;
+                continue;
+            };
+            match attached.consumer.next().await {
+                // lapin hands out what it had in its buffer when the channel died. Its ack could
+                // not be sent any more and the broker redelivers it anyway, so it is left out.
+                Some(Ok(delivery)) if delivery.acker.usable() => {
+                    self.backoff.reset();
+                    return deliver(&self.shared, &self.queue, &attached.channel, delivery);
+                }
+                Some(Ok(_)) => {}
+                Some(Err(error)) => {
+                    tracing::warn!(queue = %self.queue, %error, "reading was interrupted");
+                    self.detach().await;
+                }
+                None => {
+                    tracing::warn!(
+                        queue = %self.queue,
+                        "the broker ended our subscription (was the queue deleted?); subscribing again"
+                    );
+                    self.detach().await;
+                }
+            }
+        }
+    }
+
+    /// Forgets a consumer that has ended, and pauses if the connection it ran on is still the current one.
+    async fn detach(&mut self) {
+        let Some(attached) = self.attached.take() else {
+            return;
+        };
+        let connection_lives = self
+            .shared
+            .consume_link()
+            .living_session()
+            .is_some_and(|session| session == attached.session);
+        drop(attached);
+        if connection_lives {
+            tokio::time::sleep(self.backoff.next_delay()).await;
+        }
+    }
+}
+
+#[async_trait]
+impl Source for AmqpSource {
+    async fn next(&mut self) -> Option<Delivery> {
+        let closing = self.shared.closing.clone();
+        // Everything inside keeps its state in `self`, so that cancelling it loses nothing.
+        tokio::select! {
+            biased;
+            () = closing.cancelled() => {
+                self.attached = None;
+                None
+            }
+            delivery = self.next_delivery() => Some(delivery),
+        }
+    }
+}
+
+fn deliver(
+    shared: &Arc<Shared>,
+    queue: &QueueName,
+    channel: &Channel,
+    delivery: LapinDelivery,
+) -> Delivery {
+    let properties = &delivery.properties;
+    let received = Received {
+        message_id: properties
+            .message_id()
+            .as_ref()
+            .and_then(|id| Uuid::parse_str(id.as_str()).ok()),
+        content_type: properties
+            .content_type()
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default(),
+        dead_letter: properties.headers().as_ref().and_then(dead_letter_note),
+        redelivered: delivery.redelivered,
+        body: delivery.data,
+    };
+    let settle = AmqpSettle {
+        shared: Arc::clone(shared),
+        dead_letter_queue: queue.dead_letter(),
+        acker: delivery.acker,
+        _channel: channel.clone(),
+    };
+    Delivery::new(queue.clone(), received, Box::new(settle))
+}
+
+/// Our own note, or what RabbitMQ writes when a quorum queue gives a message up.
+fn dead_letter_note(headers: &FieldTable) -> Option<DeadLetterNote> {
+    let text = |name: &str| match headers.inner().get(name)? {
+        AMQPValue::LongString(value) => Some(value.to_string()),
+        AMQPValue::ShortString(value) => Some(value.to_string()),
+        _ => None,
+    };
+    if let Some(reason) = text(REASON_HEADER) {
+        return Some(DeadLetterNote {
+            reason,
+            queue: text(ORIGIN_HEADER).unwrap_or_default(),
+        });
+    }
+    Some(DeadLetterNote {
+        queue: text("x-first-death-queue")?,
+        reason: format!(
+            "the broker gave it up: {}",
+            text("x-first-death-reason").unwrap_or_default()
+        ),
+    })
+}
+
+struct AmqpSettle {
+    shared: Arc<Shared>,
+    dead_letter_queue: QueueName,
+    acker: Acker,
+    /// Keeps the channel open while a delivery is out, even if its subscription is gone: closing it
+    /// would give the message to somebody else while it is being worked on.
+    _channel: Channel,
+}
+
+#[async_trait]
+impl Settle for AmqpSettle {
+    async fn ack(&mut self) {
+        // `Ok(false)` and `Err` both mean that the channel is dead: the message comes again.
+        match self.acker.ack(BasicAckOptions::default()).await {
+            Ok(true) => {}
+            Ok(false) => tracing::debug!("an ack came too late: its channel is gone"),
+            Err(error) => tracing::debug!(%error, "an ack was lost with its channel"),
+        }
+    }
+
+    fn requeue(&mut self) {
+        let requeue = BasicNackOptions {
+            requeue: true,
+            ..BasicNackOptions::default()
+        };
+        // lapin queues the frame in the first poll; only the wait until it is written is cut short.
+        let _ = self.acker.nack(requeue).now_or_never();
+    }
+
+    async fn publish_dead_letter(
+        &self,
+        message: &Outgoing,
+        note: &DeadLetterNote,
+    ) -> Result<(), BusError> {
+        self.shared
+            .publish_dead_letter(&self.dead_letter_queue, message, note)
+            .await
+    }
+}

@@ -1,0 +1,343 @@
+//! The AMQP carrier: RabbitMQ through lapin.
+//!
+//! Two connections are used, one to publish and one to consume (opened at the first subscription). When
+//! a broker runs short of memory or disk it stops reading from connections that publish. On a shared
+//! connection our acks would be stuck behind that, the queues could not drain, and the shortage would
+//! never end; RabbitMQ's documentation recommends the same separation.
+//!
+//! Layers, lowest first: `dial` makes one connection, `link` keeps one alive for ever, `topology` declares
+//! queues, `publisher` and `consumer` work on whatever session the link has now.
+
+mod config;
+mod consumer;
+mod dial;
+mod fault;
+mod link;
+mod publisher;
+mod topology;
+mod url;
+
+use std::collections::HashSet;
+use std::future::Future;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+pub use config::{AmqpConfig, QueueKind, TlsConfig, TlsIdentity};
+pub use url::BrokerUrl;
+
+use self::consumer::AmqpSource;
+use self::link::{Link, LinkState};
+use self::publisher::Publisher;
+use self::topology::{StepError, declare_queue};
+use crate::status::{Purpose, StatusBoard};
+use crate::{Bus, BusError, BusStatus, DeadLetterNote, Outgoing, QueueName, Subscription};
+
+/// A supervisor that was told to stop says goodbye to the broker (2 s at most) and ends.
+const SUPERVISOR_GRACE: Duration = Duration::from_secs(3);
+
+/// A bus on RabbitMQ that reconnects by itself, for ever. Dropping it cuts its connections;
+/// [`Bus::close`] ends them in order.
+#[derive(Debug)]
+pub struct AmqpBus {
+    shared: Arc<Shared>,
+}
+
+/// What subscriptions and deliveries share with the bus.
+#[derive(Debug)]
+struct Shared {
+    config: Arc<AmqpConfig>,
+    board: Arc<StatusBoard>,
+    publish_link: Arc<Link>,
+    consume_link: OnceLock<Link>,
+    publisher: Publisher,
+    /// Queues that this bus has declared: declared anew should somebody delete them.
+    declared: Mutex<HashSet<QueueName>>,
+    /// No new work.
+    closing: CancellationToken,
+    /// No connections any more.
+    stopped: CancellationToken,
+}
+
+impl AmqpBus {
+    /// Opens a bus at once, whether or not a broker is there. To be called inside a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::InvalidConfig`].
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn open(config: AmqpConfig) -> Result<Self, BusError> {
+        config.validate()?;
+        let config = Arc::new(config);
+        let board = Arc::new(StatusBoard::new(StatusBoard::connecting()));
+        let stopped = CancellationToken::new();
+        let publish_link = Arc::new(Link::start(
+            Arc::clone(&config),
+            Purpose::Publish,
+            Arc::clone(&board),
+            stopped.clone(),
+        ));
+        let publisher = Publisher::new(Arc::clone(&publish_link), config.max_in_flight);
+        Ok(Self {
+            shared: Arc::new(Shared {
+                config,
+                board,
+                publish_link,
+                consume_link: OnceLock::new(),
+                publisher,
+                declared: Mutex::new(HashSet::new()),
+                closing: CancellationToken::new(),
+                stopped,
+            }),
+        })
+    }
+
+    /// Opens a bus and waits until it is connected, for at most `deadline`.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::InvalidConfig`]; [`BusError::LoginRefused`] or [`BusError::Refused`] as soon as every
+    /// broker has refused us (a wrong password does not get right by waiting);
+    /// [`BusError::Unavailable`] at the deadline.
+    pub async fn connect(config: AmqpConfig, deadline: Duration) -> Result<Self, BusError> {
+        let bus = Self::open(config)?;
+        let mut state = bus.shared.publish_link.watch();
+        let settled = state.wait_for(|state| match state {
+            LinkState::Up(_) | LinkState::Closed => true,
+            LinkState::Down { refused_by_all, .. } => *refused_by_all,
+        });
+        let refusal = match tokio::time::timeout(deadline, settled).await {
+            Ok(Ok(state)) => match &*state {
+                LinkState::Up(_) => None,
+                LinkState::Down { last_error, .. } => last_error.clone(),
+                LinkState::Closed => Some(BusError::Closed),
+            },
+            Ok(Err(_)) => Some(BusError::Closed),
+            Err(_) => {
+                let problem = Mutex::new(String::new());
+                Some(
+                    bus.shared
+                        .unavailable("connect".to_owned(), deadline, &problem),
+                )
+            }
+        };
+        match refusal {
+            None => Ok(bus),
+            Some(error) => {
+                bus.close().await;
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for AmqpBus {
+    fn drop(&mut self) {
+        self.shared.closing.cancel();
+        self.shared.stopped.cancel();
+    }
+}
+
+#[async_trait]
+impl Bus for AmqpBus {
+    async fn declare(&self, queue: &QueueName) -> Result<(), BusError> {
+        self.shared.declare(queue).await
+    }
+
+    async fn publish(&self, queue: &QueueName, message: &Outgoing) -> Result<(), BusError> {
+        self.shared.publish(queue, message, None).await
+    }
+
+    async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Subscription, BusError> {
+        self.shared.ensure_open()?;
+        if prefetch == 0 {
+            return Err(BusError::InvalidPrefetch);
+        }
+        let mut source = AmqpSource::new(Arc::clone(&self.shared), queue.clone(), prefetch);
+        let limit = self.shared.config.operation_timeout;
+        let attached = tokio::select! {
+            biased;
+            () = self.shared.closing.cancelled() => return Err(BusError::Closed),
+            attached = tokio::time::timeout(limit, source.attach()) => attached,
+        };
+        match attached {
+            Ok(Ok(())) => self.shared.remember(queue),
+            Ok(Err(error)) => return Err(error),
+            Err(_) => tracing::warn!(
+                %queue, brokers = %self.shared.config.brokers_shown(),
+                "the broker is away; reading begins when it is back"
+            ),
+        }
+        Ok(Subscription::new(queue.clone(), Box::new(source)))
+    }
+
+    fn status(&self) -> watch::Receiver<BusStatus> {
+        self.shared.board.subscribe()
+    }
+
+    async fn close(&self) {
+        let shared = &self.shared;
+        shared.closing.cancel();
+        shared.publisher.drain(shared.config.close_timeout).await;
+        shared.stopped.cancel();
+        shared.publish_link.finish(SUPERVISOR_GRACE).await;
+        if let Some(link) = shared.consume_link.get() {
+            link.finish(SUPERVISOR_GRACE).await;
+        }
+    }
+}
+
+impl Shared {
+    fn ensure_open(&self) -> Result<(), BusError> {
+        if self.closing.is_cancelled() {
+            return Err(BusError::Closed);
+        }
+        Ok(())
+    }
+
+    /// The connection for reading, opened at first use.
+    fn consume_link(&self) -> &Link {
+        self.consume_link.get_or_init(|| {
+            Link::start(
+                Arc::clone(&self.config),
+                Purpose::Consume,
+                Arc::clone(&self.board),
+                self.stopped.clone(),
+            )
+        })
+    }
+
+    fn remember(&self, queue: &QueueName) {
+        self.lock_declared().insert(queue.clone());
+    }
+
+    fn has_declared(&self, queue: &QueueName) -> bool {
+        self.lock_declared().contains(queue)
+    }
+
+    fn lock_declared(&self) -> std::sync::MutexGuard<'_, HashSet<QueueName>> {
+        self.declared.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn declare(&self, queue: &QueueName) -> Result<(), BusError> {
+        self.ensure_open()?;
+        let problem = Mutex::new(String::new());
+        let work = self.declare_until_done(queue, &problem);
+        self.limited(work, || format!("declare queue {queue}"), &problem)
+            .await?;
+        self.remember(queue);
+        Ok(())
+    }
+
+    async fn declare_until_done(
+        &self,
+        queue: &QueueName,
+        last_problem: &Mutex<String>,
+    ) -> Result<(), BusError> {
+        let mut pause =
+            crate::backoff::Backoff::new(self.config.reconnect, self.config.jitter_seed);
+        loop {
+            let session = self.publish_link.session().await.ok_or(BusError::Closed)?;
+            // A channel of its own, because a refused declaration closes its channel.
+            let outcome = match session.channel().await {
+                Ok(channel) => declare_queue(&channel, queue, self.config.queue_kind).await,
+                Err(error) => Err(StepError::declaring(queue, &error)),
+            };
+            match outcome {
+                Ok(()) => return Ok(()),
+                Err(StepError::Final(error)) => return Err(error),
+                Err(StepError::Again(problem)) => {
+                    *last_problem.lock().unwrap_or_else(PoisonError::into_inner) = problem;
+                }
+            }
+            tokio::time::sleep(pause.next_delay()).await;
+        }
+    }
+
+    async fn publish(
+        &self,
+        queue: &QueueName,
+        message: &Outgoing,
+        note: Option<&DeadLetterNote>,
+    ) -> Result<(), BusError> {
+        self.ensure_open()?;
+        message.validate()?;
+        let problem = Mutex::new(String::new());
+        let work = async {
+            match self.publisher.publish(queue, message, note, &problem).await {
+                Err(BusError::Unroutable { .. }) if self.has_declared(queue) => {
+                    tracing::warn!(%queue, "a queue has vanished from the broker; declaring it anew");
+                    self.declare_until_done(queue, &problem).await?;
+                    self.publisher.publish(queue, message, note, &problem).await
+                }
+                outcome => outcome,
+            }
+        };
+        self.limited(work, || format!("publish to {queue}"), &problem)
+            .await
+    }
+
+    async fn publish_dead_letter(
+        &self,
+        queue: &QueueName,
+        message: &Outgoing,
+        note: &DeadLetterNote,
+    ) -> Result<(), BusError> {
+        if !self.has_declared(queue) {
+            self.declare(queue).await?;
+        }
+        self.publish(queue, message, Some(note)).await
+    }
+
+    /// Puts the operation timeout on a piece of work that otherwise tries for ever.
+    async fn limited(
+        &self,
+        work: impl Future<Output = Result<(), BusError>>,
+        operation: impl FnOnce() -> String,
+        last_problem: &Mutex<String>,
+    ) -> Result<(), BusError> {
+        let limit = self.config.operation_timeout;
+        match tokio::time::timeout(limit, work).await {
+            Ok(outcome) => outcome,
+            Err(_) => Err(self.unavailable(operation(), limit, last_problem)),
+        }
+    }
+
+    fn unavailable(
+        &self,
+        operation: String,
+        waited: Duration,
+        last_problem: &Mutex<String>,
+    ) -> BusError {
+        let seen = last_problem
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone();
+        let last_problem = match self.board.current() {
+            BusStatus::Blocked { reason, .. } => {
+                format!("the broker takes no messages for now ({reason})")
+            }
+            BusStatus::Reconnecting {
+                last_error: Some(error),
+                ..
+            } => error,
+            _ => self.publish_link.problem().unwrap_or(if seen.is_empty() {
+                "the broker did not answer".to_owned()
+            } else {
+                seen
+            }),
+        };
+        BusError::Unavailable {
+            operation,
+            waited_seconds: waited.as_secs_f64().ceil() as u64,
+            brokers: self.config.brokers_shown(),
+            last_problem,
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! Declaring queues.
+
+use lapin::Channel;
+use lapin::options::QueueDeclareOptions;
+use lapin::types::{AMQPValue, FieldTable};
+
+use super::config::QueueKind;
+use super::fault::Fault;
+use crate::{BusError, QueueName};
+
+/// Why a step on a channel failed: for good, or in a way that a new channel may heal.
+#[derive(Debug)]
+pub(crate) enum StepError {
+    Final(BusError),
+    Again(String),
+}
+
+impl StepError {
+    pub(crate) fn declaring(queue: &QueueName, error: &lapin::Error) -> Self {
+        match Fault::of(error) {
+            Fault::Precondition(detail) => Self::Final(BusError::QueueMismatch {
+                queue: queue.as_str().to_owned(),
+                detail,
+            }),
+            fault => Self::from_fault(fault, || format!("declare queue {queue}")),
+        }
+    }
+
+    pub(crate) fn during(error: &lapin::Error, operation: impl FnOnce() -> String) -> Self {
+        Self::from_fault(Fault::of(error), operation)
+    }
+
+    fn from_fault(fault: Fault, operation: impl FnOnce() -> String) -> Self {
+        match fault {
+            Fault::Transient(problem) => Self::Again(problem),
+            Fault::AccessRefused(detail) | Fault::Precondition(detail) | Fault::Refused(detail) => {
+                Self::Final(BusError::Refused {
+                    operation: operation(),
+                    detail,
+                })
+            }
+        }
+    }
+}
+
+/// Declares a queue, and for quorum queues the dead letter queue that they need.
+///
+/// A failure closes the channel: it must not be used for anything else.
+pub(crate) async fn declare_queue(
+    channel: &Channel,
+    queue: &QueueName,
+    kind: QueueKind,
+) -> Result<(), StepError> {
+    let dead_letter = queue.dead_letter();
+    // A quorum queue drops a message after too many redeliveries (RabbitMQ 4: 20) unless it has a dead
+    // letter exchange. Ours is the default exchange, which routes by queue name.
+    if kind == QueueKind::Quorum && *queue != dead_letter {
+        declare_one(channel, &dead_letter, arguments(kind, None)).await?;
+        declare_one(channel, queue, arguments(kind, Some(&dead_letter))).await
+    } else {
+        declare_one(channel, queue, arguments(kind, None)).await
+    }
+}
+
+async fn declare_one(
+    channel: &Channel,
+    queue: &QueueName,
+    arguments: FieldTable,
+) -> Result<(), StepError> {
+    channel
+        .queue_declare(
+            queue.as_str().into(),
+            QueueDeclareOptions::durable(),
+            arguments,
+        )
+        .await
+        .map(|_| ())
+        .map_err(|error| StepError::declaring(queue, &error))
+}
+
+fn arguments(kind: QueueKind, dead_letter: Option<&QueueName>) -> FieldTable {
+    let text = |value: &str| AMQPValue::LongString(value.into());
+    let mut arguments = FieldTable::default();
+    // Named even for classic queues: a vhost may have another default.
+    arguments.insert("x-queue-type".into(), text(kind.as_str()));
+    if let Some(dead_letter) = dead_letter {
+        arguments.insert("x-dead-letter-exchange".into(), text(""));
+        arguments.insert(
+            "x-dead-letter-routing-key".into(),
+            text(dead_letter.as_str()),
+        );
+    }
+    arguments
+}

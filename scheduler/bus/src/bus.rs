@@ -1,0 +1,180 @@
+//! The contract of the message bus. Both carriers keep it; `tests/bus/suite.rs` checks it.
+//!
+//! **Queues.** A queue belongs to one reader: an agent, the scheduler, or the person who looks after
+//! dead letters. [`Bus::declare`] creates it durably; declaring it again changes nothing.
+//!
+//! **Publishing.** [`Bus::publish`] returns `Ok` only when the broker has taken responsibility: the
+//! message was routed to the queue, marked persistent, and confirmed. Until then the bus retries by
+//! itself, over reconnects, up to its deadline; then it returns [`BusError::Unavailable`] and does not
+//! know whether the message arrived. The caller repeats it with the same message id. A publish that is
+//! cancelled (its future dropped) is in the same unknown state. A queue that does not exist is an
+//! error ([`BusError::Unroutable`]), except that a queue which this very bus has declared and somebody
+//! has deleted since is declared anew.
+//!
+//! **Order.** Messages that one task publishes one after the other reach the queue in that order, and a
+//! subscription hands them out in the order of the queue. Concurrent publishes have no order among
+//! themselves. A message that comes back (see below) takes its old place as far as the broker can;
+//! readers must not depend on it, because messages behind it may already be out.
+//!
+//! **Delivery.** At least once. A message is handed to one subscription at a time and stays in the
+//! queue until it is settled: by [`Delivery::ack`], or by [`Delivery::dead_letter`]. It is
+//! delivered again, with `redelivered` set, after [`Delivery::retry`], after a [`Delivery`] was dropped, after
+//! the connection died, and after the reader's process died. Readers therefore recognise repeated
+//! message ids. `redelivered == false` proves nothing: the publisher may have repeated the message.
+//!
+//! **What an ack means.** That the effect of the message is done and durable at the reader. It travels
+//! without an answer: a crash right after it may bring the message back. An ack on a connection that
+//! has died meanwhile does nothing, and the message comes back.
+//!
+//! **Prefetch.** A subscription has at most `prefetch` unsettled messages in hand, counted with
+//! those that the carrier holds ready for the next call of [`Subscription::next`].
+//!
+//! **Dead letters.** [`Delivery::dead_letter`] first publishes the message to `PREFIX.dead-letter`
+//! with the reason and the queue it came from, and only then acks it. A crash in between makes a
+//! duplicate, never a loss. The dead letter queue can be read like any other; there,
+//! [`Delivery::dead_letter`](field@crate::Delivery::dead_letter) tells reason and origin.
+//!
+//! **Durability.** With [`AmqpBus`](crate::AmqpBus): messages and queues survive a crash of the
+//! broker. With [`InProcessBus`](crate::InProcessBus): they live as long as the process; the embedded
+//! mode relies on the outbox for anything longer.
+//!
+//! **Message id.** Travels beside the body. A message of a foreign publisher that carries none, or one
+//! that is no UUID, gets one derived from queue and body, the same at every redelivery.
+//!
+//! **Errors.** [`BusError::is_transient`] errors may heal by themselves; all others need a person or a
+//! change in the caller. No operation waits without end, except [`Subscription::next`].
+//!
+//! **Closing.** [`Bus::close`] refuses new work, lets publishes in flight finish (within a limit), and
+//! disconnects. Unsettled deliveries go back to their queues; settling them afterwards does nothing.
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+use uuid::Uuid;
+
+use crate::{BusError, BusStatus, Delivery, QueueName, Subscription};
+
+/// The largest body that is accepted, in bytes (4 MiB).
+///
+/// A notice is below 2 KiB. The limit keeps a runaway caller from filling the broker's disk; RabbitMQ
+/// itself would take 128 MiB.
+pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
+
+/// AMQP 0-9-1 carries the content type as a short string.
+const MAX_CONTENT_TYPE_BYTES: usize = 255;
+
+/// A message on its way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outgoing {
+    /// Identifies the message for ever; the same at every repetition.
+    pub message_id: Uuid,
+    /// The media type of `body`, usually `application/cloudevents+json`. At most 255 bytes.
+    pub content_type: String,
+    /// The message itself. At most [`MAX_BODY_BYTES`].
+    pub body: Vec<u8>,
+}
+
+impl Outgoing {
+    /// The media type of a CloudEvent in its structured JSON form (CloudEvents 1.0, HTTP and AMQP bindings).
+    pub const CLOUD_EVENT: &'static str = "application/cloudevents+json";
+
+    /// A message whose body is one CloudEvent in structured JSON.
+    #[must_use]
+    pub fn cloud_event(message_id: Uuid, body: Vec<u8>) -> Self {
+        Self {
+            message_id,
+            content_type: Self::CLOUD_EVENT.to_owned(),
+            body,
+        }
+    }
+
+    /// Checks the limits that hold on every carrier, so that no message works in one mode only.
+    pub(crate) fn validate(&self) -> Result<(), BusError> {
+        let invalid = |reason: String| BusError::InvalidMessage {
+            message_id: self.message_id,
+            reason,
+        };
+        if self.body.len() > MAX_BODY_BYTES {
+            return Err(invalid(format!(
+                "its body has {} bytes, at most {MAX_BODY_BYTES} are possible",
+                self.body.len()
+            )));
+        }
+        if self.content_type.is_empty() || self.content_type.len() > MAX_CONTENT_TYPE_BYTES {
+            return Err(invalid(format!(
+                "its content type has {} bytes, 1 to {MAX_CONTENT_TYPE_BYTES} are possible",
+                self.content_type.len()
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A message bus. See the module for what its operations promise.
+#[async_trait]
+pub trait Bus: Send + Sync + std::fmt::Debug {
+    /// Makes sure that the queue exists, durably. Idempotent.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Unavailable`] at the deadline, [`BusError::QueueMismatch`] if it exists with other
+    /// properties, [`BusError::Refused`], [`BusError::Closed`].
+    async fn declare(&self, queue: &QueueName) -> Result<(), BusError>;
+
+    /// Publishes a message durably, and returns when the broker has confirmed it.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::Unavailable`] at the deadline (the message may have arrived; repeat it),
+    /// [`BusError::Unroutable`] if there is no such queue, [`BusError::InvalidMessage`],
+    /// [`BusError::Refused`], [`BusError::Closed`].
+    async fn publish(&self, queue: &QueueName, message: &Outgoing) -> Result<(), BusError>;
+
+    /// Declares the queue and reads from it, with at most `prefetch` unsettled messages in hand.
+    ///
+    /// If the broker is away, the subscription is returned all the same after the deadline, and starts to
+    /// deliver when the broker is back; [`Bus::status`] tells.
+    ///
+    /// # Errors
+    ///
+    /// What waiting cannot heal: [`BusError::InvalidPrefetch`], [`BusError::QueueMismatch`],
+    /// [`BusError::Refused`], [`BusError::Closed`].
+    async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Subscription, BusError>;
+
+    /// How the connection to the broker is, now and at every change. For health checks and metrics.
+    fn status(&self) -> watch::Receiver<BusStatus>;
+
+    /// Closes the bus. Idempotent. Every [`Subscription::next`] returns `None` from now on.
+    async fn close(&self);
+}
+
+/// Tells subscriptions and carriers apart from what the user holds; see `delivery.rs`.
+#[async_trait]
+pub(crate) trait Source: Send {
+    /// The next delivery; `None` only after close. Must be safe to cancel.
+    async fn next(&mut self) -> Option<Delivery>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(content_type: &str, bytes: usize) -> Outgoing {
+        Outgoing {
+            message_id: Uuid::nil(),
+            content_type: content_type.to_owned(),
+            body: vec![0; bytes],
+        }
+    }
+
+    #[test]
+    fn limits_are_checked_before_any_carrier_sees_the_message() {
+        assert_eq!(message("text/plain", MAX_BODY_BYTES).validate(), Ok(()));
+        for bad in [
+            message("text/plain", MAX_BODY_BYTES + 1),
+            message("", 1),
+            message(&"x".repeat(256), 1),
+        ] {
+            assert_eq!(bad.validate().unwrap_err().code(), "EB-BUS-004");
+        }
+    }
+}

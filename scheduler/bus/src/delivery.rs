@@ -1,0 +1,237 @@
+//! What a reader holds: a [`Subscription`] and the [`Delivery`]s that come out of it.
+//!
+//! Invariant: a [`Delivery`] is settled exactly once. Whatever way it leaves the reader's hands (ack,
+//! retry, dead letter, a panic, a forgotten branch), the carrier hears of it, because `Drop` gives it back.
+
+use std::fmt;
+
+use async_trait::async_trait;
+use uuid::Uuid;
+
+use crate::bus::Source;
+use crate::{BusError, Outgoing, QueueName};
+
+/// A dead letter's reason is cut to this many bytes: headers must fit one AMQP frame (RabbitMQ's
+/// default is 128 KiB), and a reason is for people.
+pub(crate) const MAX_REASON_BYTES: usize = 4096;
+
+/// Namespace for the ids of messages that came without one.
+const FOREIGN_MESSAGE: Uuid = Uuid::from_u128(0x6562_6275_7300_5000_8000_666f_7265_6967);
+
+/// A queue being read. Dropping it stops the flow; deliveries already handed out stay valid.
+pub struct Subscription {
+    queue: QueueName,
+    source: Box<dyn Source>,
+}
+
+impl Subscription {
+    pub(crate) fn new(queue: QueueName, source: Box<dyn Source>) -> Self {
+        Self { queue, source }
+    }
+
+    /// The queue being read.
+    #[must_use]
+    pub fn queue(&self) -> &QueueName {
+        &self.queue
+    }
+
+    /// Waits for the next message, over reconnects. `None` only after the bus was closed.
+    ///
+    /// Cancelling it (as in `tokio::select!`) loses nothing. The subscription repairs itself inside
+    /// this call, so a reader that never calls it is not connected again after a failure.
+    pub async fn next(&mut self) -> Option<Delivery> {
+        self.source.next().await
+    }
+}
+
+impl fmt::Debug for Subscription {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Subscription")
+            .field("queue", &self.queue.as_str())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why a message is in the dead letter queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetterNote {
+    /// What the reader could not do with it. At most 4096 bytes.
+    pub reason: String,
+    /// The name of the queue from which it came.
+    pub queue: String,
+}
+
+impl DeadLetterNote {
+    pub(crate) fn new(reason: &str, queue: &QueueName) -> Self {
+        let mut end = reason.len().min(MAX_REASON_BYTES);
+        while !reason.is_char_boundary(end) {
+            end -= 1;
+        }
+        Self {
+            reason: reason[..end].to_owned(),
+            queue: queue.as_str().to_owned(),
+        }
+    }
+}
+
+/// A message in the reader's hands, to be settled by exactly one of [`ack`](Self::ack),
+/// [`retry`](Self::retry) and [`dead_letter`](Self::dead_letter). Dropping it is a [`retry`](Self::retry).
+#[must_use = "a delivery that is dropped goes back to its queue and comes again at once"]
+pub struct Delivery {
+    /// The id that the publisher gave it; derived from queue and body if there was none.
+    pub message_id: Uuid,
+    /// The media type of `body`; empty if the publisher gave none.
+    pub content_type: String,
+    /// The message itself.
+    pub body: Vec<u8>,
+    /// Whether the broker knows that it was handed out before.
+    pub redelivered: bool,
+    /// The queue from which it came.
+    pub queue: QueueName,
+    /// Why it is a dead letter, if it is one.
+    pub dead_letter: Option<DeadLetterNote>,
+    settle: Option<Box<dyn Settle>>,
+}
+
+/// How a carrier settles one delivery. All of it is harmless on a connection that has died.
+#[async_trait]
+pub(crate) trait Settle: Send + Sync {
+    /// Takes the message out of the queue for good. Must take effect in its first poll.
+    async fn ack(&mut self);
+    /// Gives the message back to the queue. Called from `Drop`, so it cannot wait.
+    fn requeue(&mut self);
+    /// Publishes to the dead letter queue, creating it if need be.
+    async fn publish_dead_letter(
+        &self,
+        message: &Outgoing,
+        note: &DeadLetterNote,
+    ) -> Result<(), BusError>;
+}
+
+/// What a carrier knows about a message that it hands out.
+pub(crate) struct Received {
+    pub(crate) message_id: Option<Uuid>,
+    pub(crate) content_type: String,
+    pub(crate) body: Vec<u8>,
+    pub(crate) redelivered: bool,
+    pub(crate) dead_letter: Option<DeadLetterNote>,
+}
+
+impl Delivery {
+    pub(crate) fn new(queue: QueueName, received: Received, settle: Box<dyn Settle>) -> Self {
+        let message_id = received
+            .message_id
+            .unwrap_or_else(|| derived_id(&queue, &received.body));
+        Self {
+            message_id,
+            content_type: received.content_type,
+            body: received.body,
+            redelivered: received.redelivered,
+            queue,
+            dead_letter: received.dead_letter,
+            settle: Some(settle),
+        }
+    }
+
+    /// Says that the effect of this message is done and durable: it need not come again.
+    pub async fn ack(mut self) {
+        if let Some(mut settle) = self.settle.take() {
+            settle.ack().await;
+        }
+    }
+
+    /// Gives the message back to its queue; it comes again at once, to this reader or another.
+    ///
+    /// A reader that cannot work now waits before it calls this, or it will be kept busy.
+    pub async fn retry(mut self) {
+        if let Some(mut settle) = self.settle.take() {
+            settle.requeue();
+        }
+    }
+
+    /// Moves the message to the dead letter queue together with the reason, for people to look at.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Bus::publish`](crate::Bus::publish). The message is then back in its queue.
+    pub async fn dead_letter(mut self, reason: &str) -> Result<(), BusError> {
+        let Some(settle) = self.settle.as_ref() else {
+            return Ok(());
+        };
+        let note = DeadLetterNote::new(reason, &self.queue);
+        let message = Outgoing {
+            message_id: self.message_id,
+            content_type: if self.content_type.is_empty() {
+                "application/octet-stream".to_owned()
+            } else {
+                self.content_type.clone()
+            },
+            body: std::mem::take(&mut self.body),
+        };
+        settle.publish_dead_letter(&message, &note).await?;
+        tracing::warn!(
+            message_id = %self.message_id, queue = %self.queue, reason = %note.reason,
+            "moved a message to the dead letter queue"
+        );
+        if let Some(mut settle) = self.settle.take() {
+            settle.ack().await;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Delivery {
+    fn drop(&mut self) {
+        if let Some(mut settle) = self.settle.take() {
+            settle.requeue();
+        }
+    }
+}
+
+impl fmt::Debug for Delivery {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Delivery")
+            .field("message_id", &self.message_id)
+            .field("queue", &self.queue.as_str())
+            .field("content_type", &self.content_type)
+            .field("body_bytes", &self.body.len())
+            .field("redelivered", &self.redelivered)
+            .field("dead_letter", &self.dead_letter)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The id of a message that came without one: the same message gets the same id every time.
+fn derived_id(queue: &QueueName, body: &[u8]) -> Uuid {
+    let mut name = Vec::with_capacity(queue.as_str().len() + 1 + body.len());
+    name.extend_from_slice(queue.as_str().as_bytes());
+    // No queue name contains a zero byte, so queue and body cannot run into each other.
+    name.push(0);
+    name.extend_from_slice(body);
+    Uuid::new_v5(&FOREIGN_MESSAGE, &name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::QueuePrefix;
+
+    #[test]
+    fn a_long_reason_is_cut_between_characters() {
+        let queue = QueuePrefix::default().scheduler();
+        let note = DeadLetterNote::new(&"ä".repeat(3000), &queue);
+        assert_eq!(note.reason.len(), MAX_REASON_BYTES);
+        let note = DeadLetterNote::new(&format!("x{}", "ä".repeat(3000)), &queue);
+        assert_eq!(note.reason.len(), MAX_REASON_BYTES - 1);
+        assert_eq!(note.queue, "ebbtide.scheduler");
+    }
+
+    #[test]
+    fn a_derived_id_depends_on_queue_and_body_only() {
+        let prefix = QueuePrefix::default();
+        let (one, two) = (prefix.scheduler(), prefix.dead_letter());
+        assert_eq!(derived_id(&one, b"x"), derived_id(&one, b"x"));
+        assert_ne!(derived_id(&one, b"x"), derived_id(&one, b"y"));
+        assert_ne!(derived_id(&one, b"x"), derived_id(&two, b"x"));
+    }
+}

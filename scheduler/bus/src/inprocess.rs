@@ -1,0 +1,391 @@
+//! The in-process carrier, for the embedded mode: the same contract without a broker.
+//!
+//! An [`InProcessBroker`] holds the queues; every party (the scheduler, each agent) opens its own
+//! [`InProcessBus`] on it, as it would open its own connection to RabbitMQ. Closing one does not
+//! disturb the others.
+//!
+//! Invariant: a message is either in the `ready` map of its queue or in the `outstanding` map of
+//! exactly one bus, except for the instant in which one critical section moves it. Locks are taken in
+//! the order bus, then queue, and never across an await.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use async_trait::async_trait;
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::bus::Source;
+use crate::delivery::{Received, Settle};
+use crate::status::{Purpose, StatusBoard};
+use crate::{
+    Bus, BusError, BusStatus, DeadLetterNote, Delivery, Outgoing, QueueName, Subscription,
+};
+
+/// The queues of one process. Cheap to clone; all clones are the same broker.
+#[derive(Debug, Clone, Default)]
+pub struct InProcessBroker {
+    queues: Arc<RwLock<HashMap<QueueName, Arc<Queue>>>>,
+}
+
+/// A connection to an [`InProcessBroker`].
+#[derive(Debug)]
+pub struct InProcessBus {
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    broker: InProcessBroker,
+    board: StatusBoard,
+    closed: CancellationToken,
+    outstanding: Mutex<Outstanding>,
+}
+
+/// What this bus has handed out and nobody has settled.
+#[derive(Debug, Default)]
+struct Outstanding {
+    next_tag: u64,
+    held: HashMap<u64, Held>,
+}
+
+#[derive(Debug)]
+struct Held {
+    queue: Arc<Queue>,
+    position: u64,
+    message: Stored,
+    /// Given back together with the message: it is one unit of the subscription's prefetch.
+    _permit: OwnedSemaphorePermit,
+}
+
+#[derive(Debug, Default)]
+struct Queue {
+    state: Mutex<QueueState>,
+    arrived: Notify,
+}
+
+/// Keyed by the order of arrival, so that a message that comes back takes its old place.
+#[derive(Debug, Default)]
+struct QueueState {
+    next_position: u64,
+    ready: BTreeMap<u64, Stored>,
+}
+
+#[derive(Debug, Clone)]
+struct Stored {
+    message: Arc<Outgoing>,
+    dead_letter: Option<Arc<DeadLetterNote>>,
+    redelivered: bool,
+}
+
+impl InProcessBroker {
+    /// An empty broker.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Opens a bus on this broker.
+    #[must_use]
+    pub fn connect(&self) -> InProcessBus {
+        InProcessBus {
+            shared: Arc::new(Shared {
+                broker: self.clone(),
+                board: StatusBoard::new(BusStatus::Connected),
+                closed: CancellationToken::new(),
+                outstanding: Mutex::new(Outstanding::default()),
+            }),
+        }
+    }
+
+    fn declare(&self, name: &QueueName) -> Arc<Queue> {
+        if let Some(queue) = self.find(name) {
+            return queue;
+        }
+        let mut queues = self.queues.write().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(queues.entry(name.clone()).or_default())
+    }
+
+    fn find(&self, name: &QueueName) -> Option<Arc<Queue>> {
+        let queues = self.queues.read().unwrap_or_else(PoisonError::into_inner);
+        queues.get(name).map(Arc::clone)
+    }
+}
+
+impl InProcessBus {
+    /// Breaks the connection, as a network failure would: everything that was handed out and not
+    /// settled goes back to its queue, and settling it later does nothing. The bus stays usable. For
+    /// tests of what is built on top.
+    pub fn sever(&self) {
+        self.shared.give_everything_back();
+    }
+}
+
+impl Drop for InProcessBus {
+    fn drop(&mut self) {
+        self.shared.close();
+    }
+}
+
+#[async_trait]
+impl Bus for InProcessBus {
+    async fn declare(&self, queue: &QueueName) -> Result<(), BusError> {
+        self.shared.ensure_open()?;
+        self.shared.broker.declare(queue);
+        Ok(())
+    }
+
+    async fn publish(&self, queue: &QueueName, message: &Outgoing) -> Result<(), BusError> {
+        self.shared.publish(queue, message, None)
+    }
+
+    async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Subscription, BusError> {
+        self.shared.ensure_open()?;
+        if prefetch == 0 {
+            return Err(BusError::InvalidPrefetch);
+        }
+        let source = InProcessSource {
+            shared: Arc::clone(&self.shared),
+            queue: self.shared.broker.declare(queue),
+            name: queue.clone(),
+            permits: Arc::new(Semaphore::new(usize::from(prefetch))),
+        };
+        Ok(Subscription::new(queue.clone(), Box::new(source)))
+    }
+
+    fn status(&self) -> watch::Receiver<BusStatus> {
+        self.shared.board.subscribe()
+    }
+
+    async fn close(&self) {
+        self.shared.close();
+    }
+}
+
+impl Shared {
+    fn ensure_open(&self) -> Result<(), BusError> {
+        if self.closed.is_cancelled() {
+            return Err(BusError::Closed);
+        }
+        Ok(())
+    }
+
+    fn close(&self) {
+        self.closed.cancel();
+        self.give_everything_back();
+        self.board.set(Purpose::Publish, BusStatus::Closed);
+    }
+
+    fn publish(
+        &self,
+        name: &QueueName,
+        message: &Outgoing,
+        note: Option<DeadLetterNote>,
+    ) -> Result<(), BusError> {
+        self.ensure_open()?;
+        message.validate()?;
+        let queue = match note {
+            Some(_) => self.broker.declare(name),
+            None => self.broker.find(name).ok_or_else(|| BusError::Unroutable {
+                queue: name.as_str().to_owned(),
+                message_id: message.message_id,
+            })?,
+        };
+        queue.push(Stored {
+            message: Arc::new(message.clone()),
+            dead_letter: note.map(Arc::new),
+            redelivered: false,
+        });
+        Ok(())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Outstanding> {
+        // Every critical section leaves the map valid, so poison has no meaning here.
+        self.outstanding
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_everything_back(&self) {
+        let mut outstanding = self.lock();
+        for (_, held) in outstanding.held.drain() {
+            held.give_back();
+        }
+    }
+
+    /// Takes the next message and notes that it is out, in one step.
+    fn take(&self, queue: &Arc<Queue>, permit: OwnedSemaphorePermit) -> Option<(u64, Stored)> {
+        let mut outstanding = self.lock();
+        // A bus that is closing has given everything back already; nothing may leave after that.
+        if self.closed.is_cancelled() {
+            return None;
+        }
+        let (position, message) = queue.lock().ready.pop_first()?;
+        let tag = outstanding.next_tag;
+        outstanding.next_tag += 1;
+        outstanding.held.insert(
+            tag,
+            Held {
+                queue: Arc::clone(queue),
+                position,
+                message: message.clone(),
+                _permit: permit,
+            },
+        );
+        Some((tag, message))
+    }
+}
+
+impl Held {
+    fn give_back(mut self) {
+        self.message.redelivered = true;
+        self.queue.lock().ready.insert(self.position, self.message);
+        self.queue.arrived.notify_waiters();
+    }
+}
+
+impl Queue {
+    fn push(&self, message: Stored) {
+        let mut state = self.lock();
+        let position = state.next_position;
+        state.next_position += 1;
+        state.ready.insert(position, message);
+        drop(state);
+        self.arrived.notify_waiters();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, QueueState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+struct InProcessSource {
+    shared: Arc<Shared>,
+    queue: Arc<Queue>,
+    name: QueueName,
+    permits: Arc<Semaphore>,
+}
+
+impl InProcessSource {
+    async fn wait_for_message(&self) -> Option<(u64, Stored)> {
+        loop {
+            let permit = Arc::clone(&self.permits).acquire_owned().await.ok()?;
+            // Registered before looking, so that an arrival in between is not missed.
+            let mut arrived = std::pin::pin!(self.queue.arrived.notified());
+            arrived.as_mut().enable();
+            if let Some(taken) = self.shared.take(&self.queue, permit) {
+                return Some(taken);
+            }
+            arrived.await;
+        }
+    }
+}
+
+#[async_trait]
+impl Source for InProcessSource {
+    async fn next(&mut self) -> Option<Delivery> {
+        // Taking a message and returning it happen in one poll: cancelling this future loses nothing.
+        let (tag, stored) = tokio::select! {
+            biased;
+            () = self.shared.closed.cancelled() => return None,
+            taken = self.wait_for_message() => taken?,
+        };
+        let received = Received {
+            message_id: Some(stored.message.message_id),
+            content_type: stored.message.content_type.clone(),
+            body: stored.message.body.clone(),
+            redelivered: stored.redelivered,
+            dead_letter: stored.dead_letter.as_deref().cloned(),
+        };
+        let settle = InProcessSettle {
+            shared: Arc::clone(&self.shared),
+            tag,
+            dead_letter_queue: self.name.dead_letter(),
+        };
+        Some(Delivery::new(self.name.clone(), received, Box::new(settle)))
+    }
+}
+
+/// A tag that is no longer in the map was severed or closed: then everything here does nothing.
+struct InProcessSettle {
+    shared: Arc<Shared>,
+    tag: u64,
+    dead_letter_queue: QueueName,
+}
+
+#[async_trait]
+impl Settle for InProcessSettle {
+    async fn ack(&mut self) {
+        self.shared.lock().held.remove(&self.tag);
+    }
+
+    fn requeue(&mut self) {
+        let mut outstanding = self.shared.lock();
+        if let Some(held) = outstanding.held.remove(&self.tag) {
+            held.give_back();
+        }
+    }
+
+    async fn publish_dead_letter(
+        &self,
+        message: &Outgoing,
+        note: &DeadLetterNote,
+    ) -> Result<(), BusError> {
+        self.shared
+            .publish(&self.dead_letter_queue, message, Some(note.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::QueuePrefix;
+    use uuid::Uuid;
+
+    /// Many readers and writers at once, with everything that can happen to a delivery: each message
+    /// is acked at least once and at the end nothing is left anywhere.
+    #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+    async fn nothing_is_lost_when_deliveries_are_dropped_and_connections_severed() {
+        const MESSAGES: u128 = 2_000;
+        let broker = InProcessBroker::new();
+        let queue = QueuePrefix::default().scheduler();
+        let writer = broker.connect();
+        writer.declare(&queue).await.unwrap();
+        let reader = Arc::new(broker.connect());
+        let acked = Arc::new(Mutex::new(std::collections::HashSet::new()));
+
+        let mut readers = tokio::task::JoinSet::new();
+        for number in 0..4_u128 {
+            let (reader, queue, acked) = (Arc::clone(&reader), queue.clone(), Arc::clone(&acked));
+            readers.spawn(async move {
+                let mut subscription = reader.consume(&queue, 3).await.unwrap();
+                while let Some(delivery) = subscription.next().await {
+                    let id = delivery.message_id;
+                    match (id.as_u128() + number) % 5 {
+                        0 if !delivery.redelivered => drop(delivery),
+                        1 if !delivery.redelivered => delivery.retry().await,
+                        2 if !delivery.redelivered => reader.sever(),
+                        _ => {
+                            acked.lock().unwrap().insert(id);
+                            delivery.ack().await;
+                        }
+                    }
+                }
+            });
+        }
+        for number in 0..MESSAGES {
+            let message = Outgoing::cloud_event(Uuid::from_u128(number), b"{}".to_vec());
+            writer.publish(&queue, &message).await.unwrap();
+        }
+        tokio::time::timeout(std::time::Duration::from_secs(60), async {
+            while acked.lock().unwrap().len() < MESSAGES as usize {
+                tokio::task::yield_now().await;
+            }
+        })
+        .await
+        .expect("every message is acked in the end");
+        reader.close().await;
+        while readers.join_next().await.is_some() {}
+        assert!(reader.shared.lock().held.is_empty());
+    }
+}
