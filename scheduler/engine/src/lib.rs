@@ -1,1 +1,24 @@
-//! The pure decision engine: host table, filters, ranking, victims, explanation
+//! The pure decision engine: host table, filters, ranking, victims, explanation.
+//!
+//! A [`HostTable`] holds hosts and instances with both states of the cloud: the full one, h_f, in which every instance counts,
+//! and the normal one, h_n, in which only normal instances do. [`Engine::decide`] makes one pass over it: filters on h_n for
+//! a normal request and on h_f for a preemptible one, ranks, chooses victims where nothing else helps, and answers with a
+//! [`Decision`](ebbtide_model::Decision) that carries its reasons. It changes nothing: whoever asks writes the decision down
+//! and then puts it into the table.
+//!
+//! No clock, no I/O, no global state; chance comes from a seed. Same table, request, budgets, configuration, time and seed:
+//! same decision, bit for bit, in whatever order the instances were put.
+
+mod budgets;
+mod config;
+mod engine;
+mod error;
+mod table;
+
+pub use budgets::Budgets;
+pub use config::{EngineConfig, PluginFailure, Policy, WeigherConfig, default_weighers};
+pub use engine::Engine;
+pub use error::EngineError;
+pub use table::{
+    ClassTotals, ClassUsage, HostTable, HostUsage, HostView, Instance, InstanceView, Phase,
+};

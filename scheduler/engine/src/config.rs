@@ -1,0 +1,255 @@
+//! How the engine decides: the part `[engine]` of the scheduler's configuration.
+
+use crate::EngineError;
+use serde::{Deserialize, Serialize};
+
+/// How hosts that passed the filters are ordered.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Policy {
+    /// Hosts with room first, then those whose room is becoming free, then by the cost of the cheapest sufficient victim set,
+    /// then by the number of victims; among equals by Nova's weights. The minimum over all hosts is exact.
+    #[default]
+    Tiered,
+    /// Nova's weights alone, added up in the configured order. What an eviction costs counts only through weighers
+    /// (`eviction-cost`, `preemption-needed`): without them a host may be chosen that has to evict although another has room.
+    Nova,
+    /// In the order of registration: the first host with room; if none has, the first whose room is becoming free; if there is
+    /// none either, the first that can evict enough. No weighing.
+    FirstFit,
+}
+
+impl Policy {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tiered => "tiered",
+            Self::Nova => "nova",
+            Self::FirstFit => "first-fit",
+        }
+    }
+}
+
+/// What is done with a weigher or a cost module that fails, or that returns what is not a number.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum PluginFailure {
+    /// Go on without it for this request (a weigher gives nobody anything, every victim costs 1) and say so in the
+    /// explanation.
+    #[default]
+    Ignore,
+    /// Refuse the request with [`EngineError::Weigher`] or [`EngineError::CostModule`].
+    Refuse,
+}
+
+/// A weigher in use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WeigherConfig {
+    /// Its name, for example `ram`. A weigher that is named twice counts twice, as in Nova.
+    pub name: String,
+    /// How much it counts; by default what the weigher itself says. The metadata of a host's aggregates can override it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multiplier: Option<f64>,
+}
+
+impl WeigherConfig {
+    /// A weigher with its own multiplier.
+    #[must_use]
+    pub fn named(name: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            multiplier: None,
+        }
+    }
+}
+
+/// Everything that can be configured. All keys are optional.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct EngineConfig {
+    /// How hosts are ordered. Default: `tiered`.
+    pub policy: Policy,
+    /// The weighers, in the order in which their weights are added up. Default: Nova's that speak about what Ebbtide
+    /// knows (see [`default_weighers`]).
+    pub weighers: Vec<WeigherConfig>,
+    /// The cost module. Default: `partial-hour`.
+    pub cost_module: String,
+    /// Length of a billing period in seconds, for the cost modules that have one. Default: 3600.
+    pub period_seconds: u32,
+    /// Choose at random among so many of the best hosts (Nova's option). With `tiered` only among hosts that are equal but for
+    /// their weights, with `first-fit` not at all. Default: 1, at least 1.
+    pub host_subset_size: u32,
+    /// Shuffle the hosts that share the best weight (Nova's option). Default: false.
+    pub shuffle_best_same_weighed_hosts: bool,
+    /// What is done with plugins that fail. Default: `ignore`.
+    pub plugin_failure: PluginFailure,
+    /// Nodes of the victim search on one host before it stops with a proven gap; one takes 1 to 5 µs. Default: 4,000,000,
+    /// beyond anything that a host of usual size needs.
+    pub max_solver_nodes: u64,
+    /// How many of the best hosts an explanation lists. Default: 10.
+    pub explain_hosts: u32,
+    /// How many of the hosts that each filter dropped an explanation names. Default: 5.
+    pub explain_dropped: u32,
+}
+
+impl Default for EngineConfig {
+    fn default() -> Self {
+        Self {
+            policy: Policy::default(),
+            weighers: default_weighers(),
+            cost_module: "partial-hour".to_owned(),
+            period_seconds: 3600,
+            host_subset_size: 1,
+            shuffle_best_same_weighed_hosts: false,
+            plugin_failure: PluginFailure::default(),
+            max_solver_nodes: 4_000_000,
+            explain_hosts: 10,
+            explain_dropped: 5,
+        }
+    }
+}
+
+/// Nova's weighers that are enabled by default and speak about what Ebbtide knows, ordered as Nova loads them (by module and
+/// class).
+#[must_use]
+pub fn default_weighers() -> Vec<WeigherConfig> {
+    [
+        "soft-affinity",
+        "soft-anti-affinity",
+        "cpu",
+        "disk",
+        "io-ops",
+        "num-instances",
+        "ram",
+    ]
+    .into_iter()
+    .map(WeigherConfig::named)
+    .collect()
+}
+
+/// An explanation that lists more hosts is not read by anyone, but stored with every decision.
+const MAX_EXPLAINED: u32 = 1000;
+/// A billing period is at most a year.
+const MAX_PERIOD: u32 = 366 * 24 * 3600;
+
+impl EngineConfig {
+    /// Checks the ranges. Whether weighers and cost module exist is checked by [`Engine::new`](crate::Engine::new), which
+    /// knows the plugins.
+    ///
+    /// # Errors
+    /// [`EngineError::Config`] that names the first bad key.
+    pub fn check(&self) -> Result<(), EngineError> {
+        let wrong = |key: &str, problem: String| {
+            Err(EngineError::Config {
+                key: key.to_owned(),
+                problem,
+            })
+        };
+        for (position, weigher) in self.weighers.iter().enumerate() {
+            if let Some(multiplier) = weigher.multiplier.filter(|m| !m.is_finite()) {
+                return wrong(
+                    &format!("weighers[{position}].multiplier"),
+                    format!(
+                        "{multiplier} for {:?} is not finite: use a number",
+                        weigher.name
+                    ),
+                );
+            }
+        }
+        if !(1..=MAX_PERIOD).contains(&self.period_seconds) {
+            let problem = format!("{}: use 1 to {MAX_PERIOD}", self.period_seconds);
+            return wrong("period_seconds", problem);
+        }
+        if self.host_subset_size == 0 {
+            return wrong("host_subset_size", "0: use 1 or more".to_owned());
+        }
+        if self.max_solver_nodes == 0 {
+            return wrong("max_solver_nodes", "0: use 1 or more".to_owned());
+        }
+        for (key, value) in [
+            ("explain_hosts", self.explain_hosts),
+            ("explain_dropped", self.explain_dropped),
+        ] {
+            if value > MAX_EXPLAINED {
+                return wrong(key, format!("{value}: use 0 to {MAX_EXPLAINED}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_empty_configuration_is_the_default() {
+        let config: EngineConfig = serde_json::from_str("{}").unwrap();
+        assert_eq!(config, EngineConfig::default());
+        assert_eq!(config.check(), Ok(()));
+        let text = serde_json::to_string(&config).unwrap();
+        assert_eq!(serde_json::from_str::<EngineConfig>(&text).unwrap(), config);
+    }
+
+    #[test]
+    fn typing_errors_are_refused_with_the_key() {
+        for text in [
+            r#"{"polcy":"nova"}"#,
+            r#"{"policy":"novaa"}"#,
+            r#"{"weighers":[{"name":"ram","multipler":1}]}"#,
+        ] {
+            assert!(
+                serde_json::from_str::<EngineConfig>(text).is_err(),
+                "{text} was taken"
+            );
+        }
+        let bad = [
+            (
+                "host_subset_size",
+                EngineConfig {
+                    host_subset_size: 0,
+                    ..Default::default()
+                },
+            ),
+            (
+                "period_seconds",
+                EngineConfig {
+                    period_seconds: 0,
+                    ..Default::default()
+                },
+            ),
+            (
+                "max_solver_nodes",
+                EngineConfig {
+                    max_solver_nodes: 0,
+                    ..Default::default()
+                },
+            ),
+            (
+                "explain_hosts",
+                EngineConfig {
+                    explain_hosts: 1001,
+                    ..Default::default()
+                },
+            ),
+            (
+                "weighers[0].multiplier",
+                EngineConfig {
+                    weighers: vec![WeigherConfig {
+                        name: "ram".to_owned(),
+                        multiplier: Some(f64::NAN),
+                    }],
+                    ..Default::default()
+                },
+            ),
+        ];
+        for (key, config) in bad {
+            match config.check() {
+                Err(EngineError::Config { key: named, .. }) => assert_eq!(named, key),
+                other => panic!("{key} was taken: {other:?}"),
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The slow truth: everything is added up again from the instances and compared with what was kept incrementally.
+
+use super::groups::GroupEntry;
+use super::{ClassColumns, CountColumns, HostIndex, HostTable, index_of};
+use std::collections::{BTreeMap, HashMap};
+
+impl HostTable {
+    /// Recomputes every sum and compares. For tests, and for a service that wants to be sure after a restart.
+    ///
+    /// # Errors
+    /// The first difference, in words.
+    pub fn check_consistency(&self) -> Result<(), String> {
+        self.check_hosts()?;
+        self.check_instances()?;
+        self.check_sums()?;
+        self.check_interned()
+    }
+
+    fn check_hosts(&self) -> Result<(), String> {
+        let sorted = self
+            .order
+            .windows(2)
+            .all(|w| self.order_key(w[0]) < self.order_key(w[1]));
+        if !sorted {
+            return Err("hosts are not in the order of their registration".to_owned());
+        }
+        if self.order.len() != self.host_numbers.len()
+            || self.order.len() + self.free_hosts.len() != self.hosts.len()
+        {
+            return Err("host slots do not add up".to_owned());
+        }
+        for &host in &self.order {
+            let name = self.host_name(host);
+            if self.find_host(name) != Some(host) {
+                return Err(format!("host {name} is not found under its name"));
+            }
+            if self.aggregate_set(host) != self.aggregates.set_of(name) {
+                return Err(format!(
+                    "host {name} is in another aggregate set than it should be"
+                ));
+            }
+            if self.is_usable(host) != (self.health(host) == ebbtide_model::HostHealth::Up) {
+                return Err(format!("host {name} has a stale health"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_instances(&self) -> Result<(), String> {
+        if self.instance_numbers.len() + self.free_instances.len() != self.instances.len() {
+            return Err("instance slots do not add up".to_owned());
+        }
+        let mut seen = 0;
+        for (at, host) in self.hosts.iter().enumerate() {
+            for (position, &slot) in host.instances.iter().enumerate() {
+                let row = self.row(slot);
+                let at_home = row.host == HostIndex::new(at) && row.position == index_of(position);
+                if !at_home || self.instance_numbers.get(&row.id) != Some(&slot) {
+                    return Err(format!("instance {} is not where it says", row.id));
+                }
+                seen += 1;
+            }
+        }
+        if seen == self.instance_numbers.len() {
+            Ok(())
+        } else {
+            Err(format!(
+                "{seen} instances on hosts, {} known",
+                self.instance_numbers.len()
+            ))
+        }
+    }
+
+    fn check_sums(&self) -> Result<(), String> {
+        let mut counts = CountColumns::default();
+        counts.resize(self.hosts.len());
+        let mut columns: Vec<ClassColumns> = self
+            .columns
+            .iter()
+            .map(|_| ClassColumns::zeros(self.hosts.len()))
+            .collect();
+        let mut groups: HashMap<_, GroupEntry> = HashMap::new();
+        for slot in self.instance_numbers.values() {
+            let row = self.row(*slot);
+            counts.add(row, true);
+            for (class, amount) in self.shapes.get(row.shape).iter() {
+                let index = self
+                    .class_index(class)
+                    .ok_or_else(|| format!("class {class} is used and unknown"))?;
+                columns[index.at()].add(row, i64::try_from(amount).unwrap_or(i64::MAX));
+            }
+            if let Some(group) = row.group {
+                groups.entry(group).or_default().add(row, true);
+            }
+        }
+        if counts != self.counts {
+            return Err("the numbers of instances differ from the instances".to_owned());
+        }
+        for ((kept, mut fresh), class) in self.columns.iter().zip(columns).zip(&self.classes) {
+            // Inventories do not come from the instances.
+            fresh.capacity.clone_from(&kept.capacity);
+            fresh.total.clone_from(&kept.total);
+            fresh.reserved.clone_from(&kept.reserved);
+            fresh.ratio.clone_from(&kept.ratio);
+            if *kept != fresh {
+                return Err(format!("the sums of {class} differ from the instances"));
+            }
+        }
+        for (id, kept) in &self.groups {
+            let fresh = groups.remove(id).unwrap_or_default();
+            if kept.members != fresh.members {
+                return Err(format!(
+                    "the members of server group {id} differ from the instances"
+                ));
+            }
+        }
+        if groups.is_empty() {
+            Ok(())
+        } else {
+            Err("a server group with members is lost".to_owned())
+        }
+    }
+
+    fn check_interned(&self) -> Result<(), String> {
+        let mut projects: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut shapes: BTreeMap<u32, u32> = BTreeMap::new();
+        for slot in self.instance_numbers.values() {
+            let row = self.row(*slot);
+            *projects.entry(row.project).or_default() += 1;
+            *shapes.entry(row.shape).or_default() += 1;
+        }
+        let mut traits: BTreeMap<u32, u32> = BTreeMap::new();
+        for &host in &self.order {
+            *traits.entry(self.trait_set(host)).or_default() += 1;
+        }
+        let counted = (0..index_of(self.projects.slots()))
+            .all(|n| self.projects.count(n) == projects.get(&n).copied().unwrap_or(0))
+            && (0..index_of(self.shapes.slots()))
+                .all(|n| self.shapes.count(n) == shapes.get(&n).copied().unwrap_or(0))
+            && (0..index_of(self.trait_sets.slots()))
+                .all(|n| self.trait_sets.count(n) == traits.get(&n).copied().unwrap_or(0));
+        if counted {
+            Ok(())
+        } else {
+            Err("interned values are miscounted".to_owned())
+        }
+    }
+}

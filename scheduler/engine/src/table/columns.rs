@@ -1,0 +1,133 @@
+//! The numbers of the table: one column a resource class and use, one column a host property.
+
+use super::instance::InstanceRow;
+use super::{HostIndex, Phase};
+use ebbtide_model::Inventory;
+
+/// Everything about one resource class, host by host.
+///
+/// Invariant: all columns have one entry for each host slot; entries of free slots are zero.
+/// Sums cannot overflow: an amount is below 2^31, and 2^32 instances of that still fit into an `i64`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ClassColumns {
+    /// What instances may use in all: (total − reserved) × ratio, rounded down.
+    pub(crate) capacity: Vec<i64>,
+    /// What normal instances use, in whatever phase.
+    pub(crate) normal: Vec<i64>,
+    /// What preemptible instances use that are not leaving.
+    pub(crate) preemptible: Vec<i64>,
+    /// What preemptible instances use that are leaving.
+    pub(crate) leaving: Vec<i64>,
+    /// The part of `normal` and `preemptible` that is claimed only. For display; no decision reads it.
+    pub(crate) claimed: Vec<i64>,
+    /// The inventory's total.
+    pub(crate) total: Vec<i64>,
+    /// The inventory's reserved amount.
+    pub(crate) reserved: Vec<i64>,
+    /// The inventory's allocation ratio.
+    pub(crate) ratio: Vec<f64>,
+}
+
+impl ClassColumns {
+    /// Columns of zeros.
+    pub(super) fn zeros(slots: usize) -> Self {
+        let mut columns = Self::default();
+        columns.resize(slots);
+        columns
+    }
+
+    /// Room for so many host slots.
+    pub(super) fn resize(&mut self, slots: usize) {
+        for column in [
+            &mut self.capacity,
+            &mut self.normal,
+            &mut self.preemptible,
+            &mut self.leaving,
+            &mut self.claimed,
+            &mut self.total,
+            &mut self.reserved,
+        ] {
+            column.resize(slots, 0);
+        }
+        self.ratio.resize(slots, 0.0);
+    }
+
+    /// What the host has; `None` for nothing.
+    pub(super) fn set_inventory(&mut self, host: HostIndex, inventory: Option<&Inventory>) {
+        let at = host.at();
+        let amount = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+        self.capacity[at] = inventory.map_or(0, |i| amount(i.capacity()));
+        self.total[at] = inventory.map_or(0, |i| amount(i.total));
+        self.reserved[at] = inventory.map_or(0, |i| amount(i.reserved));
+        self.ratio[at] = inventory.map_or(0.0, |i| i.allocation_ratio);
+    }
+
+    /// Adds what an instance takes, or with a negative amount takes it back.
+    pub(super) fn add(&mut self, row: &InstanceRow, amount: i64) {
+        let at = row.host.at();
+        match (row.preemptible, row.phase) {
+            (false, _) => self.normal[at] += amount,
+            (true, Phase::Leaving) => self.leaving[at] += amount,
+            (true, _) => self.preemptible[at] += amount,
+        }
+        if row.phase == Phase::Claimed {
+            self.claimed[at] += amount;
+        }
+    }
+
+    /// Free in the normal state h_n: only normal instances count.
+    pub(crate) fn free_normal(&self, host: HostIndex) -> i64 {
+        self.capacity[host.at()] - self.normal[host.at()]
+    }
+
+    /// Free in the full state h_f: all instances count, leaving ones and claims included.
+    pub(crate) fn free_full(&self, host: HostIndex) -> i64 {
+        let at = host.at();
+        self.capacity[at] - self.normal[at] - self.preemptible[at] - self.leaving[at]
+    }
+
+    /// Free once every preemptible instance that is leaving has left.
+    pub(crate) fn free_future(&self, host: HostIndex) -> i64 {
+        let at = host.at();
+        self.capacity[at] - self.normal[at] - self.preemptible[at]
+    }
+}
+
+/// How many instances of which kind a host has, one column a kind.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct CountColumns {
+    /// All instances.
+    pub(crate) instances: Vec<u32>,
+    /// Those that are being built or are leaving.
+    pub(crate) io_ops: Vec<u32>,
+    /// Preemptible ones that are not leaving.
+    pub(crate) preemptible: Vec<u32>,
+}
+
+impl CountColumns {
+    /// Room for so many host slots.
+    pub(super) fn resize(&mut self, slots: usize) {
+        self.instances.resize(slots, 0);
+        self.io_ops.resize(slots, 0);
+        self.preemptible.resize(slots, 0);
+    }
+
+    /// Counts an instance, or with `false` no longer.
+    pub(super) fn add(&mut self, row: &InstanceRow, present: bool) {
+        let at = row.host.at();
+        let change = |count: &mut u32| {
+            *count = if present {
+                count.saturating_add(1)
+            } else {
+                count.saturating_sub(1)
+            };
+        };
+        change(&mut self.instances[at]);
+        if matches!(row.phase, Phase::Building | Phase::Leaving) {
+            change(&mut self.io_ops[at]);
+        }
+        if row.is_staying_preemptible() {
+            change(&mut self.preemptible[at]);
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Instances, as the table takes them in, keeps them, and shows them.
+
+use super::{HostIndex, HostTable};
+use ebbtide_model::{GroupId, Money, Resources, ServerId, Timestamp};
+
+/// Where an instance is, as far as a decision cares.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Phase {
+    /// It has the room promised: its victims are still there, or its start was not sent yet.
+    Claimed,
+    /// It is being built, which is I/O work on its host.
+    Building,
+    /// It runs.
+    Running,
+    /// It was chosen as a victim, or is being deleted: its room is spoken for, and it is never a candidate again.
+    Leaving,
+}
+
+/// An instance with a place.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Instance {
+    /// Its identifier.
+    pub id: ServerId,
+    /// The name that its owner gave it; for explanations only.
+    pub name: String,
+    /// Who owns it.
+    pub project_id: String,
+    /// Its host.
+    pub host: String,
+    /// What it takes.
+    pub resources: Resources,
+    /// True if it may be evacuated for a normal request.
+    pub preemptible: bool,
+    /// Its server group.
+    pub group_id: Option<GroupId>,
+    /// When it began to run; `None` if it has not: it counts as age zero, the youngest of all.
+    pub launched_at: Option<Timestamp>,
+    /// Until when it cannot be a victim; from this very moment on it can.
+    pub protected_until: Option<Timestamp>,
+    /// Price of an instance-hour.
+    pub price_per_hour: Money,
+    /// Priority class; 0 goes first.
+    pub priority: u8,
+    /// Where it is.
+    pub phase: Phase,
+}
+
+/// An instance in the table, borrowed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct InstanceView<'a> {
+    /// Its identifier.
+    pub id: ServerId,
+    /// The name that its owner gave it.
+    pub name: &'a str,
+    /// Who owns it.
+    pub project_id: &'a str,
+    /// Its host.
+    pub host: &'a str,
+    /// What it takes.
+    pub resources: &'a Resources,
+    /// True if it may be evacuated for a normal request.
+    pub preemptible: bool,
+    /// Its server group.
+    pub group_id: Option<GroupId>,
+    /// When it began to run.
+    pub launched_at: Option<Timestamp>,
+    /// Until when it cannot be a victim.
+    pub protected_until: Option<Timestamp>,
+    /// Price of an instance-hour.
+    pub price_per_hour: Money,
+    /// Priority class; 0 goes first.
+    pub priority: u8,
+    /// Where it is.
+    pub phase: Phase,
+}
+
+impl InstanceView<'_> {
+    /// A copy of its own, as it could be put into a table.
+    #[must_use]
+    pub fn to_instance(&self) -> Instance {
+        Instance {
+            id: self.id,
+            name: self.name.to_owned(),
+            project_id: self.project_id.to_owned(),
+            host: self.host.to_owned(),
+            resources: self.resources.clone(),
+            preemptible: self.preemptible,
+            group_id: self.group_id,
+            launched_at: self.launched_at,
+            protected_until: self.protected_until,
+            price_per_hour: self.price_per_hour,
+            priority: self.priority,
+            phase: self.phase,
+        }
+    }
+}
+
+/// An instance as the table keeps it: what is shared is interned.
+#[derive(Debug, Clone)]
+pub(crate) struct InstanceRow {
+    pub(crate) id: ServerId,
+    pub(crate) name: Box<str>,
+    pub(crate) project: u32,
+    pub(crate) host: HostIndex,
+    pub(crate) shape: u32,
+    pub(crate) group: Option<GroupId>,
+    pub(crate) launched_at: Option<Timestamp>,
+    pub(crate) protected_until: Option<Timestamp>,
+    pub(crate) price_per_hour: Money,
+    pub(crate) priority: u8,
+    pub(crate) preemptible: bool,
+    pub(crate) phase: Phase,
+    /// Where it stands in its host's list.
+    pub(super) position: u32,
+}
+
+impl InstanceRow {
+    /// True for a preemptible instance that nobody has asked to go.
+    pub(crate) fn is_staying_preemptible(&self) -> bool {
+        self.preemptible && self.phase != Phase::Leaving
+    }
+
+    /// Milliseconds that it has been running.
+    pub(crate) fn age_millis(&self, now: Timestamp) -> i64 {
+        self.launched_at
+            .map_or(0, |launched| now.millis_since(launched))
+    }
+}
+
+impl HostTable {
+    /// A row as others see it.
+    pub(super) fn view<'a>(&'a self, row: &'a InstanceRow) -> InstanceView<'a> {
+        InstanceView {
+            id: row.id,
+            name: &row.name,
+            project_id: self.projects.get(row.project),
+            host: self.host_name(row.host),
+            resources: self.shapes.get(row.shape),
+            preemptible: row.preemptible,
+            group_id: row.group,
+            launched_at: row.launched_at,
+            protected_until: row.protected_until,
+            price_per_hour: row.price_per_hour,
+            priority: row.priority,
+            phase: row.phase,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! What is used and free, host by host and in all.
+
+use super::{ClassIndex, HostIndex, HostTable};
+use ebbtide_model::{HostHealth, ResourceClass};
+
+/// One resource class of one host, or of all of them. Amounts are in the unit that the class names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ClassUsage {
+    /// The class.
+    pub class: ResourceClass,
+    /// What instances may use in all: (total − reserved) × allocation ratio.
+    pub capacity: i64,
+    /// What normal instances use, claims and builds included.
+    pub normal: i64,
+    /// What preemptible instances use that are not leaving.
+    pub preemptible: i64,
+    /// What preemptible instances use that are leaving.
+    pub leaving: i64,
+    /// The part of `normal` and `preemptible` whose room is only promised so far.
+    pub claimed: i64,
+    /// Free in the full state h_f: negative while victims leave whose room is claimed already.
+    pub free_full: i64,
+    /// Free in the normal state h_n.
+    pub free_normal: i64,
+}
+
+/// One host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostUsage {
+    /// The host.
+    pub host: String,
+    /// Whether it may get new instances.
+    pub health: HostHealth,
+    /// All its instances.
+    pub instances: u32,
+    /// Its preemptible instances that are not leaving.
+    pub preemptible_instances: u32,
+    /// The classes that it has or that somebody on it uses, by name.
+    pub classes: Vec<ClassUsage>,
+}
+
+/// The same sums over all hosts, one for each class that any host has or anyone uses.
+pub type ClassTotals = ClassUsage;
+
+/// One host, borrowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HostView<'a> {
+    /// The host.
+    pub name: &'a str,
+    /// Whether it may get new instances.
+    pub health: HostHealth,
+    /// All its instances.
+    pub instances: u32,
+    /// Its preemptible instances that are not leaving.
+    pub preemptible_instances: u32,
+}
+
+impl HostTable {
+    /// What is used and free on a host; `None` if it is unknown.
+    #[must_use]
+    pub fn usage(&self, host: &str) -> Option<HostUsage> {
+        let index = self.find_host(host)?;
+        let view = self.host_view(index);
+        let mut classes: Vec<ClassUsage> = (0..self.columns.len())
+            .map(|class| self.class_usage(index, ClassIndex::new(class)))
+            .filter(|u| (u.capacity, u.normal, u.preemptible, u.leaving) != (0, 0, 0, 0))
+            .collect();
+        classes.sort_by(|a, b| a.class.cmp(&b.class));
+        Some(HostUsage {
+            host: view.name.to_owned(),
+            health: view.health,
+            instances: view.instances,
+            preemptible_instances: view.preemptible_instances,
+            classes,
+        })
+    }
+
+    /// Sums over all hosts, whatever their health, by name of the class.
+    #[must_use]
+    pub fn totals(&self) -> Vec<ClassTotals> {
+        let mut totals: Vec<ClassTotals> = self
+            .columns
+            .iter()
+            .zip(&self.classes)
+            .map(|(columns, class)| {
+                let sum = |column: &[i64]| column.iter().sum::<i64>();
+                let (capacity, normal) = (sum(&columns.capacity), sum(&columns.normal));
+                let (preemptible, leaving) = (sum(&columns.preemptible), sum(&columns.leaving));
+                ClassUsage {
+                    class: class.clone(),
+                    capacity,
+                    normal,
+                    preemptible,
+                    leaving,
+                    claimed: sum(&columns.claimed),
+                    free_full: capacity - normal - preemptible - leaving,
+                    free_normal: capacity - normal,
+                }
+            })
+            .filter(|u| (u.capacity, u.normal, u.preemptible, u.leaving) != (0, 0, 0, 0))
+            .collect();
+        totals.sort_by(|a, b| a.class.cmp(&b.class));
+        totals
+    }
+
+    /// All hosts, in the order of their registration.
+    pub fn hosts(&self) -> impl Iterator<Item = HostView<'_>> {
+        self.order.iter().map(|&host| self.host_view(host))
+    }
+
+    fn host_view(&self, host: HostIndex) -> HostView<'_> {
+        HostView {
+            name: self.host_name(host),
+            health: self.health(host),
+            instances: self.counts.instances[host.at()],
+            preemptible_instances: self.counts.preemptible[host.at()],
+        }
+    }
+
+    fn class_usage(&self, host: HostIndex, class: ClassIndex) -> ClassUsage {
+        let columns = &self.columns[class.at()];
+        let at = host.at();
+        ClassUsage {
+            class: self.classes[class.at()].clone(),
+            capacity: columns.capacity[at],
+            normal: columns.normal[at],
+            preemptible: columns.preemptible[at],
+            leaving: columns.leaving[at],
+            claimed: columns.claimed[at],
+            free_full: columns.free_full(host),
+            free_normal: columns.free_normal(host),
+        }
+    }
+}
