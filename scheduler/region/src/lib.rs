@@ -1,1 +1,38 @@
-//! The pure state machine of a region: servers, claims, evacuations; inputs in, changes and messages out
+//! The pure state machine of a region: servers, claims, evacuations.
+//!
+//! [`Region`] holds everything that can still change: hosts, servers that are not gone, evacuations under way. It gets
+//! inputs (a command from the API, a report from an agent, the news that the broker has confirmed a message, the time) and
+//! answers with a [`Reply`] and [`Effects`]: changes that have to be made durable *in one transaction* before the reply is
+//! given, and events for those who watch. It knows no clock, no I/O and no chance; identifiers come from an [`Ids`].
+//!
+//! # Invariants
+//! - **Nobody dies for nothing.** A notice exists only as an outbox row of the same transaction as the preemptor's claim. Every way in
+//!   which a preemptor can go away asks for its victims to be spared.
+//! - **No room is given twice.** A server holds its room in the host table from the decision on until its agent has
+//!   reported that it is gone; a claim starts only when the room is physically free.
+//! - **Exactly-once effect.** Reports may come twice, late or never: each is compared with the state that it speaks about, and an old
+//!   one changes nothing, or is answered again.
+//! - If the transaction fails, the region is thrown away and restored from the database: memory is never ahead of it.
+
+mod admin;
+mod budgets;
+mod claims;
+mod config;
+mod error;
+mod evacuate;
+mod input;
+mod reports;
+mod room;
+mod servers;
+mod state;
+mod timers;
+mod view;
+
+pub use config::RegionConfig;
+pub use error::RegionError;
+pub use input::{AdoptServer, Command, CreateServers, Effects, Event, Ids, Input, Reply};
+pub use state::Region;
+pub use view::{HostView, Summary};
+
+#[cfg(test)]
+mod tests;

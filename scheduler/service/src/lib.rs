@@ -1,1 +1,30 @@
-//! The scheduler service: gRPC front door, region, store, outbox, metrics
+//! The scheduler service: the shell around the region.
+//!
+//! ```text
+//!   gRPC ──┐                       ┌── store (one transaction for each batch)
+//!   ticks ─┼─▶ keeper ─▶ Region ───┤
+//!   inbox ─┘   (one task)          └── outbox ─▶ bus ─▶ agents
+//! ```
+//!
+//! One task, the [`keeper`], owns the region. It takes whatever has queued up, lets the region deal with each input, commits
+//! the changes of all of them in one transaction, and only then answers, tells the watchers, and hands the messages to the outbox.
+//! If the commit fails, the region is read anew from the database before anything else happens.
+
+pub mod args;
+mod clock;
+pub mod config;
+mod error;
+mod grpc;
+mod http;
+mod ids;
+mod inbox;
+pub mod keeper;
+mod metrics;
+mod outbox;
+mod run;
+mod task;
+mod ticker;
+
+pub use config::Config;
+pub use error::ServiceError;
+pub use run::{Carrier, Running, init_log, open_bus, start};

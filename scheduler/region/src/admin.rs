@@ -1,0 +1,222 @@
+//! What operators set: hosts, flavors, aggregates, server groups, disruption budgets.
+
+use crate::state::Step;
+use crate::{Event, Region, RegionError, Reply};
+use ebbtide_model::record::Change;
+use ebbtide_model::{
+    Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, ServerGroup,
+    names,
+};
+use std::str::FromStr;
+
+/// Most flavors, groups, aggregates or budgets of a region: a runaway script ends here.
+const MAX_OBJECTS: usize = 100_000;
+
+impl Region {
+    pub(crate) fn set_disabled(
+        &mut self,
+        step: &mut Step<'_>,
+        name: &str,
+        reason: Option<String>,
+    ) -> Result<Reply, RegionError> {
+        if let Some(reason) = &reason {
+            names::check_name("reason", reason)?;
+        }
+        let down_after = self.config.host_down_seconds.as_millis();
+        let Some(entry) = self.hosts.get_mut(name) else {
+            return Err(RegionError::NotFound {
+                what: "host",
+                name: names::shorten(name),
+                next: "`ebbtide host list` shows those whose agents have registered",
+            });
+        };
+        entry.host.disabled_reason = reason;
+        entry.health = entry.host.health(step.now, down_after);
+        let (host, health) = (entry.host.clone(), entry.health);
+        self.table.set_health(name, health);
+        step.effects.changes.push(Change::PutHost(Box::new(host.clone())));
+        step.effects.events.push(Event::Host(Box::new(host), health));
+        Ok(Reply::Done)
+    }
+
+    /// A flavor by id or name.
+    ///
+    /// # Errors
+    /// [`RegionError::NotFound`].
+    pub fn find_flavor(&self, name: &str) -> Result<&Flavor, RegionError> {
+        let by_id = FlavorId::from_str(name).ok().and_then(|id| self.flavors.get(&id));
+        by_id.or_else(|| self.flavors.values().find(|f| f.name == name)).ok_or_else(|| {
+            RegionError::NotFound {
+                what: "flavor",
+                name: names::shorten(name),
+                next: "`ebbtide flavor list` shows what there is",
+            }
+        })
+    }
+
+    /// A server group by id or name.
+    ///
+    /// # Errors
+    /// [`RegionError::NotFound`], or [`RegionError::Ambiguous`] if several have the name.
+    pub fn find_group(&self, name: &str) -> Result<&ServerGroup, RegionError> {
+        if let Some(group) = GroupId::from_str(name).ok().and_then(|id| self.groups.get(&id)) {
+            return Ok(group);
+        }
+        let named: Vec<_> = self.groups.values().filter(|g| g.name == name).collect();
+        match named.as_slice() {
+            [group] => Ok(group),
+            [] => Err(RegionError::NotFound {
+                what: "server group",
+                name: names::shorten(name),
+                next: "`ebbtide server group list` shows what there is",
+            }),
+            several => Err(RegionError::Ambiguous {
+                what: "server groups",
+                name: names::shorten(name),
+                count: several.len(),
+            }),
+        }
+    }
+
+    pub(crate) fn create_flavor(&mut self, step: &mut Step<'_>, flavor: Flavor) -> Result<Reply, RegionError> {
+        flavor.properties()?;
+        let known = self.flavors.get(&flavor.id).or_else(|| self.flavors.values().find(|f| f.name == flavor.name));
+        if let Some(known) = known {
+            let same = Flavor { id: known.id, ..flavor.clone() } == *known;
+            return if same {
+                Ok(Reply::Flavor(known.clone()))
+            } else {
+                Err(RegionError::Exists {
+                    what: "flavor",
+                    name: known.name.clone(),
+                    next: "flavors never change: delete it and create it anew, or take another name",
+                })
+            };
+        }
+        room_for_more("flavors", self.flavors.len())?;
+        step.effects.changes.push(Change::PutFlavor(flavor.clone()));
+        self.flavors.insert(flavor.id, flavor.clone());
+        Ok(Reply::Flavor(flavor))
+    }
+
+    pub(crate) fn delete_flavor(&mut self, step: &mut Step<'_>, name: &str) -> Result<Reply, RegionError> {
+        let id = self.find_flavor(name)?.id;
+        self.flavors.remove(&id);
+        step.effects.changes.push(Change::DeleteFlavor(id));
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn put_aggregate(
+        &mut self,
+        step: &mut Step<'_>,
+        mut aggregate: Aggregate,
+    ) -> Result<Reply, RegionError> {
+        aggregate.check()?;
+        if let Some(known) = self.aggregates.values().find(|a| a.name == aggregate.name) {
+            aggregate.id = known.id;
+        } else {
+            room_for_more("aggregates", self.aggregates.len())?;
+        }
+        if let Some(zone) = aggregate.availability_zone() {
+            names::check_name("availability zone", zone)?;
+            // As Nova: a host is in one zone only.
+            let other = self.aggregates.values().find(|a| {
+                a.id != aggregate.id
+                    && a.availability_zone().is_some_and(|z| z != zone)
+                    && !a.hosts.is_disjoint(&aggregate.hosts)
+            });
+            if let Some(other) = other {
+                return Err(RegionError::Conflict(format!(
+                    "aggregate {:?} would put hosts of aggregate {:?} into a second availability zone; remove them there first",
+                    aggregate.name, other.name
+                )));
+            }
+        }
+        step.effects.changes.push(Change::PutAggregate(aggregate.clone()));
+        self.aggregates.insert(aggregate.id, aggregate.clone());
+        self.refresh_aggregates();
+        Ok(Reply::Aggregate(aggregate))
+    }
+
+    pub(crate) fn delete_aggregate(&mut self, step: &mut Step<'_>, name: &str) -> Result<Reply, RegionError> {
+        let by_id = AggregateId::from_str(name).ok().filter(|id| self.aggregates.contains_key(id));
+        let id = by_id
+            .or_else(|| self.aggregates.values().find(|a| a.name == name).map(|a| a.id))
+            .ok_or_else(|| RegionError::NotFound {
+                what: "aggregate",
+                name: names::shorten(name),
+                next: "`ebbtide aggregate list` shows what there is",
+            })?;
+        self.aggregates.remove(&id);
+        self.refresh_aggregates();
+        step.effects.changes.push(Change::DeleteAggregate(id));
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn create_group(&mut self, step: &mut Step<'_>, group: ServerGroup) -> Result<Reply, RegionError> {
+        group.check()?;
+        if let Some(known) = self.groups.get(&group.id) {
+            return if *known == group {
+                Ok(Reply::Group(group))
+            } else {
+                Err(RegionError::Exists {
+                    what: "server group",
+                    name: group.id.to_string(),
+                    next: "server groups never change: take another id",
+                })
+            };
+        }
+        room_for_more("server groups", self.groups.len())?;
+        step.effects.changes.push(Change::PutGroup(group.clone()));
+        self.table.put_group(&group);
+        self.groups.insert(group.id, group.clone());
+        Ok(Reply::Group(group))
+    }
+
+    pub(crate) fn delete_group(&mut self, step: &mut Step<'_>, name: &str) -> Result<Reply, RegionError> {
+        let id = self.find_group(name)?.id;
+        self.groups.remove(&id);
+        self.budgets.remove(&BudgetScope::Group(id));
+        self.table.remove_group(id);
+        step.effects.changes.push(Change::DeleteBudget(BudgetScope::Group(id)));
+        step.effects.changes.push(Change::DeleteGroup(id));
+        Ok(Reply::Done)
+    }
+
+    pub(crate) fn put_budget(
+        &mut self,
+        step: &mut Step<'_>,
+        budget: DisruptionBudget,
+    ) -> Result<Reply, RegionError> {
+        match &budget.scope {
+            BudgetScope::Project(project) => names::check_name("project", project)?,
+            BudgetScope::Group(id) => drop(self.find_group(&id.to_string())?),
+        }
+        if !self.budgets.contains_key(&budget.scope) {
+            room_for_more("disruption budgets", self.budgets.len())?;
+        }
+        step.effects.changes.push(Change::PutBudget(budget.clone()));
+        self.budgets.insert(budget.scope.clone(), budget.clone());
+        Ok(Reply::Budget(budget))
+    }
+
+    pub(crate) fn delete_budget(&mut self, step: &mut Step<'_>, scope: &BudgetScope) -> Result<Reply, RegionError> {
+        if self.budgets.remove(scope).is_none() {
+            return Err(RegionError::NotFound {
+                what: "disruption budget",
+                name: scope.to_string(),
+                next: "`ebbtide budget list` shows what there is",
+            });
+        }
+        step.effects.changes.push(Change::DeleteBudget(scope.clone()));
+        Ok(Reply::Done)
+    }
+}
+
+fn room_for_more(what: &str, count: usize) -> Result<(), RegionError> {
+    if count < MAX_OBJECTS {
+        Ok(())
+    } else {
+        Err(RegionError::Conflict(format!("there are {count} {what} already, the most there can be; delete some")))
+    }
+}

@@ -1,0 +1,141 @@
+//! What is shown of a region. Reading only.
+
+use crate::Region;
+use ebbtide_engine::{ClassTotals, HostUsage};
+use ebbtide_model::aggregate::DEFAULT_ZONE;
+use ebbtide_model::{
+    Aggregate, DisruptionBudget, Evacuation, EvacuationId, Flavor, Host, HostHealth, Server,
+    ServerGroup, ServerId,
+};
+use std::collections::BTreeMap;
+
+/// A host as it is shown.
+#[derive(Debug, Clone)]
+pub struct HostView {
+    /// The host.
+    pub host: Host,
+    /// Whether it may get new servers.
+    pub health: HostHealth,
+    /// Its availability zone.
+    pub availability_zone: String,
+    /// Names of its aggregates.
+    pub aggregates: Vec<String>,
+    /// Both states.
+    pub usage: HostUsage,
+    /// Normal servers that hold room there.
+    pub normal_servers: u32,
+    /// Preemptible servers that hold room there.
+    pub preemptible_servers: u32,
+}
+
+/// The region in a few numbers.
+#[derive(Debug, Clone)]
+pub struct Summary {
+    /// Hosts by health.
+    pub hosts: BTreeMap<&'static str, u32>,
+    /// Servers that are not gone, by status.
+    pub servers: BTreeMap<&'static str, u32>,
+    /// Both states by resource class, over all hosts.
+    pub totals: Vec<ClassTotals>,
+    /// Evacuations under way.
+    pub evacuations: usize,
+}
+
+impl Region {
+    /// All hosts, by name.
+    #[must_use]
+    pub fn hosts(&self) -> Vec<HostView> {
+        self.hosts.keys().filter_map(|name| self.host(name)).collect()
+    }
+
+    /// One host.
+    #[must_use]
+    pub fn host(&self, name: &str) -> Option<HostView> {
+        let entry = self.hosts.get(name)?;
+        let mut aggregates = Vec::new();
+        let mut zone = None;
+        for aggregate in self.aggregates.values().filter(|a| a.hosts.contains(name)) {
+            aggregates.push(aggregate.name.clone());
+            zone = zone.or(aggregate.availability_zone());
+        }
+        aggregates.sort();
+        let mut view = HostView {
+            host: entry.host.clone(),
+            health: entry.health,
+            availability_zone: zone.unwrap_or(DEFAULT_ZONE).to_owned(),
+            aggregates,
+            usage: self.table.usage(name)?,
+            normal_servers: 0,
+            preemptible_servers: 0,
+        };
+        for server in self.servers_on(name).filter(|s| s.status.holds_room()) {
+            if server.is_preemptible() {
+                view.preemptible_servers += 1;
+            } else {
+                view.normal_servers += 1;
+            }
+        }
+        Some(view)
+    }
+
+    /// Servers that are on a host or are going to be, and are not gone, by id.
+    pub fn servers_on(&self, host: &str) -> impl Iterator<Item = &Server> {
+        self.by_host.get(host).into_iter().flatten().filter_map(|id| self.servers.get(id))
+    }
+
+    /// A server that is not gone.
+    #[must_use]
+    pub fn server(&self, id: ServerId) -> Option<&Server> {
+        self.servers.get(&id)
+    }
+
+    /// An evacuation that is under way or ended recently.
+    #[must_use]
+    pub fn evacuation(&self, id: EvacuationId) -> Option<&Evacuation> {
+        self.evacuations.get(&id)
+    }
+
+    /// All flavors, by name.
+    #[must_use]
+    pub fn flavors(&self) -> Vec<Flavor> {
+        let mut all: Vec<Flavor> = self.flavors.values().cloned().collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// All server groups, by name.
+    #[must_use]
+    pub fn groups(&self) -> Vec<ServerGroup> {
+        let mut all: Vec<ServerGroup> = self.groups.values().cloned().collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name).then(a.id.cmp(&b.id)));
+        all
+    }
+
+    /// All aggregates, by name.
+    #[must_use]
+    pub fn aggregates(&self) -> Vec<Aggregate> {
+        let mut all: Vec<Aggregate> = self.aggregates.values().cloned().collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// All disruption budgets.
+    #[must_use]
+    pub fn budgets(&self) -> Vec<DisruptionBudget> {
+        self.budgets.values().cloned().collect()
+    }
+
+    /// The region in a few numbers.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let mut hosts = BTreeMap::from([("up", 0), ("down", 0), ("disabled", 0)]);
+        for entry in self.hosts.values() {
+            *hosts.entry(entry.health.as_str()).or_default() += 1;
+        }
+        let mut servers = BTreeMap::new();
+        for server in self.servers.values() {
+            *servers.entry(server.status.as_str()).or_default() += 1;
+        }
+        Summary { hosts, servers, totals: self.table.totals(), evacuations: self.active.len() }
+    }
+}

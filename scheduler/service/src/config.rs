@@ -1,0 +1,344 @@
+//! Configuration: a TOML file, then the environment, then flags; the later wins.
+//!
+//! Every key has a default that works, so an empty file (or none) is a configuration. Keys that are not known are errors: a
+//! typing error would otherwise be a silent default.
+
+use crate::ServiceError;
+use ebbtide_engine::EngineConfig;
+use ebbtide_region::RegionConfig;
+use serde::{Deserialize, Serialize};
+use std::net::SocketAddr;
+use std::path::Path;
+use toml::{Table, Value};
+
+/// Environment variables that begin so are configuration: `EBBTIDE__DATABASE__URL` is `database.url`.
+pub const ENVIRONMENT_PREFIX: &str = "EBBTIDE__";
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Config {
+    /// The API.
+    pub grpc: Grpc,
+    /// Metrics and health over HTTP.
+    pub http: Http,
+    /// Where the state is kept.
+    pub database: Database,
+    /// How agents are reached.
+    pub bus: Bus,
+    /// What is written about the service's own work.
+    pub log: Log,
+    /// How servers, victims and agents are treated.
+    pub region: RegionConfig,
+    /// How decisions are made.
+    pub engine: EngineConfig,
+}
+
+/// See [`Config::grpc`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Grpc {
+    /// Where to listen; port 0 takes a free one and says which.
+    pub listen: SocketAddr,
+}
+
+impl Default for Grpc {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7470)),
+        }
+    }
+}
+
+/// See [`Config::http`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Http {
+    /// Where to listen; port 0 takes a free one and says which.
+    pub listen: SocketAddr,
+}
+
+impl Default for Http {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 7471)),
+        }
+    }
+}
+
+/// See [`Config::database`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Database {
+    /// `sqlite:///path/to/file`, `mysql://user:password@host/name` (MariaDB) or `postgres://user:password@host/name`.
+    pub url: String,
+    /// Connections at most.
+    pub max_connections: u32,
+    /// Decisions, servers and evacuations that ended longer ago than this are deleted. Days.
+    pub keep_days: u32,
+}
+
+impl Default for Database {
+    fn default() -> Self {
+        Self {
+            url: "sqlite://ebbtide.db".to_owned(),
+            max_connections: 8,
+            keep_days: 90,
+        }
+    }
+}
+
+impl std::fmt::Debug for Database {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The URL may hold a password.
+        f.debug_struct("Database")
+            .field("max_connections", &self.max_connections)
+            .finish_non_exhaustive()
+    }
+}
+
+/// See [`Config::bus`].
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Bus {
+    /// `amqp://user:password@host:port/vhost` or `amqps://…`; several are tried in turn.
+    pub urls: Vec<String>,
+    /// First part of every queue's name: several regions can share a broker.
+    pub prefix: String,
+    /// `classic` (durable) or `quorum`.
+    pub queue_type: String,
+}
+
+impl Default for Bus {
+    fn default() -> Self {
+        Self {
+            urls: vec!["amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()],
+            prefix: ebbtide_bus::DEFAULT_PREFIX.to_owned(),
+            queue_type: "classic".to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Bus {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The URLs may hold a password.
+        f.debug_struct("Bus")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+/// See [`Config::log`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Log {
+    /// `text` for people, `json` for machines.
+    pub format: LogFormat,
+    /// What is logged, as `tracing` filters are written: `info`, `ebbtide=debug,warn`.
+    pub filter: String,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::Text,
+            filter: "info".to_owned(),
+        }
+    }
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One line for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+impl Config {
+    /// Reads file and environment, and lets `flags` (`("database.url", value)`) have the last word.
+    ///
+    /// # Errors
+    /// [`ServiceError::Config`] that names file, line and key.
+    pub fn read(
+        file: Option<&Path>,
+        environment: impl Iterator<Item = (String, String)>,
+        flags: &[(&str, String)],
+    ) -> Result<Self, ServiceError> {
+        let wrong = ServiceError::Config;
+        let mut table = match file {
+            None => Table::new(),
+            Some(path) => {
+                let text = std::fs::read_to_string(path)
+                    .map_err(|e| wrong(format!("configuration file {}: {e}", path.display())))?;
+                // First as it stands, so that an error can point to its line.
+                toml::from_str::<Self>(&text)
+                    .map_err(|e| wrong(format!("configuration file {}: {e}", path.display())))?;
+                text.parse()
+                    .map_err(|e| wrong(format!("configuration file {}: {e}", path.display())))?
+            }
+        };
+        for (name, value) in environment {
+            if let Some(path) = name.strip_prefix(ENVIRONMENT_PREFIX) {
+                let keys: Vec<String> = path.split("__").map(str::to_lowercase).collect();
+                set(&mut table, &keys, &value)
+                    .map_err(|e| wrong(format!("environment variable {name}: {e}")))?;
+            }
+        }
+        for (key, value) in flags {
+            let keys: Vec<String> = key.split('.').map(str::to_owned).collect();
+            set(&mut table, &keys, value).map_err(|e| wrong(format!("option for {key}: {e}")))?;
+        }
+        let config: Self = Value::Table(table)
+            .try_into()
+            .map_err(|e| wrong(format!("configuration: {e}")))?;
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Checks what types alone cannot.
+    ///
+    /// # Errors
+    /// [`ServiceError::Config`] or the engine's or region's own, naming the key.
+    pub fn check(&self) -> Result<(), ServiceError> {
+        self.region.check()?;
+        self.engine.check()?;
+        let wrong = |text: String| Err(ServiceError::Config(text));
+        if self.bus.urls.is_empty() {
+            return wrong("bus.urls is empty: name at least one broker".to_owned());
+        }
+        if !["classic", "quorum"].contains(&self.bus.queue_type.as_str()) {
+            return wrong(format!(
+                "bus.queue_type = {:?}: use classic or quorum",
+                self.bus.queue_type
+            ));
+        }
+        if !(1..=1000).contains(&self.database.max_connections) {
+            return wrong(format!(
+                "database.max_connections = {}: use 1 to 1000",
+                self.database.max_connections
+            ));
+        }
+        if !(1..=36_500).contains(&self.database.keep_days) {
+            return wrong(format!(
+                "database.keep_days = {}: use 1 to 36500",
+                self.database.keep_days
+            ));
+        }
+        if let Err(error) = self.log.filter.parse::<tracing_subscriber::EnvFilter>() {
+            return wrong(format!("log.filter = {:?}: {error}", self.log.filter));
+        }
+        Ok(())
+    }
+}
+
+/// Sets one key. The value is read as TOML if it is some (numbers, booleans, lists), else as a string.
+fn set(table: &mut Table, keys: &[String], value: &str) -> Result<(), String> {
+    let Some((last, sections)) = keys.split_last() else {
+        return Err("no key".to_owned());
+    };
+    let mut here = table;
+    for section in sections {
+        let entry = here
+            .entry(section.clone())
+            .or_insert_with(|| Value::Table(Table::new()));
+        here = entry
+            .as_table_mut()
+            .ok_or_else(|| format!("{section} is not a section"))?;
+    }
+    let parsed = format!("value = {value}")
+        .parse::<Table>()
+        .ok()
+        .and_then(|mut t| t.remove("value"));
+    here.insert(
+        last.clone(),
+        parsed.unwrap_or_else(|| Value::String(value.to_owned())),
+    );
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn file(text: &str) -> tempfile::NamedTempFile {
+        let mut file = tempfile::NamedTempFile::new().unwrap();
+        file.write_all(text.as_bytes()).unwrap();
+        file
+    }
+
+    #[test]
+    fn nothing_at_all_is_a_configuration() {
+        let config = Config::read(None, std::iter::empty(), &[]).unwrap();
+        assert_eq!(config, Config::default());
+    }
+
+    #[test]
+    fn flags_win_over_the_environment_and_that_over_the_file() {
+        let file = file(
+            "[database]\nurl = \"sqlite://file.db\"\nkeep_days = 7\n[grpc]\nlisten = \"127.0.0.1:1\"\n",
+        );
+        let environment = [
+            (
+                "EBBTIDE__DATABASE__URL".to_owned(),
+                "sqlite://env.db".to_owned(),
+            ),
+            (
+                "EBBTIDE__REGION__NOTICE_ATTEMPTS".to_owned(),
+                "5".to_owned(),
+            ),
+            ("EBBTIDE__GRPC__LISTEN".to_owned(), "127.0.0.1:2".to_owned()),
+            ("EBBTIDE_PROJECT".to_owned(), "not ours".to_owned()),
+        ];
+        let flags = [("grpc.listen", "127.0.0.1:3".to_owned())];
+        let config = Config::read(Some(file.path()), environment.into_iter(), &flags).unwrap();
+        assert_eq!(config.database.url, "sqlite://env.db");
+        assert_eq!(config.database.keep_days, 7);
+        assert_eq!(config.region.notice_attempts, 5);
+        assert_eq!(config.grpc.listen.port(), 3);
+    }
+
+    #[test]
+    fn a_typing_error_is_named() {
+        for (text, named) in [
+            ("[databse]\nurl = \"x\"", "databse"),
+            ("[region]\nnotice_atempts = 3", "notice_atempts"),
+            ("[region]\nnotice_attempts = 0", "notice_attempts"),
+            ("[bus]\nqueue_type = \"fast\"", "queue_type"),
+            ("[grpc]\nlisten = \"nowhere\"", "listen"),
+            ("[log]\nfilter = \"ebbtide=loud\"", "log.filter"),
+            ("[engine", "engine"),
+        ] {
+            let error = Config::read(Some(file(text).path()), std::iter::empty(), &[]).unwrap_err();
+            assert!(error.to_string().contains(named), "{text:?}: {error}");
+        }
+        let environment = [("EBBTIDE__DATABASE__URLL".to_owned(), "x".to_owned())];
+        let error = Config::read(None, environment.into_iter(), &[]).unwrap_err();
+        assert!(error.to_string().contains("urll"), "{error}");
+    }
+
+    #[test]
+    fn a_missing_file_is_named() {
+        let error = Config::read(
+            Some(Path::new("/nowhere/ebbtide.toml")),
+            std::iter::empty(),
+            &[],
+        )
+        .unwrap_err();
+        assert!(
+            error.to_string().contains("/nowhere/ebbtide.toml"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn passwords_are_not_shown() {
+        let mut config = Config::default();
+        config.database.url = "mysql://u:secret@h/d".to_owned();
+        config.bus.urls = vec!["amqp://u:secret@h".to_owned()];
+        assert!(!format!("{config:?}").contains("secret"));
+    }
+}

@@ -1,0 +1,135 @@
+//! What the service answers when it cannot do what was asked.
+
+use ebbtide_bus::BusError;
+use ebbtide_engine::EngineError;
+use ebbtide_region::RegionError;
+use ebbtide_store::StoreError;
+use thiserror::Error;
+
+/// An answer that is not what was hoped for.
+#[derive(Debug, Clone, Error)]
+pub enum ServiceError {
+    /// The region refused the input.
+    #[error(transparent)]
+    Region(#[from] RegionError),
+    /// The database could not be written; nothing has happened, or (if the connection broke during the commit) it can be seen by
+    /// asking again.
+    #[error("the state could not be written: {message}; nothing was lost, ask again")]
+    NotWritten {
+        /// The store's code.
+        code: &'static str,
+        /// The store's words.
+        message: String,
+    },
+    /// The database cannot be read.
+    #[error("the state could not be read: {message}")]
+    NotRead {
+        /// The store's code.
+        code: &'static str,
+        /// The store's words.
+        message: String,
+        /// True if asking again may help.
+        passing: bool,
+    },
+    /// Something that is named does not exist, or not any more.
+    #[error("there is no {what} {name:?}; {next}")]
+    NotFound {
+        /// What kind of thing.
+        what: &'static str,
+        /// How it was named.
+        name: String,
+        /// What to do.
+        next: &'static str,
+    },
+    /// A field of a request cannot be understood.
+    #[error("field {field}: {problem}")]
+    Field {
+        /// Which.
+        field: &'static str,
+        /// What is wrong and what is accepted.
+        problem: String,
+    },
+    /// The service is ending.
+    #[error("the scheduler is shutting down; ask again in a moment")]
+    Stopping,
+    /// The configuration cannot be used.
+    #[error("{0}")]
+    Config(String),
+    /// A port cannot be used.
+    #[error("{what} cannot listen on {address}: {problem}; choose another with {option}")]
+    Listen {
+        /// What wanted to listen.
+        what: &'static str,
+        /// Where.
+        address: String,
+        /// What the system said.
+        problem: String,
+        /// The option that changes it.
+        option: &'static str,
+    },
+    /// The broker refuses us.
+    #[error("{message}")]
+    Bus {
+        /// The bus's code.
+        code: &'static str,
+        /// The bus's words.
+        message: String,
+    },
+    /// The database refuses us.
+    #[error("{message}")]
+    Store {
+        /// The store's code.
+        code: &'static str,
+        /// The store's words.
+        message: String,
+    },
+    /// Another scheduler has taken over the database.
+    #[error(
+        "another scheduler has taken over this database, so this one ends; run one scheduler for a database"
+    )]
+    Fenced,
+}
+
+impl ServiceError {
+    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Region(e) => e.code(),
+            Self::NotWritten { code, .. }
+            | Self::NotRead { code, .. }
+            | Self::Bus { code, .. }
+            | Self::Store { code, .. } => code,
+            Self::NotFound { .. } => "EB-SERVICE-001",
+            Self::Field { .. } => "EB-SERVICE-002",
+            Self::Stopping => "EB-SERVICE-003",
+            Self::Config(_) => "EB-SERVICE-004",
+            Self::Listen { .. } => "EB-SERVICE-005",
+            Self::Fenced => "EB-SERVICE-006",
+        }
+    }
+}
+
+impl From<EngineError> for ServiceError {
+    fn from(error: EngineError) -> Self {
+        Self::Region(error.into())
+    }
+}
+
+impl From<BusError> for ServiceError {
+    fn from(error: BusError) -> Self {
+        Self::Bus {
+            code: error.code(),
+            message: error.to_string(),
+        }
+    }
+}
+
+impl From<StoreError> for ServiceError {
+    fn from(error: StoreError) -> Self {
+        Self::Store {
+            code: error.code(),
+            message: error.to_string(),
+        }
+    }
+}

@@ -1,0 +1,304 @@
+//! What operators do: hosts, flavors, aggregates, budgets, adopting servers.
+
+use super::request::{optional, parsed, required};
+use super::scheduler::unexpected;
+use super::{Door, convert};
+use crate::error::ServiceError;
+use crate::ids;
+use ebbtide_model::{
+    Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, Seconds,
+    ServerId, names,
+};
+use ebbtide_proto::v1;
+use ebbtide_region::{AdoptServer, Command, HostView, Region, RegionError, Reply};
+use tonic::{Request, Response, Status};
+
+impl Door {
+    async fn host(&self, name: &str) -> Result<HostView, ServiceError> {
+        let wanted = name.to_owned();
+        let found = self
+            .api
+            .keeper
+            .look(move |region| region.host(&wanted))
+            .await?;
+        found.ok_or_else(|| ServiceError::NotFound {
+            what: "host",
+            name: names::shorten(name),
+            next: "`ebbtide host list` shows those whose agents have registered",
+        })
+    }
+}
+
+fn scope(project_id: String, group_id: &str) -> Result<BudgetScope, ServiceError> {
+    match (
+        optional(project_id),
+        parsed::<GroupId>("group_id", group_id)?,
+    ) {
+        (Some(project), None) => Ok(BudgetScope::Project(project)),
+        (None, Some(group)) => Ok(BudgetScope::Group(group)),
+        _ => Err(ServiceError::Field {
+            field: "project_id, group_id",
+            problem: "exactly one of the two has to be set".to_owned(),
+        }),
+    }
+}
+
+#[tonic::async_trait]
+impl v1::admin_server::Admin for Door {
+    async fn list_hosts(
+        &self,
+        _request: Request<v1::ListHostsRequest>,
+    ) -> Result<Response<v1::ListHostsResponse>, Status> {
+        let hosts = self.api.keeper.look(Region::hosts).await?;
+        Ok(Response::new(v1::ListHostsResponse {
+            hosts: hosts.iter().map(convert::host).collect(),
+        }))
+    }
+
+    async fn get_host(
+        &self,
+        request: Request<v1::GetHostRequest>,
+    ) -> Result<Response<v1::GetHostResponse>, Status> {
+        let name = request.into_inner().name;
+        let host = self.host(&name).await?;
+        let servers = self
+            .api
+            .keeper
+            .look(move |region| -> Vec<v1::Server> {
+                let evacuation = |id: Option<_>| id.and_then(|id| region.evacuation(id));
+                region
+                    .servers_on(&name)
+                    .map(|s| convert::server(s, evacuation(s.evacuation_id)))
+                    .collect()
+            })
+            .await?;
+        Ok(Response::new(v1::GetHostResponse {
+            host: Some(convert::host(&host)),
+            servers,
+        }))
+    }
+
+    async fn disable_host(
+        &self,
+        request: Request<v1::DisableHostRequest>,
+    ) -> Result<Response<v1::DisableHostResponse>, Status> {
+        let v1::DisableHostRequest { name, reason } = request.into_inner();
+        self.api
+            .keeper
+            .command(Command::DisableHost {
+                name: name.clone(),
+                reason,
+            })
+            .await?;
+        let host = self.host(&name).await?;
+        Ok(Response::new(v1::DisableHostResponse {
+            host: Some(convert::host(&host)),
+        }))
+    }
+
+    async fn enable_host(
+        &self,
+        request: Request<v1::EnableHostRequest>,
+    ) -> Result<Response<v1::EnableHostResponse>, Status> {
+        let name = request.into_inner().name;
+        self.api
+            .keeper
+            .command(Command::EnableHost(name.clone()))
+            .await?;
+        let host = self.host(&name).await?;
+        Ok(Response::new(v1::EnableHostResponse {
+            host: Some(convert::host(&host)),
+        }))
+    }
+
+    async fn create_flavor(
+        &self,
+        request: Request<v1::CreateFlavorRequest>,
+    ) -> Result<Response<v1::CreateFlavorResponse>, Status> {
+        let wire = required("flavor", request.into_inner().flavor)?;
+        let flavor = Flavor {
+            id: parsed("flavor.id", &wire.id)?.unwrap_or_else(|| FlavorId(ids::new())),
+            name: wire.name,
+            vcpus: wire.vcpus,
+            ram_mb: wire.ram_mb,
+            disk_gb: wire.disk_gb,
+            extra_specs: wire.extra_specs.into_iter().collect(),
+        };
+        match self
+            .api
+            .keeper
+            .command(Command::CreateFlavor(flavor))
+            .await?
+        {
+            Reply::Flavor(flavor) => Ok(Response::new(v1::CreateFlavorResponse {
+                flavor: Some(convert::flavor(&flavor)),
+            })),
+            _ => Err(unexpected().into()),
+        }
+    }
+
+    async fn list_flavors(
+        &self,
+        _request: Request<v1::ListFlavorsRequest>,
+    ) -> Result<Response<v1::ListFlavorsResponse>, Status> {
+        let flavors = self.api.keeper.look(Region::flavors).await?;
+        Ok(Response::new(v1::ListFlavorsResponse {
+            flavors: flavors.iter().map(convert::flavor).collect(),
+        }))
+    }
+
+    async fn get_flavor(
+        &self,
+        request: Request<v1::GetFlavorRequest>,
+    ) -> Result<Response<v1::GetFlavorResponse>, Status> {
+        let name = request.into_inner().id;
+        let found = self
+            .api
+            .keeper
+            .look(move |region| region.find_flavor(&name).cloned())
+            .await?;
+        let flavor = found.map_err(ServiceError::from)?;
+        Ok(Response::new(v1::GetFlavorResponse {
+            flavor: Some(convert::flavor(&flavor)),
+        }))
+    }
+
+    async fn delete_flavor(
+        &self,
+        request: Request<v1::DeleteFlavorRequest>,
+    ) -> Result<Response<v1::DeleteFlavorResponse>, Status> {
+        self.api
+            .keeper
+            .command(Command::DeleteFlavor(request.into_inner().id))
+            .await?;
+        Ok(Response::new(v1::DeleteFlavorResponse {}))
+    }
+
+    async fn put_aggregate(
+        &self,
+        request: Request<v1::PutAggregateRequest>,
+    ) -> Result<Response<v1::PutAggregateResponse>, Status> {
+        let wire = required("aggregate", request.into_inner().aggregate)?;
+        let aggregate = Aggregate {
+            id: parsed("aggregate.id", &wire.id)?.unwrap_or_else(|| AggregateId(ids::new())),
+            name: wire.name,
+            hosts: wire.hosts.into_iter().collect(),
+            metadata: wire.metadata.into_iter().collect(),
+        };
+        match self
+            .api
+            .keeper
+            .command(Command::PutAggregate(aggregate))
+            .await?
+        {
+            Reply::Aggregate(a) => Ok(Response::new(v1::PutAggregateResponse {
+                aggregate: Some(convert::aggregate(&a)),
+            })),
+            _ => Err(unexpected().into()),
+        }
+    }
+
+    async fn list_aggregates(
+        &self,
+        _request: Request<v1::ListAggregatesRequest>,
+    ) -> Result<Response<v1::ListAggregatesResponse>, Status> {
+        let all = self.api.keeper.look(Region::aggregates).await?;
+        let aggregates = all.iter().map(convert::aggregate).collect();
+        Ok(Response::new(v1::ListAggregatesResponse { aggregates }))
+    }
+
+    async fn delete_aggregate(
+        &self,
+        request: Request<v1::DeleteAggregateRequest>,
+    ) -> Result<Response<v1::DeleteAggregateResponse>, Status> {
+        self.api
+            .keeper
+            .command(Command::DeleteAggregate(request.into_inner().id))
+            .await?;
+        Ok(Response::new(v1::DeleteAggregateResponse {}))
+    }
+
+    async fn put_budget(
+        &self,
+        request: Request<v1::PutBudgetRequest>,
+    ) -> Result<Response<v1::PutBudgetResponse>, Status> {
+        let wire = required("budget", request.into_inner().budget)?;
+        let budget = DisruptionBudget {
+            scope: scope(wire.project_id, &wire.group_id)?,
+            max_victims: wire.max_victims,
+            window: Seconds(wire.window_seconds),
+        };
+        match self.api.keeper.command(Command::PutBudget(budget)).await? {
+            Reply::Budget(b) => Ok(Response::new(v1::PutBudgetResponse {
+                budget: Some(convert::budget(&b)),
+            })),
+            _ => Err(unexpected().into()),
+        }
+    }
+
+    async fn list_budgets(
+        &self,
+        _request: Request<v1::ListBudgetsRequest>,
+    ) -> Result<Response<v1::ListBudgetsResponse>, Status> {
+        let all = self.api.keeper.look(Region::budgets).await?;
+        Ok(Response::new(v1::ListBudgetsResponse {
+            budgets: all.iter().map(convert::budget).collect(),
+        }))
+    }
+
+    async fn delete_budget(
+        &self,
+        request: Request<v1::DeleteBudgetRequest>,
+    ) -> Result<Response<v1::DeleteBudgetResponse>, Status> {
+        let wire = request.into_inner();
+        let scope = scope(wire.project_id, &wire.group_id)?;
+        self.api
+            .keeper
+            .command(Command::DeleteBudget(scope))
+            .await?;
+        Ok(Response::new(v1::DeleteBudgetResponse {}))
+    }
+
+    async fn adopt_server(
+        &self,
+        request: Request<v1::AdoptServerRequest>,
+    ) -> Result<Response<v1::AdoptServerResponse>, Status> {
+        let wire = request.into_inner();
+        let (flavor, group) = (wire.flavor, wire.group);
+        let resolved = self
+            .api
+            .keeper
+            .look(move |region| -> Result<_, RegionError> {
+                let flavor = region.find_flavor(&flavor)?.clone();
+                let group = if group.is_empty() {
+                    None
+                } else {
+                    Some(region.find_group(&group)?.clone())
+                };
+                Ok((flavor, group))
+            })
+            .await?;
+        let (flavor, group) = resolved.map_err(ServiceError::from)?;
+        let adopt = AdoptServer {
+            id: parsed("id", &wire.id)?.unwrap_or_else(|| ServerId(ids::new())),
+            name: wire.name,
+            project_id: optional(wire.project_id).unwrap_or_else(|| "default".to_owned()),
+            flavor,
+            group,
+            host: wire.host,
+            launched_at: parsed("launched_at", &wire.launched_at)?,
+            start_now: wire.start_now,
+        };
+        match self
+            .api
+            .keeper
+            .command(Command::AdoptServer(Box::new(adopt)))
+            .await?
+        {
+            Reply::Server(server) => Ok(Response::new(v1::AdoptServerResponse {
+                server: Some(convert::server(&server, None)),
+            })),
+            _ => Err(unexpected().into()),
+        }
+    }
+}

@@ -1,0 +1,322 @@
+//! From the model to the wire. Every field of a message is set in one place, here.
+
+use ebbtide_engine::ClassUsage;
+use ebbtide_model::{
+    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Explanation, Flavor, Host,
+    HostHealth, NoValidHost, Outcome, Placement, Resources, Server, ServerGroup, Timestamp, Victim,
+    decision,
+};
+use ebbtide_proto::v1;
+use ebbtide_region::{Event, HostView};
+use std::collections::HashMap;
+
+fn time(at: Option<Timestamp>) -> String {
+    at.map(|t| t.to_string()).unwrap_or_default()
+}
+
+fn id<T: ToString>(id: Option<T>) -> String {
+    id.map(|i| i.to_string()).unwrap_or_default()
+}
+
+fn amounts(resources: &Resources) -> HashMap<String, u64> {
+    resources
+        .iter()
+        .map(|(class, n)| (class.to_string(), n))
+        .collect()
+}
+
+fn whole(n: i64) -> u64 {
+    u64::try_from(n).unwrap_or(0)
+}
+
+pub(super) fn flavor(f: &Flavor) -> v1::Flavor {
+    v1::Flavor {
+        id: f.id.to_string(),
+        name: f.name.clone(),
+        vcpus: f.vcpus,
+        ram_mb: f.ram_mb,
+        disk_gb: f.disk_gb,
+        extra_specs: f.extra_specs.clone().into_iter().collect(),
+        preemptible: f.is_preemptible(),
+    }
+}
+
+pub(super) fn aggregate(a: &Aggregate) -> v1::Aggregate {
+    v1::Aggregate {
+        id: a.id.to_string(),
+        name: a.name.clone(),
+        hosts: a.hosts.iter().cloned().collect(),
+        metadata: a.metadata.clone().into_iter().collect(),
+    }
+}
+
+pub(super) fn group(g: &ServerGroup) -> v1::ServerGroup {
+    v1::ServerGroup {
+        id: g.id.to_string(),
+        name: g.name.clone(),
+        project_id: g.project_id.clone(),
+        policy: g.policy.to_string(),
+        max_server_per_host: g.max_server_per_host,
+    }
+}
+
+pub(super) fn budget(b: &DisruptionBudget) -> v1::DisruptionBudget {
+    let (project_id, group_id) = match &b.scope {
+        BudgetScope::Project(project) => (project.clone(), String::new()),
+        BudgetScope::Group(group) => (String::new(), group.to_string()),
+    };
+    v1::DisruptionBudget {
+        project_id,
+        group_id,
+        max_victims: b.max_victims,
+        window_seconds: b.window.0,
+    }
+}
+
+/// A class of a host, or (without a host) of the region.
+pub(super) fn usage(u: &ClassUsage, host: Option<&Host>) -> v1::ResourceUsage {
+    let inventory = host.and_then(|h| h.inventory.get(&u.class));
+    v1::ResourceUsage {
+        resource_class: u.class.to_string(),
+        total: inventory.map_or(0, |i| i.total),
+        reserved: inventory.map_or(0, |i| i.reserved),
+        allocation_ratio: inventory.map_or(0.0, |i| i.allocation_ratio),
+        capacity: whole(u.capacity),
+        normal: whole(u.normal),
+        preemptible: whole(u.preemptible),
+        leaving: whole(u.leaving),
+        free_full: u.free_full,
+        free_normal: u.free_normal,
+    }
+}
+
+pub(super) fn host(view: &HostView) -> v1::Host {
+    v1::Host {
+        availability_zone: view.availability_zone.clone(),
+        aggregates: view.aggregates.clone(),
+        traits: view.host.traits.iter().map(ToString::to_string).collect(),
+        resources: view
+            .usage
+            .classes
+            .iter()
+            .map(|u| usage(u, Some(&view.host)))
+            .collect(),
+        normal_servers: view.normal_servers,
+        preemptible_servers: view.preemptible_servers,
+        created_at: view.host.created_at.to_string(),
+        ..host_news(&view.host, view.health)
+    }
+}
+
+fn host_news(host: &Host, health: HostHealth) -> v1::Host {
+    v1::Host {
+        name: host.name.clone(),
+        health: health.as_str().to_owned(),
+        disabled_reason: host.disabled_reason.clone().unwrap_or_default(),
+        last_seen: time(host.last_seen),
+        ..v1::Host::default()
+    }
+}
+
+/// A server; its evacuation, if it is known, tells the deadline.
+pub(super) fn server(s: &Server, leaving: Option<&Evacuation>) -> v1::Server {
+    let properties = s.flavor.properties().ok();
+    v1::Server {
+        id: s.id.to_string(),
+        name: s.name.clone(),
+        project_id: s.project_id.clone(),
+        flavor_name: s.flavor.name.clone(),
+        preemptible: s.is_preemptible(),
+        status: s.status.to_string(),
+        host: s.host.clone().unwrap_or_default(),
+        group_id: id(s.group_id),
+        availability_zone: s.availability_zone.clone().unwrap_or_default(),
+        decision_id: id(s.decision_id),
+        evacuation_id: id(s.evacuation_id),
+        created_at: s.created_at.to_string(),
+        launched_at: time(s.launched_at),
+        ended_at: time(s.ended_at),
+        fault_code: s.fault.as_ref().map(|f| f.code.clone()).unwrap_or_default(),
+        fault_message: s
+            .fault
+            .as_ref()
+            .map(|f| f.message.clone())
+            .unwrap_or_default(),
+        resources: properties
+            .as_ref()
+            .map(|p| amounts(&p.resources))
+            .unwrap_or_default(),
+        interruption: properties
+            .map(|p| p.interruption.to_string())
+            .unwrap_or_default(),
+        deadline_at: time(leaving.and_then(|e| e.deadline_at)),
+    }
+}
+
+pub(super) fn evacuation(e: &Evacuation) -> v1::Evacuation {
+    v1::Evacuation {
+        id: e.id.to_string(),
+        victim_id: e.victim_id.to_string(),
+        victim_project_id: e.victim_project_id.clone(),
+        host: e.host.clone(),
+        preemptor_id: e.preemptor_id.to_string(),
+        decision_id: e.decision_id.to_string(),
+        behaviour: e.behaviour.to_string(),
+        grace_seconds: e.grace.0,
+        cost: e.cost,
+        state: e.state.to_string(),
+        attempts: e.attempts,
+        reason: e.reason.clone().unwrap_or_default(),
+        claimed_at: e.claimed_at.to_string(),
+        notified_at: time(e.notified_at),
+        draining_at: time(e.draining_at),
+        deadline_at: time(e.deadline_at),
+        ended_at: time(e.ended_at),
+    }
+}
+
+fn victim(v: &Victim) -> v1::Victim {
+    let hidden = v.server_id.0.is_nil();
+    v1::Victim {
+        server_id: if hidden {
+            String::new()
+        } else {
+            v.server_id.to_string()
+        },
+        name: v.name.clone(),
+        project_id: v.project_id.clone(),
+        resources: amounts(&v.resources),
+        age_seconds: v.age_seconds,
+        cost: v.cost,
+    }
+}
+
+fn placement(p: &Placement) -> v1::Placement {
+    v1::Placement {
+        server_id: p.server_id.to_string(),
+        host: p.host.clone(),
+        victims: p.victims.iter().map(victim).collect(),
+        waits_for_room: p.waits_for_room,
+        alternates: p.alternates.clone(),
+    }
+}
+
+fn no_valid_host(n: &NoValidHost) -> v1::NoValidHost {
+    v1::NoValidHost {
+        reason: n.reason.clone(),
+        placed_before: n.placed_before,
+        dropped: n
+            .dropped
+            .iter()
+            .map(|c| v1::FilterCount {
+                filter: c.filter.clone(),
+                dropped: c.dropped,
+            })
+            .collect(),
+        hosts: n.hosts,
+    }
+}
+
+fn instance(i: &decision::InstanceExplanation) -> v1::InstanceExplanation {
+    let dropped = |d: &decision::DroppedHost| v1::DroppedHost {
+        host: d.host.clone(),
+        reason: d.reason.clone(),
+    };
+    let weight = |w: &decision::Weight| v1::Weight {
+        weigher: w.weigher.clone(),
+        raw: w.raw,
+        normalised: w.normalised,
+        multiplier: w.multiplier,
+    };
+    v1::InstanceExplanation {
+        filters: i
+            .filters
+            .iter()
+            .map(|s| v1::FilterStep {
+                filter: s.filter.clone(),
+                before: s.before,
+                after: s.after,
+                dropped: s.dropped.iter().map(dropped).collect(),
+            })
+            .collect(),
+        ranking: i
+            .ranking
+            .iter()
+            .map(|h| v1::RankedHost {
+                host: h.host.clone(),
+                chosen: h.chosen,
+                eviction_cost: h.eviction_cost,
+                victims: h.victims.iter().map(victim).collect(),
+                weight: h.weight,
+                weights: h.weights.iter().map(weight).collect(),
+            })
+            .collect(),
+        ranked: i.ranked,
+    }
+}
+
+fn explanation(e: &Explanation) -> v1::Explanation {
+    v1::Explanation {
+        policy: e.policy.clone(),
+        cost_module: e.cost_module.clone(),
+        filtered_on: e.filtered_on.clone(),
+        seed: e.seed,
+        instances: e.instances.iter().map(instance).collect(),
+        optimal: e.optimal,
+        gap: e.gap,
+        warnings: e.warnings.clone(),
+    }
+}
+
+/// A decision without its explanation.
+pub(super) fn decision_short(d: &Decision) -> v1::Decision {
+    let (placements, none) = match &d.outcome {
+        Outcome::Placed(placements) => (placements.iter().map(placement).collect(), None),
+        Outcome::NoValidHost(none) => (Vec::new(), Some(no_valid_host(none))),
+    };
+    v1::Decision {
+        id: d.id.to_string(),
+        at: d.at.to_string(),
+        project_id: d.request.project_id.clone(),
+        flavor_name: d.request.flavor.name.clone(),
+        preemptible: d.request.flavor.is_preemptible(),
+        server_ids: d
+            .request
+            .server_ids
+            .iter()
+            .map(ToString::to_string)
+            .collect(),
+        placements,
+        no_valid_host: none,
+        explanation: None,
+    }
+}
+
+pub(super) fn decision(d: &Decision) -> v1::Decision {
+    v1::Decision {
+        explanation: Some(explanation(&d.explanation)),
+        ..decision_short(d)
+    }
+}
+
+/// An event as watchers see it; `None` for what is only for the log.
+pub(super) fn event(event: &Event) -> Option<v1::watch_event::Event> {
+    use v1::watch_event::Event as Wire;
+    Some(match event {
+        Event::Decision(d) => Wire::Decision(decision_short(d)),
+        Event::Server(s) => Wire::Server(server(s, None)),
+        Event::Evacuation(e) => Wire::Evacuation(evacuation(e)),
+        Event::Host(h, health) => Wire::Host(host_news(h, *health)),
+        Event::Ignored(_) => return None,
+    })
+}
+
+/// True if the event is about this project's servers, or (decisions) by its request.
+pub(super) fn concerns(event: &Event, project: &str) -> bool {
+    match event {
+        Event::Decision(d) => d.request.project_id == project,
+        Event::Server(s) => s.project_id == project,
+        Event::Evacuation(e) => e.victim_project_id == project,
+        Event::Host(..) | Event::Ignored(_) => false,
+    }
+}

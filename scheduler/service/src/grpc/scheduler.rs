@@ -1,0 +1,281 @@
+//! Deciding, explaining, watching.
+
+use super::request::{limit, required};
+use super::{Door, convert};
+use crate::error::ServiceError;
+use crate::keeper::{Told, not_read};
+use ebbtide_model::{Decision, DecisionId, Server, ServerId, ServerStatus, names};
+use ebbtide_proto::v1;
+use ebbtide_region::{Command, CreateServers, Event, Region, Reply};
+use futures::{Stream, StreamExt};
+use std::pin::Pin;
+use tokio::sync::broadcast;
+use tokio_stream::wrappers::BroadcastStream;
+use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
+use tonic::{Request, Response, Status};
+
+impl Door {
+    /// Hands a request for servers to the region; a repeated one gets the decision of the first time.
+    pub(super) async fn create(
+        &self,
+        create: CreateServers,
+    ) -> Result<(Vec<Server>, Decision), ServiceError> {
+        match self
+            .api
+            .keeper
+            .command(Command::CreateServers(Box::new(create)))
+            .await?
+        {
+            Reply::Created { servers, decision } => Ok((servers, *decision)),
+            Reply::Repeated(servers) => {
+                let id = servers.iter().find_map(|s| s.decision_id);
+                let decision = match id {
+                    Some(id) => self
+                        .api
+                        .store
+                        .decision(id)
+                        .await
+                        .map_err(|e| not_read(&e))?,
+                    None => None,
+                };
+                let decision = decision.ok_or_else(|| ServiceError::NotFound {
+                    what: "decision",
+                    name: "of the servers with these ids".to_owned(),
+                    next: "they were adopted, not scheduled; use new ids",
+                })?;
+                Ok((servers, decision))
+            }
+            _ => Err(unexpected()),
+        }
+    }
+
+    /// Waits until none of the servers waits for room any more.
+    async fn settled(
+        &self,
+        mut servers: Vec<Server>,
+        mut events: broadcast::Receiver<Told>,
+    ) -> Result<Vec<Server>, ServiceError> {
+        while servers.iter().any(|s| s.status == ServerStatus::Waiting) {
+            let told = tokio::select! {
+                told = events.recv() => told,
+                () = self.stop.cancelled() => return Err(ServiceError::Stopping),
+            };
+            match told {
+                Ok(Told {
+                    event: Event::Server(new),
+                    ..
+                }) => {
+                    if let Some(known) = servers.iter_mut().find(|s| s.id == new.id) {
+                        *known = *new;
+                    }
+                }
+                Ok(_) => {}
+                Err(broadcast::error::RecvError::Lagged(_)) => {
+                    let ids: Vec<ServerId> = servers.iter().map(|s| s.id).collect();
+                    let look = move |region: &Region| -> Vec<Server> {
+                        ids.iter()
+                            .filter_map(|id| region.server(*id).cloned())
+                            .collect()
+                    };
+                    servers = self.api.keeper.look(look).await?;
+                }
+                Err(broadcast::error::RecvError::Closed) => return Err(ServiceError::Stopping),
+            }
+        }
+        Ok(servers)
+    }
+
+    async fn find_decision(&self, id: &str) -> Result<Decision, ServiceError> {
+        let missing = || ServiceError::NotFound {
+            what: "decision",
+            name: names::shorten(id),
+            next: "`ebbtide decision list` shows the last ones; a server's id or name works, too",
+        };
+        let store = &self.api.store;
+        let uuid: Option<uuid::Uuid> = id.parse().ok();
+        if let Some(uuid) = uuid {
+            let by_id = store
+                .decision(DecisionId(uuid))
+                .await
+                .map_err(|e| not_read(&e))?;
+            let found = match by_id {
+                Some(decision) => Some(decision),
+                None => store
+                    .decision_for_server(ServerId(uuid))
+                    .await
+                    .map_err(|e| not_read(&e))?,
+            };
+            return found.ok_or_else(missing);
+        }
+        let server = self.server_by_name(id).await?;
+        let found = match server.decision_id {
+            Some(decision) => store.decision(decision).await.map_err(|e| not_read(&e))?,
+            None => None,
+        };
+        found.ok_or_else(missing)
+    }
+}
+
+/// The region answers each command with its own kind of reply, so this is a bug.
+pub(super) fn unexpected() -> ServiceError {
+    ServiceError::Region(ebbtide_region::RegionError::Engine(
+        ebbtide_engine::EngineError::Internal(
+            "the region gave another kind of reply than was expected".to_owned(),
+        ),
+    ))
+}
+
+fn servers_on_the_wire(servers: &[Server]) -> Vec<v1::Server> {
+    servers.iter().map(|s| convert::server(s, None)).collect()
+}
+
+type Events = Pin<Box<dyn Stream<Item = Result<v1::WatchEvent, Status>> + Send>>;
+
+#[tonic::async_trait]
+impl v1::scheduler_server::Scheduler for Door {
+    async fn select_destinations(
+        &self,
+        request: Request<v1::SelectDestinationsRequest>,
+    ) -> Result<Response<v1::SelectDestinationsResponse>, Status> {
+        let wire = request.into_inner();
+        let request = self.api.placement_request(wire.request).await?;
+        let name = request
+            .server_ids
+            .first()
+            .map(|id| format!("claim-{id}"))
+            .unwrap_or_default();
+        // Listening begins before the claim, so that nothing is missed.
+        let events = self.api.keeper.watch();
+        let (mut servers, decision) = self
+            .create(CreateServers {
+                name,
+                request,
+                external: true,
+            })
+            .await?;
+        if wire.wait_for_room {
+            servers = self.settled(servers, events).await?;
+        }
+        Ok(Response::new(v1::SelectDestinationsResponse {
+            decision: Some(convert::decision(&decision)),
+            servers: servers_on_the_wire(&servers),
+        }))
+    }
+
+    async fn what_if(
+        &self,
+        request: Request<v1::WhatIfRequest>,
+    ) -> Result<Response<v1::WhatIfResponse>, Status> {
+        let request = self
+            .api
+            .placement_request(request.into_inner().request)
+            .await?;
+        match self
+            .api
+            .keeper
+            .command(Command::WhatIf(Box::new(request)))
+            .await?
+        {
+            Reply::WhatIf(decision) => Ok(Response::new(v1::WhatIfResponse {
+                decision: Some(convert::decision(&decision)),
+            })),
+            _ => Err(unexpected().into()),
+        }
+    }
+
+    async fn explain(
+        &self,
+        request: Request<v1::ExplainRequest>,
+    ) -> Result<Response<v1::ExplainResponse>, Status> {
+        let wire = request.into_inner();
+        let id = required("id", super::request::optional(wire.id))?;
+        let mut decision = self.find_decision(&id).await?;
+        if !wire.as_project.is_empty() {
+            if decision.request.project_id != wire.as_project {
+                // What belongs to another tenant does not exist for this one.
+                return Err(ServiceError::NotFound {
+                    what: "decision",
+                    name: names::shorten(&id),
+                    next: "it may belong to another project",
+                }
+                .into());
+            }
+            decision = decision.for_tenant(&wire.as_project);
+        }
+        Ok(Response::new(v1::ExplainResponse {
+            decision: Some(convert::decision(&decision)),
+        }))
+    }
+
+    async fn list_decisions(
+        &self,
+        request: Request<v1::ListDecisionsRequest>,
+    ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
+        let limit = limit(request.into_inner().limit, 20, 1000);
+        let decisions = self
+            .api
+            .store
+            .decisions(limit)
+            .await
+            .map_err(|e| not_read(&e))?;
+        Ok(Response::new(v1::ListDecisionsResponse {
+            decisions: decisions.iter().map(convert::decision_short).collect(),
+        }))
+    }
+
+    type WatchStream = Events;
+
+    async fn watch(&self, request: Request<v1::WatchRequest>) -> Result<Response<Events>, Status> {
+        let project = request.into_inner().project_id;
+        let told = BroadcastStream::new(self.api.keeper.watch());
+        let events = told.filter_map(move |told| {
+            let sent = match told {
+                Ok(told) if project.is_empty() || convert::concerns(&told.event, &project) => {
+                    convert::event(&told.event).map(|event| v1::WatchEvent {
+                        at: told.at.to_string(),
+                        sequence: told.sequence,
+                        event: Some(event),
+                    })
+                }
+                Ok(_) => None,
+                Err(BroadcastStreamRecvError::Lagged(missed)) => Some(v1::WatchEvent {
+                    event: Some(v1::watch_event::Event::Lagged(missed)),
+                    ..v1::WatchEvent::default()
+                }),
+            };
+            std::future::ready(sent.map(Ok))
+        });
+        Ok(Response::new(Box::pin(
+            events.take_until(self.stop.clone().cancelled_owned()),
+        )))
+    }
+
+    async fn region_summary(
+        &self,
+        _request: Request<v1::RegionSummaryRequest>,
+    ) -> Result<Response<v1::RegionSummaryResponse>, Status> {
+        let summary = self.api.keeper.look(Region::summary).await?;
+        let hosts = |health: &str| summary.hosts.get(health).copied().unwrap_or(0);
+        Ok(Response::new(v1::RegionSummaryResponse {
+            hosts_up: hosts("up"),
+            hosts_down: hosts("down"),
+            hosts_disabled: hosts("disabled"),
+            servers: summary
+                .servers
+                .iter()
+                .map(|(status, n)| ((*status).to_owned(), *n))
+                .collect(),
+            resources: summary
+                .totals
+                .iter()
+                .map(|u| convert::usage(u, None))
+                .collect(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            policy: self.api.policy.clone(),
+            cost_module: self.api.cost_module.clone(),
+            bus: self.api.carrier.to_owned(),
+            bus_connected: self.api.bus.borrow().is_ready(),
+            database: self.api.database.clone(),
+        }))
+    }
+}

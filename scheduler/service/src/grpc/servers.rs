@@ -1,0 +1,249 @@
+//! What tenants do: servers, groups, evacuations.
+
+use super::request::{limit, optional, parsed, required};
+use super::scheduler::unexpected;
+use super::{Door, convert};
+use crate::error::ServiceError;
+use crate::ids;
+use crate::keeper::not_read;
+use ebbtide_model::{EvacuationId, GroupId, Server, ServerGroup, ServerId, names};
+use ebbtide_proto::v1;
+use ebbtide_region::{Command, CreateServers, Region, RegionError, Reply};
+use ebbtide_store::{EvacuationFilter, ServerFilter};
+use tonic::{Request, Response, Status};
+
+const ROWS: u32 = 1000;
+const MAX_ROWS: u32 = 10_000;
+
+impl Door {
+    /// A server by id (also one that is gone), or by name if only one that is not gone has it.
+    pub(super) async fn server_by_name(&self, name: &str) -> Result<Server, ServiceError> {
+        if let Ok(id) = name.parse::<ServerId>() {
+            let found = self.api.store.server(id).await.map_err(|e| not_read(&e))?;
+            return found.ok_or_else(|| ServiceError::NotFound {
+                what: "server",
+                name: names::shorten(name),
+                next: "`ebbtide server list --all` shows those that are gone, too",
+            });
+        }
+        let name = name.to_owned();
+        let found = self
+            .api
+            .keeper
+            .look(move |region| region.find_server(&name).cloned())
+            .await?;
+        Ok(found?)
+    }
+
+    async fn on_the_wire(&self, server: &Server) -> Result<v1::Server, ServiceError> {
+        let evacuation = match server.evacuation_id {
+            Some(id) => {
+                self.api
+                    .keeper
+                    .look(move |region| region.evacuation(id).cloned())
+                    .await?
+            }
+            None => None,
+        };
+        Ok(convert::server(server, evacuation.as_ref()))
+    }
+}
+
+#[tonic::async_trait]
+impl v1::servers_server::Servers for Door {
+    async fn create_servers(
+        &self,
+        request: Request<v1::CreateServersRequest>,
+    ) -> Result<Response<v1::CreateServersResponse>, Status> {
+        let wire = request.into_inner();
+        let request = self.api.placement_request(wire.request).await?;
+        let create = CreateServers {
+            name: wire.name,
+            request,
+            external: false,
+        };
+        let (servers, decision) = self.create(create).await?;
+        Ok(Response::new(v1::CreateServersResponse {
+            servers: servers.iter().map(|s| convert::server(s, None)).collect(),
+            decision: Some(convert::decision(&decision)),
+        }))
+    }
+
+    async fn get_server(
+        &self,
+        request: Request<v1::GetServerRequest>,
+    ) -> Result<Response<v1::GetServerResponse>, Status> {
+        let server = self.server_by_name(&request.into_inner().id).await?;
+        Ok(Response::new(v1::GetServerResponse {
+            server: Some(self.on_the_wire(&server).await?),
+        }))
+    }
+
+    async fn list_servers(
+        &self,
+        request: Request<v1::ListServersRequest>,
+    ) -> Result<Response<v1::ListServersResponse>, Status> {
+        let wire = request.into_inner();
+        let filter = ServerFilter {
+            project_id: optional(wire.project_id),
+            status: parsed("status", &wire.status)?,
+            host: optional(wire.host),
+            name: optional(wire.name),
+            include_gone: wire.include_gone,
+            limit: limit(wire.limit, ROWS, MAX_ROWS),
+            marker: parsed("marker", &wire.marker)?,
+        };
+        let servers = self
+            .api
+            .store
+            .servers(&filter)
+            .await
+            .map_err(|e| not_read(&e))?;
+        let ids: Vec<Option<EvacuationId>> = servers.iter().map(|s| s.evacuation_id).collect();
+        let evacuations = self
+            .api
+            .keeper
+            .look(move |region| -> Vec<_> {
+                ids.into_iter()
+                    .map(|id| id.and_then(|id| region.evacuation(id).cloned()))
+                    .collect()
+            })
+            .await?;
+        let servers = servers
+            .iter()
+            .zip(&evacuations)
+            .map(|(s, e)| convert::server(s, e.as_ref()))
+            .collect();
+        Ok(Response::new(v1::ListServersResponse { servers }))
+    }
+
+    async fn delete_server(
+        &self,
+        request: Request<v1::DeleteServerRequest>,
+    ) -> Result<Response<v1::DeleteServerResponse>, Status> {
+        let server = self.server_by_name(&request.into_inner().id).await?;
+        match self
+            .api
+            .keeper
+            .command(Command::DeleteServer(server.id))
+            .await?
+        {
+            Reply::Server(server) => Ok(Response::new(v1::DeleteServerResponse {
+                server: Some(convert::server(&server, None)),
+            })),
+            _ => Err(unexpected().into()),
+        }
+    }
+
+    async fn release_server(
+        &self,
+        request: Request<v1::ReleaseServerRequest>,
+    ) -> Result<Response<v1::ReleaseServerResponse>, Status> {
+        let server = self.server_by_name(&request.into_inner().id).await?;
+        match self
+            .api
+            .keeper
+            .command(Command::ReleaseServer(server.id))
+            .await?
+        {
+            Reply::Evacuation(e) => Ok(Response::new(v1::ReleaseServerResponse {
+                evacuation: Some(convert::evacuation(&e)),
+            })),
+            _ => Err(unexpected().into()),
+        }
+    }
+
+    async fn create_server_group(
+        &self,
+        request: Request<v1::CreateServerGroupRequest>,
+    ) -> Result<Response<v1::CreateServerGroupResponse>, Status> {
+        let wire = required("group", request.into_inner().group)?;
+        let group = ServerGroup {
+            id: parsed("group.id", &wire.id)?.unwrap_or_else(|| GroupId(ids::new())),
+            name: wire.name,
+            project_id: optional(wire.project_id).unwrap_or_else(|| "default".to_owned()),
+            policy: wire
+                .policy
+                .parse()
+                .map_err(|e| ServiceError::Region(RegionError::Invalid(e)))?,
+            max_server_per_host: wire.max_server_per_host.max(1),
+        };
+        match self.api.keeper.command(Command::CreateGroup(group)).await? {
+            Reply::Group(group) => Ok(Response::new(v1::CreateServerGroupResponse {
+                group: Some(convert::group(&group)),
+            })),
+            _ => Err(unexpected().into()),
+        }
+    }
+
+    async fn list_server_groups(
+        &self,
+        request: Request<v1::ListServerGroupsRequest>,
+    ) -> Result<Response<v1::ListServerGroupsResponse>, Status> {
+        let project = request.into_inner().project_id;
+        let groups = self.api.keeper.look(Region::groups).await?;
+        let wanted = groups
+            .iter()
+            .filter(|g| project.is_empty() || g.project_id == project);
+        Ok(Response::new(v1::ListServerGroupsResponse {
+            groups: wanted.map(convert::group).collect(),
+        }))
+    }
+
+    async fn delete_server_group(
+        &self,
+        request: Request<v1::DeleteServerGroupRequest>,
+    ) -> Result<Response<v1::DeleteServerGroupResponse>, Status> {
+        self.api
+            .keeper
+            .command(Command::DeleteGroup(request.into_inner().id))
+            .await?;
+        Ok(Response::new(v1::DeleteServerGroupResponse {}))
+    }
+
+    async fn get_evacuation(
+        &self,
+        request: Request<v1::GetEvacuationRequest>,
+    ) -> Result<Response<v1::GetEvacuationResponse>, Status> {
+        let id: EvacuationId = required("id", parsed("id", &request.into_inner().id)?)?;
+        let found = self
+            .api
+            .store
+            .evacuation(id)
+            .await
+            .map_err(|e| not_read(&e))?;
+        let evacuation = found.ok_or_else(|| ServiceError::NotFound {
+            what: "evacuation",
+            name: id.to_string(),
+            next: "`ebbtide evacuation list` shows what there is",
+        })?;
+        Ok(Response::new(v1::GetEvacuationResponse {
+            evacuation: Some(convert::evacuation(&evacuation)),
+        }))
+    }
+
+    async fn list_evacuations(
+        &self,
+        request: Request<v1::ListEvacuationsRequest>,
+    ) -> Result<Response<v1::ListEvacuationsResponse>, Status> {
+        let wire = request.into_inner();
+        let filter = EvacuationFilter {
+            host: optional(wire.host),
+            project_id: optional(wire.project_id),
+            state: parsed("state", &wire.state)?,
+            server_id: parsed("server_id", &wire.server_id)?,
+            active_only: wire.active_only,
+            limit: limit(wire.limit, ROWS, MAX_ROWS),
+            marker: parsed("marker", &wire.marker)?,
+        };
+        let evacuations = self
+            .api
+            .store
+            .evacuations(&filter)
+            .await
+            .map_err(|e| not_read(&e))?;
+        Ok(Response::new(v1::ListEvacuationsResponse {
+            evacuations: evacuations.iter().map(convert::evacuation).collect(),
+        }))
+    }
+}

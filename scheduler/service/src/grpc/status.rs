@@ -1,0 +1,45 @@
+//! Errors as gRPC tells them: a canonical status, and our stable code as `google.rpc.ErrorInfo.reason`.
+
+use crate::error::ServiceError;
+use ebbtide_engine::EngineError;
+use ebbtide_region::RegionError;
+use std::collections::HashMap;
+use tonic::{Code, Status};
+use tonic_types::{ErrorDetails, StatusExt};
+
+/// The domain of our codes.
+const DOMAIN: &str = "ebbtide.org";
+
+impl From<ServiceError> for Status {
+    fn from(error: ServiceError) -> Self {
+        let details = ErrorDetails::with_error_info(error.code(), DOMAIN, HashMap::new());
+        Self::with_error_details(canonical(&error), error.to_string(), details)
+    }
+}
+
+fn canonical(error: &ServiceError) -> Code {
+    match error {
+        ServiceError::Region(error) => match error {
+            RegionError::Invalid(_) | RegionError::Ambiguous { .. } => Code::InvalidArgument,
+            RegionError::Engine(error) => match error {
+                EngineError::Request(_) => Code::InvalidArgument,
+                EngineError::UnknownGroup(_) | EngineError::UnknownHost { .. } => Code::NotFound,
+                EngineError::Internal(_) => Code::Internal,
+                _ => Code::FailedPrecondition,
+            },
+            RegionError::NotFound { .. } => Code::NotFound,
+            RegionError::Exists { .. } => Code::AlreadyExists,
+            RegionError::Config(_) | RegionError::Conflict(_) => Code::FailedPrecondition,
+        },
+        ServiceError::NotFound { .. } => Code::NotFound,
+        ServiceError::Field { .. } => Code::InvalidArgument,
+        ServiceError::NotRead { passing: false, .. } => Code::Internal,
+        ServiceError::NotWritten { .. }
+        | ServiceError::NotRead { .. }
+        | ServiceError::Stopping
+        | ServiceError::Fenced
+        | ServiceError::Bus { .. }
+        | ServiceError::Store { .. } => Code::Unavailable,
+        ServiceError::Config(_) | ServiceError::Listen { .. } => Code::Internal,
+    }
+}

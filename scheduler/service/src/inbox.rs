@@ -1,0 +1,81 @@
+//! What agents say, from the scheduler's queue to the region. Acknowledged once its effect is durable.
+
+use crate::error::ServiceError;
+use crate::keeper::Keeper;
+use crate::metrics::Metrics;
+use crate::task::{Tasks, pause};
+use ebbtide_bus::{Bus, Delivery, QueuePrefix};
+use ebbtide_model::message::Message;
+use ebbtide_region::Input;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Reports in hand at the same time: they share commits.
+const PREFETCH: u16 = 512;
+/// How long a report rests that could not be written, before it goes back to the queue.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+
+/// Starts reading.
+pub(crate) async fn start(
+    bus: Arc<dyn Bus>,
+    prefix: &QueuePrefix,
+    keeper: Keeper,
+    metrics: Metrics,
+    tasks: &Tasks,
+) -> Result<(), ServiceError> {
+    let mut reports = bus.consume(&prefix.scheduler(), PREFETCH).await?;
+    bus.declare(&prefix.dead_letter()).await?;
+    let (reader, workers) = (tasks.clone(), tasks.clone());
+    reader.spawn("inbox", async move {
+        loop {
+            let delivery = tokio::select! {
+                delivery = reports.next() => delivery,
+                () = workers.stop().cancelled() => return,
+            };
+            let Some(delivery) = delivery else { return };
+            deal_with(delivery, &keeper, &metrics, &workers).await;
+        }
+    });
+    Ok(())
+}
+
+async fn deal_with(delivery: Delivery, keeper: &Keeper, metrics: &Metrics, tasks: &Tasks) {
+    let message = match Message::from_bytes(&delivery.body) {
+        Ok(message) => message,
+        Err(error) => {
+            metrics.dead_lettered();
+            tracing::warn!(
+                code = error.code(),
+                "report {} goes to the dead letters: {error}",
+                delivery.message_id
+            );
+            let reason = format!("{}: {error}", error.code());
+            if let Err(error) = delivery.dead_letter(&reason).await {
+                tracing::warn!(code = error.code(), "the dead letter comes again: {error}");
+            }
+            return;
+        }
+    };
+    // Handed over here, so that reports keep their order; waited for elsewhere, so that they share a commit.
+    match keeper.submit(Input::Report(message)).await {
+        Err(_) => delivery.retry().await,
+        Ok(answered) => {
+            let stop = tasks.stop().clone();
+            tasks.spawn("inbox-report", async move {
+                match answered.await {
+                    Ok(Ok(_)) => delivery.ack().await,
+                    Ok(Err(error)) => {
+                        tracing::warn!(
+                            code = error.code(),
+                            "report {} waits: {error}",
+                            delivery.message_id
+                        );
+                        pause(&stop, RETRY_PAUSE).await;
+                        delivery.retry().await;
+                    }
+                    Err(_) => delivery.retry().await,
+                }
+            });
+        }
+    }
+}

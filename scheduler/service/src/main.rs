@@ -1,0 +1,65 @@
+//! `ebbtide-scheduler`: reads its configuration, starts, and ends on SIGTERM or SIGINT.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: before the log is there, people are told directly.
+
+use clap::Parser;
+use ebbtide_scheduler::args::Args;
+use ebbtide_scheduler::{Config, ServiceError};
+use std::process::ExitCode;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let config = match args.config(std::env::vars()) {
+        Ok(config) => config,
+        Err(error) => return complain(&error, 2),
+    };
+    if args.check_config {
+        return match toml::to_string_pretty(&config) {
+            Ok(text) => {
+                print!("{text}");
+                ExitCode::SUCCESS
+            }
+            Err(error) => complain(&ServiceError::Config(error.to_string()), 2),
+        };
+    }
+    if let Err(error) = ebbtide_scheduler::init_log(&config) {
+        return complain(&error, 2);
+    }
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return complain(&ServiceError::Config(format!("no runtime: {error}")), 1),
+    };
+    match runtime.block_on(run(config)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => complain(&error, 1),
+    }
+}
+
+fn complain(error: &ServiceError, code: u8) -> ExitCode {
+    eprintln!("ebbtide-scheduler: {}: {error}", error.code());
+    ExitCode::from(code)
+}
+
+async fn run(config: Config) -> Result<(), ServiceError> {
+    let stop = CancellationToken::new();
+    let watched = |kind| signal(kind).map_err(|e| ServiceError::Config(format!("signals: {e}")));
+    let (mut terminate, mut interrupt) = (
+        watched(SignalKind::terminate())?,
+        watched(SignalKind::interrupt())?,
+    );
+    let bus = ebbtide_scheduler::open_bus(&config)?;
+    let running = ebbtide_scheduler::start(config, bus, stop.clone()).await?;
+    let asked = stop.clone();
+    let finished = running.finish();
+    tokio::pin!(finished);
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("SIGTERM: ending"),
+        _ = interrupt.recv() => tracing::info!("SIGINT: ending"),
+        // Another scheduler has the database: whoever started this one has to look.
+        () = &mut finished => return Err(ServiceError::Fenced),
+    }
+    asked.cancel();
+    finished.await;
+    Ok(())
+}

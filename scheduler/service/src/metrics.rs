@@ -1,0 +1,243 @@
+//! What is counted, for Prometheus.
+
+use ebbtide_model::Outcome;
+use ebbtide_region::{Event, Summary};
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Label {
+    kind: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct ClassLabel {
+    resource_class: String,
+    state: String,
+}
+
+/// All metrics. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    registry: Arc<Registry>,
+    decisions: Family<Label, Counter>,
+    decision_seconds: Histogram,
+    evacuations: Family<Label, Counter>,
+    victims: Counter,
+    commits: Family<Label, Counter>,
+    commit_seconds: Histogram,
+    changes: Counter,
+    ignored: Counter,
+    dead_letters: Counter,
+    published: Counter,
+    publish_failures: Counter,
+    hosts: Family<Label, Gauge>,
+    servers: Family<Label, Gauge>,
+    free: Family<ClassLabel, Gauge>,
+    under_way: Gauge,
+    outbox: Gauge,
+    bus_connected: Gauge,
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let mut registry = Registry::with_prefix("ebbtide");
+        // 1 µs to 4 s, by factors of four.
+        let seconds = || Histogram::new(exponential_buckets(1e-6, 4.0, 12));
+        let mut metrics = Self {
+            registry: Arc::new(Registry::default()),
+            decisions: Family::default(),
+            decision_seconds: seconds(),
+            evacuations: Family::default(),
+            victims: Counter::default(),
+            commits: Family::default(),
+            commit_seconds: seconds(),
+            changes: Counter::default(),
+            ignored: Counter::default(),
+            dead_letters: Counter::default(),
+            published: Counter::default(),
+            publish_failures: Counter::default(),
+            hosts: Family::default(),
+            servers: Family::default(),
+            free: Family::default(),
+            under_way: Gauge::default(),
+            outbox: Gauge::default(),
+            bus_connected: Gauge::default(),
+        };
+        registry.register(
+            "decisions",
+            "Decisions by outcome",
+            metrics.decisions.clone(),
+        );
+        registry.register_with_unit(
+            "decision",
+            "Time that the region took for a request, without the commit",
+            Unit::Seconds,
+            metrics.decision_seconds.clone(),
+        );
+        registry.register(
+            "evacuations",
+            "Evacuations by the state they came to",
+            metrics.evacuations.clone(),
+        );
+        registry.register("victims", "Victims chosen", metrics.victims.clone());
+        registry.register(
+            "commits",
+            "Transactions by outcome",
+            metrics.commits.clone(),
+        );
+        registry.register_with_unit(
+            "commit",
+            "Time that a transaction took",
+            Unit::Seconds,
+            metrics.commit_seconds.clone(),
+        );
+        registry.register("changes", "Records written", metrics.changes.clone());
+        registry.register(
+            "inputs_ignored",
+            "Reports and steps that were not followed",
+            metrics.ignored.clone(),
+        );
+        registry.register(
+            "dead_letters",
+            "Messages that could not be read",
+            metrics.dead_letters.clone(),
+        );
+        registry.register(
+            "messages_published",
+            "Messages confirmed by the broker",
+            metrics.published.clone(),
+        );
+        registry.register(
+            "publish_failures",
+            "Attempts to publish that failed; each message is tried until it is confirmed",
+            metrics.publish_failures.clone(),
+        );
+        registry.register("hosts", "Hosts by health", metrics.hosts.clone());
+        registry.register(
+            "servers",
+            "Servers that are not gone, by status",
+            metrics.servers.clone(),
+        );
+        registry.register(
+            "free",
+            "Free amount by resource class and state (full: h_f, normal: h_n)",
+            metrics.free.clone(),
+        );
+        registry.register(
+            "evacuations_under_way",
+            "Evacuations that have not ended",
+            metrics.under_way.clone(),
+        );
+        registry.register(
+            "outbox_messages",
+            "Messages that the broker has not confirmed yet",
+            metrics.outbox.clone(),
+        );
+        registry.register(
+            "bus_connected",
+            "1 while messages flow",
+            metrics.bus_connected.clone(),
+        );
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+
+    pub(crate) fn decided(&self, took: Duration) {
+        self.decision_seconds.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn committed(&self, changes: usize, took: Duration, good: bool) {
+        self.commits
+            .get_or_create(&label(if good { "ok" } else { "failed" }))
+            .inc();
+        if good {
+            self.commit_seconds.observe(took.as_secs_f64());
+            self.changes
+                .inc_by(u64::try_from(changes).unwrap_or(u64::MAX));
+        }
+    }
+
+    pub(crate) fn saw(&self, event: &Event) {
+        match event {
+            Event::Decision(decision) => {
+                let outcome = match &decision.outcome {
+                    Outcome::Placed(_) if decision.victims().next().is_some() => {
+                        "placed-by-preemption"
+                    }
+                    Outcome::Placed(_) => "placed",
+                    Outcome::NoValidHost(_) => "no-valid-host",
+                };
+                self.decisions.get_or_create(&label(outcome)).inc();
+                self.victims
+                    .inc_by(u64::try_from(decision.victims().count()).unwrap_or(u64::MAX));
+            }
+            Event::Evacuation(evacuation) => {
+                self.evacuations
+                    .get_or_create(&label(evacuation.state.as_str()))
+                    .inc();
+            }
+            Event::Ignored(_) => drop(self.ignored.inc()),
+            Event::Server(_) | Event::Host(..) => {}
+        }
+    }
+
+    pub(crate) fn dead_lettered(&self) {
+        self.dead_letters.inc();
+    }
+
+    pub(crate) fn published(&self) {
+        self.published.inc();
+    }
+
+    pub(crate) fn publish_failed(&self) {
+        self.publish_failures.inc();
+    }
+
+    /// Sets everything that is looked up and not counted.
+    pub(crate) fn set(&self, summary: &Summary, outbox: usize, bus_connected: bool) {
+        let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        for (health, n) in &summary.hosts {
+            self.hosts.get_or_create(&label(health)).set(i64::from(*n));
+        }
+        for status in ebbtide_model::ServerStatus::ALL {
+            let n = summary.servers.get(status.as_str()).copied().unwrap_or(0);
+            self.servers
+                .get_or_create(&label(status.as_str()))
+                .set(i64::from(n));
+        }
+        for class in &summary.totals {
+            for (state, free) in [("full", class.free_full), ("normal", class.free_normal)] {
+                let label = ClassLabel {
+                    resource_class: class.class.to_string(),
+                    state: state.to_owned(),
+                };
+                self.free.get_or_create(&label).set(free);
+            }
+        }
+        self.under_way.set(count(summary.evacuations));
+        self.outbox.set(count(outbox));
+        self.bus_connected.set(i64::from(bus_connected));
+    }
+
+    /// All metrics in the text format of `OpenMetrics`.
+    pub(crate) fn text(&self) -> String {
+        let mut text = String::new();
+        // Writing into a String cannot fail.
+        let _ = encode(&mut text, &self.registry);
+        text
+    }
+}
+
+fn label(kind: &str) -> Label {
+    Label {
+        kind: kind.to_owned(),
+    }
+}

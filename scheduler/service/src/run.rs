@@ -1,0 +1,231 @@
+//! From a configuration to a running service, and to its end.
+
+use crate::config::{Config, LogFormat};
+use crate::error::ServiceError;
+use crate::grpc::{self, Api};
+use crate::http::{self, Pages};
+use crate::keeper::{self, Holdings, Keeper};
+use crate::metrics::Metrics;
+use crate::outbox::{self, Outbox, Sender};
+use crate::task::Tasks;
+use crate::{clock, ids, inbox, ticker};
+use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, QueueKind, QueuePrefix};
+use ebbtide_engine::Engine;
+use ebbtide_store::{Store, StoreConfig};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long tasks may take to finish what they have begun.
+const FINISH: Duration = Duration::from_secs(10);
+
+/// A bus with the name under which people know its carrier.
+pub struct Carrier {
+    /// `amqp` or `in-process`.
+    pub name: &'static str,
+    /// The bus.
+    pub bus: Arc<dyn Bus>,
+}
+
+/// A running service.
+pub struct Running {
+    /// Where the API listens.
+    pub grpc: SocketAddr,
+    /// Where metrics and health are.
+    pub http: SocketAddr,
+    keeper: Keeper,
+    bus: Arc<dyn Bus>,
+    tasks: Tasks,
+}
+
+impl Running {
+    /// The way to the region, for those in the same process.
+    #[must_use]
+    pub fn keeper(&self) -> &Keeper {
+        &self.keeper
+    }
+
+    /// Waits until the service has to end, and ends it: nothing new is taken, what was taken is finished.
+    pub async fn finish(self) {
+        self.tasks.stop().cancelled().await;
+        let Self {
+            keeper, bus, tasks, ..
+        } = self;
+        // The keeper ends when nobody can ask it any more.
+        drop(keeper);
+        bus.close().await;
+        if !tasks.finish(FINISH).await {
+            tracing::warn!(
+                "some work did not end within {FINISH:?}; it is durable and goes on at the next start"
+            );
+        }
+        tracing::info!("ended");
+    }
+}
+
+/// Connects to the broker that the configuration names. It need not be there yet.
+///
+/// # Errors
+/// A URL that cannot be understood.
+pub fn open_bus(config: &Config) -> Result<Carrier, ServiceError> {
+    let brokers = config
+        .bus
+        .urls
+        .iter()
+        .map(|url| url.parse::<BrokerUrl>())
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut amqp = AmqpConfig::new(brokers, "ebbtide-scheduler");
+    if config.bus.queue_type == "quorum" {
+        amqp.queue_kind = QueueKind::Quorum;
+    }
+    Ok(Carrier {
+        name: "amqp",
+        bus: Arc::new(AmqpBus::open(amqp)?),
+    })
+}
+
+/// Starts the service: database, region, bus, API. Returns when it answers.
+///
+/// # Errors
+/// Whatever keeps it from starting: the configuration, a port, the database, another scheduler on it.
+pub async fn start(
+    config: Config,
+    carrier: Carrier,
+    stop: CancellationToken,
+) -> Result<Running, ServiceError> {
+    let Carrier { name: carrier, bus } = carrier;
+    config.check()?;
+    let prefix = QueuePrefix::new(&config.bus.prefix)?;
+    let engine = Arc::new(Engine::new(config.engine.clone())?);
+    // The ports come first: whoever started a second copy by mistake shall hear it before it touches the database.
+    let grpc_listener = grpc::listen(config.grpc.listen).await?;
+    let store = Store::open(&StoreConfig {
+        url: config.database.url.clone(),
+        max_connections: config.database.max_connections,
+        ..StoreConfig::default()
+    })
+    .await?;
+    let holder = format!(
+        "ebbtide-scheduler {} on {}",
+        std::process::id(),
+        grpc_listener.address
+    );
+    let lease = acquire_lease(&store, &holder, &stop).await?;
+    let tasks = Tasks::new(stop);
+    let metrics = Metrics::new();
+    let outbox = Outbox::default();
+    let keeper = keeper::start(
+        Holdings {
+            store: store.clone(),
+            lease: lease.clone(),
+            engine,
+            region_config: config.region.clone(),
+            outbox: outbox.clone(),
+            metrics: metrics.clone(),
+        },
+        &tasks,
+    )
+    .await?;
+    ticker::start_lease(store.clone(), lease, &tasks);
+    inbox::start(
+        Arc::clone(&bus),
+        &prefix,
+        keeper.clone(),
+        metrics.clone(),
+        &tasks,
+    )
+    .await?;
+    outbox::start(
+        Sender {
+            outbox: outbox.clone(),
+            bus: Arc::clone(&bus),
+            prefix,
+            keeper: keeper.clone(),
+            metrics: metrics.clone(),
+        },
+        &tasks,
+    );
+    ticker::start_ticks(keeper.clone(), &tasks);
+    ticker::start_purge(store.clone(), config.database.keep_days, &tasks);
+    let pages = Pages {
+        keeper: keeper.clone(),
+        outbox,
+        metrics,
+        bus: bus.status(),
+    };
+    let http = http::start(config.http.listen, pages, &tasks).await?;
+    let api = Api {
+        keeper: keeper.clone(),
+        store,
+        bus: bus.status(),
+        carrier,
+        policy: config.engine.policy.as_str().to_owned(),
+        cost_module: config.engine.cost_module.clone(),
+        database: config
+            .database
+            .url
+            .split(':')
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+    };
+    let grpc = grpc::serve(grpc_listener, api, &tasks);
+    tracing::info!(%grpc, %http, session = %ids::new(), "ebbtide-scheduler is ready");
+    Ok(Running {
+        grpc,
+        http,
+        keeper,
+        bus,
+        tasks,
+    })
+}
+
+/// Takes the lease, waiting for the rest of one whose holder may have been killed.
+async fn acquire_lease(
+    store: &Store,
+    holder: &str,
+    stop: &CancellationToken,
+) -> Result<ebbtide_store::Lease, ServiceError> {
+    let give_up = clock::now()
+        .plus(ticker::LEASE)
+        .plus(ebbtide_model::Seconds(2));
+    loop {
+        match store
+            .acquire_lease(holder, clock::now(), ticker::LEASE)
+            .await
+        {
+            Ok(lease) => return Ok(lease),
+            // A holder that lives renews before its lease ends, so after that time there is one.
+            Err(error) if error.is_lease_held() && clock::now() < give_up => {
+                tracing::info!("{error}; waiting in case that scheduler is gone");
+                if !crate::task::pause(stop, Duration::from_millis(500)).await {
+                    return Err(ServiceError::Stopping);
+                }
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
+}
+
+/// Sends log lines to standard error, as configured. For binaries; once in a process.
+///
+/// # Errors
+/// [`ServiceError::Config`] if the filter cannot be read.
+pub fn init_log(config: &Config) -> Result<(), ServiceError> {
+    let filter = config
+        .log
+        .filter
+        .parse::<tracing_subscriber::EnvFilter>()
+        .map_err(|e| ServiceError::Config(format!("log.filter: {e}")))?;
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    let done = match config.log.format {
+        LogFormat::Text => log
+            .with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()))
+            .try_init(),
+        LogFormat::Json => log.json().try_init(),
+    };
+    done.map_err(|e| ServiceError::Config(format!("log: {e}")))
+}
