@@ -12,12 +12,13 @@ use lapin::message::Delivery as LapinDelivery;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Acker, Channel, Consumer};
+use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Shared;
 use super::dial::Session;
 use super::publisher::{ORIGIN_HEADER, REASON_HEADER};
-use super::topology::{StepError, declare_queue};
+use super::topology::{StepError, declare_queue, while_alive};
 use crate::backoff::Backoff;
 use crate::bus::Source;
 use crate::delivery::{Received, Settle};
@@ -35,7 +36,7 @@ pub(crate) struct AmqpSource {
 
 /// A running consumer on its own channel.
 struct Attached {
-    session: u64,
+    session: Arc<Session>,
     channel: Channel,
     consumer: Consumer,
 }
@@ -64,8 +65,8 @@ impl AmqpSource {
             }
             failed_on = session.id;
             let limit = self.shared.config.operation_timeout;
-            let outcome = tokio::time::timeout(limit, self.attach_once(&session)).await;
-            match outcome {
+            let step = while_alive(&session, self.attach_once(&session));
+            match tokio::time::timeout(limit, step).await {
                 Ok(Ok(attached)) => {
                     tracing::info!(queue = %self.queue, broker = %session.broker, "reading from queue");
                     self.attached = Some(attached);
@@ -82,7 +83,7 @@ impl AmqpSource {
         }
     }
 
-    async fn attach_once(&self, session: &Session) -> Result<Attached, StepError> {
+    async fn attach_once(&self, session: &Arc<Session>) -> Result<Attached, StepError> {
         let describe = || format!("read from queue {}", self.queue);
         let again = |error: lapin::Error| StepError::during(&error, describe);
         let channel = session.channel().await.map_err(again)?;
@@ -102,7 +103,7 @@ impl AmqpSource {
             .await
             .map_err(again)?;
         Ok(Attached {
-            session: session.id,
+            session: Arc::clone(session),
             channel,
             consumer,
         })
@@ -129,12 +130,21 @@ impl AmqpSource {
                 self.reattach().await;
                 continue;
             };
-            match attached.consumer.next().await {
+            let item = tokio::select! {
+                biased;
+                item = attached.consumer.next() => item,
+                () = attached.session.gone().cancelled() => {
+                    tracing::debug!(queue = %self.queue, "reading was interrupted with its connection");
+                    self.attached = None;
+                    continue;
+                }
+            };
+            match item {
                 // lapin hands out what it had in its buffer when the channel died. Its ack could
                 // not be sent any more and the broker redelivers it anyway, so it is left out.
                 Some(Ok(delivery)) if delivery.acker.usable() => {
                     self.backoff.reset();
-                    return deliver(&self.shared, &self.queue, &attached.channel, delivery);
+                    return deliver(&self.shared, &self.queue, attached, delivery);
                 }
                 Some(Ok(_)) => {}
                 Some(Err(error)) => {
@@ -157,11 +167,7 @@ impl AmqpSource {
         let Some(attached) = self.attached.take() else {
             return;
         };
-        let connection_lives = self
-            .shared
-            .consume_link()
-            .living_session()
-            .is_some_and(|session| session == attached.session);
+        let connection_lives = attached.session.is_alive();
         drop(attached);
         if connection_lives {
             tokio::time::sleep(self.backoff.next_delay()).await;
@@ -188,7 +194,7 @@ impl Source for AmqpSource {
 fn deliver(
     shared: &Arc<Shared>,
     queue: &QueueName,
-    channel: &Channel,
+    attached: &Attached,
     delivery: LapinDelivery,
 ) -> Delivery {
     let properties = &delivery.properties;
@@ -210,7 +216,8 @@ fn deliver(
         shared: Arc::clone(shared),
         dead_letter_queue: queue.dead_letter(),
         acker: delivery.acker,
-        _channel: channel.clone(),
+        gone: attached.session.gone().clone(),
+        _channel: attached.channel.clone(),
     };
     Delivery::new(queue.clone(), received, Box::new(settle))
 }
@@ -241,6 +248,8 @@ struct AmqpSettle {
     shared: Arc<Shared>,
     dead_letter_queue: QueueName,
     acker: Acker,
+    /// Set when the connection on which the message came is lost.
+    gone: CancellationToken,
     /// Keeps the channel open while a delivery is out, even if its subscription is gone: closing it
     /// would give the message to somebody else while it is being worked on.
     _channel: Channel,
@@ -250,10 +259,14 @@ struct AmqpSettle {
 impl Settle for AmqpSettle {
     async fn ack(&mut self) {
         // `Ok(false)` and `Err` both mean that the channel is dead: the message comes again.
-        match self.acker.ack(BasicAckOptions::default()).await {
-            Ok(true) => {}
-            Ok(false) => tracing::debug!("an ack came too late: its channel is gone"),
-            Err(error) => tracing::debug!(%error, "an ack was lost with its channel"),
+        tokio::select! {
+            biased;
+            sent = self.acker.ack(BasicAckOptions::default()) => match sent {
+                Ok(true) => {}
+                Ok(false) => tracing::debug!("an ack came too late: its channel is gone"),
+                Err(error) => tracing::debug!(%error, "an ack was lost with its channel"),
+            },
+            () = self.gone.cancelled() => tracing::debug!("an ack was lost with its connection"),
         }
     }
 

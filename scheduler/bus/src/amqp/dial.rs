@@ -8,6 +8,10 @@
 //! a peer that accepted the TCP connection says nothing. We therefore open the socket ourselves,
 //! keep a second handle on it, and shut it down when we give up: the thread reads end-of-file and ends.
 //! Without this, a mute load balancer would cost one thread for each attempt, for ever.
+//!
+//! When a connection dies in the middle of an operation, lapin 4.12 does not always complete that
+//! operation: an ack was seen to wait for ever. Everything that waits for lapin therefore also waits for
+//! [`Session::gone`], which the supervisor sets as soon as it knows that the connection is lost.
 
 use std::io;
 use std::net::Shutdown;
@@ -20,6 +24,7 @@ use futures::stream::BoxStream;
 use lapin::tcp::{AsyncTcpStream, OwnedIdentity, OwnedTLSConfig};
 use lapin::uri::AMQPScheme;
 use lapin::{Connection, ConnectionProperties, Event};
+use tokio_util::sync::CancellationToken;
 
 use super::config::{AmqpConfig, TlsConfig};
 use super::fault::Fault;
@@ -41,6 +46,7 @@ pub(crate) struct Session {
     pub(crate) broker: String,
     connection: Connection,
     socket: SocketHandle,
+    gone: CancellationToken,
 }
 
 /// What happened to a session, for its supervisor.
@@ -58,7 +64,12 @@ impl Session {
     }
 
     pub(crate) fn is_alive(&self) -> bool {
-        self.connection.status().connected()
+        self.connection.status().connected() && !self.gone.is_cancelled()
+    }
+
+    /// Set when this connection is lost or closed.
+    pub(crate) fn gone(&self) -> &CancellationToken {
+        &self.gone
     }
 
     /// The stream from which [`Session::wait`] reads. To be made once, right after connecting.
@@ -90,18 +101,19 @@ impl Session {
         if let Ok(Err(error)) = tokio::time::timeout(GOODBYE, goodbye).await {
             tracing::debug!(broker = %self.broker, %error, "the goodbye was not heard");
         }
-        self.socket.shut_down();
+        self.discard();
     }
 
-    /// Cuts the socket of a connection that has failed.
+    /// Cuts the socket of a connection that has failed, and tells everybody who waits on it.
     pub(crate) fn discard(&self) {
+        self.gone.cancel();
         self.socket.shut_down();
     }
 }
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.socket.shut_down();
+        self.discard();
     }
 }
 
@@ -175,6 +187,7 @@ pub(crate) async fn dial(
             broker,
             connection,
             socket,
+            gone: CancellationToken::new(),
         }),
         Ok(Err(error)) => {
             socket.shut_down();

@@ -100,14 +100,6 @@ impl Link {
         self.state.clone()
     }
 
-    /// The id of the session, if there is one now and it is alive.
-    pub(crate) fn living_session(&self) -> Option<u64> {
-        match &*self.state.borrow() {
-            LinkState::Up(session) if session.is_alive() => Some(session.id),
-            _ => None,
-        }
-    }
-
     /// Why the link is down, if it is and somebody knows.
     pub(crate) fn problem(&self) -> Option<String> {
         match &*self.state.borrow() {

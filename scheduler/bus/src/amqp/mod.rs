@@ -32,7 +32,7 @@ pub use url::BrokerUrl;
 use self::consumer::AmqpSource;
 use self::link::{Link, LinkState};
 use self::publisher::Publisher;
-use self::topology::{StepError, declare_queue};
+use self::topology::{StepError, declare_queue, while_alive};
 use crate::status::{Purpose, StatusBoard};
 use crate::{Bus, BusError, BusStatus, DeadLetterNote, Outgoing, QueueName, Subscription};
 
@@ -245,11 +245,13 @@ impl Shared {
         loop {
             let session = self.publish_link.session().await.ok_or(BusError::Closed)?;
             // A channel of its own, because a refused declaration closes its channel.
-            let outcome = match session.channel().await {
-                Ok(channel) => declare_queue(&channel, queue, self.config.queue_kind).await,
-                Err(error) => Err(StepError::declaring(queue, &error)),
+            let step = async {
+                match session.channel().await {
+                    Ok(channel) => declare_queue(&channel, queue, self.config.queue_kind).await,
+                    Err(error) => Err(StepError::declaring(queue, &error)),
+                }
             };
-            match outcome {
+            match while_alive(&session, step).await {
                 Ok(()) => return Ok(()),
                 Err(StepError::Final(error)) => return Err(error),
                 Err(StepError::Again(problem)) => {
@@ -327,11 +329,11 @@ impl Shared {
                 last_error: Some(error),
                 ..
             } => error,
-            _ => self.publish_link.problem().unwrap_or(if seen.is_empty() {
-                "the broker did not answer".to_owned()
-            } else {
-                seen
-            }),
+            _ if !seen.is_empty() => seen,
+            _ => self
+                .publish_link
+                .problem()
+                .unwrap_or_else(|| "the broker did not answer".to_owned()),
         };
         BusError::Unavailable {
             operation,

@@ -23,7 +23,7 @@ use tokio::sync::Semaphore;
 
 use super::dial::Session;
 use super::link::Link;
-use super::topology::StepError;
+use super::topology::{StepError, while_alive};
 use crate::{BusError, DeadLetterNote, Outgoing, QueueName};
 
 /// Header with [`DeadLetterNote::reason`].
@@ -75,7 +75,8 @@ impl Publisher {
         let _permit = self.permits.acquire().await.map_err(|_| BusError::Closed)?;
         let mut session = self.link.session().await.ok_or(BusError::Closed)?;
         loop {
-            match self.attempt(&session, queue, message, note).await {
+            let attempt = self.attempt(&session, queue, message, note);
+            match while_alive(&session, attempt).await {
                 Ok(()) => return Ok(()),
                 Err(StepError::Final(error)) => return Err(error),
                 Err(StepError::Again(problem)) => {

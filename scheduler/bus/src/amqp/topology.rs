@@ -1,10 +1,13 @@
 //! Declaring queues.
 
+use std::future::Future;
+
 use lapin::Channel;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::{AMQPValue, FieldTable};
 
 use super::config::QueueKind;
+use super::dial::Session;
 use super::fault::Fault;
 use crate::{BusError, QueueName};
 
@@ -40,6 +43,20 @@ impl StepError {
                 })
             }
         }
+    }
+}
+
+/// Waits for `step`, but no longer than the session lives.
+pub(crate) async fn while_alive<T>(
+    session: &Session,
+    step: impl Future<Output = Result<T, StepError>>,
+) -> Result<T, StepError> {
+    tokio::select! {
+        biased;
+        outcome = step => outcome,
+        () = session.gone().cancelled() => Err(StepError::Again(
+            "the connection to the broker was lost".to_owned(),
+        )),
     }
 }
 
