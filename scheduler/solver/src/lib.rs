@@ -1,1 +1,60 @@
-//! Exact minimum-cost victim selection in any number of resource classes
+//! Exact minimum-cost victim selection on one host, in any number of resource classes.
+//!
+//! A host lacks some amount of each resource class; its preemptible instances could give it. Among the sets
+//! that give enough and keep the disruption budgets this crate finds the one that is first in a total order: by cost, then fewer
+//! victims, then the younger ones, then by UUID. So the answer is unique, and the same on every run, for every
+//! order of the input, on every machine.
+//!
+//! ```
+//! use ebbtide_solver::{Budgets, Cost, Limits, Outcome, Problem, Scratch, solve};
+//!
+//! // Two classes (VCPU, MEMORY_MB), three instances: 2 and 4096 are missing.
+//! let problem = Problem {
+//!     deficit: &[2, 4096],
+//!     resources: &[1, 2048, 1, 2048, 4, 8192],
+//!     costs: &[Cost::from_micros(10), Cost::from_micros(20), Cost::from_micros(40)],
+//!     ages_ms: &[60_000, 1_000, 1_000],
+//!     uuids: &[0xa, 0xb, 0xc],
+//!     budgets: Budgets::NONE,
+//!     cutoff: None,
+//! };
+//! let mut scratch = Scratch::new();
+//! let outcome = solve(&problem, &mut scratch, Limits::DEFAULT)?;
+//! let Outcome::Solved(solution) = outcome else { panic!("there is enough") };
+//! assert_eq!(solution.victims, [0, 1]);
+//! assert_eq!(solution.cost, Cost::from_micros(30));
+//! # Ok::<(), ebbtide_solver::SolverError>(())
+//! ```
+//!
+//! # How
+//!
+//! 1. [`lower_bound`] lets a caller skip a host in one pass over its columns.
+//! 2. `classes` puts interchangeable candidates together; only prefixes of a class matter.
+//! 3. `quick` enumerates counts. It settles hosts with a handful of flavors in about a microsecond.
+//! 4. `search` (on `model`, `relax`, `node`) is a branch and bound with linear relaxations and exact integer
+//!    bounds, for everything else; `ties` then orders equals.
+//!
+//! Sums are integers throughout: costs of one host up to [`Cost::TOTAL_LIMIT`], ages up to
+//! [`TOTAL_AGE_LIMIT_MS`], at most [`MAX_CANDIDATES`]. Above that a problem is refused, never wrapped around.
+//! Floating point only proposes; what is cut is cut by integers, or by a margin far above any rounding.
+
+mod bound;
+mod classes;
+mod cost;
+mod error;
+mod model;
+mod node;
+mod outcome;
+mod problem;
+mod quick;
+mod relax;
+mod search;
+mod solve;
+mod ties;
+
+pub use bound::lower_bound;
+pub use cost::Cost;
+pub use error::SolverError;
+pub use outcome::{Infeasible, Limits, Outcome, Solution, Stats};
+pub use problem::{Budgets, MAX_CANDIDATES, NO_BUDGET, Problem, TOTAL_AGE_LIMIT_MS};
+pub use solve::{Scratch, solve};

@@ -1,0 +1,94 @@
+//! The answer, and how much work may go into it.
+
+use crate::cost::Cost;
+
+/// How much work the search may do. The same problem under the same limits always gets the same answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Nodes of the plain enumeration that is tried first. It is fastest for the usual handful of flavors
+    /// and gives up early on anything else.
+    pub quick_nodes: u32,
+    /// Nodes of the branch and bound with linear relaxations that follows; one costs 1–5 µs with 40
+    /// candidates. The first node is always done.
+    pub max_nodes: u64,
+}
+
+impl Limits {
+    /// 256 quick nodes cost about as much as setting up the relaxation; 4,000,000 nodes are some
+    /// seconds, beyond anything that the measured worst cases need.
+    pub const DEFAULT: Limits = Limits {
+        quick_nodes: 256,
+        max_nodes: 4_000_000,
+    };
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self::DEFAULT
+    }
+}
+
+/// Why a host cannot give enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Infeasible {
+    /// Even if every candidate dies, something is still missing.
+    NotEnough,
+    /// The candidates would suffice, but no sufficient set keeps within the budgets.
+    Budgets,
+}
+
+/// The chosen set and what is proven about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Solution<'s> {
+    /// Positions of the victims in the caller's columns, by ascending UUID.
+    pub victims: &'s [u32],
+    /// Sum of their costs.
+    pub cost: Cost,
+    /// Sum of their ages in milliseconds.
+    pub total_age_ms: u64,
+    /// Whether the set is proven to be the first in the total order (cost, victims, age, UUIDs).
+    pub optimal: bool,
+    /// No sufficient set within the budgets costs less. Equal to `cost` when `optimal`.
+    pub lower_bound: Cost,
+}
+
+impl Solution<'_> {
+    /// How much cheaper an unseen set could be at most.
+    pub fn gap(&self) -> Cost {
+        Cost::from_micros(self.cost.micros().saturating_sub(self.lower_bound.micros()))
+    }
+}
+
+/// What [`solve`](crate::solve) found out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome<'s> {
+    /// Nothing is missing; nobody needs to die.
+    NotNeeded,
+    /// A sufficient set within the budgets.
+    Solved(Solution<'s>),
+    /// Proven: every sufficient set within the budgets, if there is one at all, costs more than the
+    /// problem's cutoff. Only with a cutoff.
+    NotBetter,
+    /// Proven: no set will do. With a cutoff, [`Infeasible::Budgets`] may not be told apart from
+    /// [`Outcome::NotBetter`], which is then the answer.
+    Infeasible(Infeasible),
+    /// The limits ran out before any sufficient set within the budgets (and the cutoff) was seen. Never
+    /// without budgets and cutoff.
+    Undecided {
+        /// No sufficient set within the budgets costs less.
+        lower_bound: Cost,
+    },
+}
+
+/// How much work the last call was; for benchmarks and explanations.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Nodes of the plain enumeration.
+    pub quick_nodes: u64,
+    /// Nodes of the branch and bound.
+    pub nodes: u64,
+    /// Simplex pivots in those nodes.
+    pub pivots: u64,
+    /// Nodes spent only on the order of equals (part of `nodes`).
+    pub tie_nodes: u64,
+}

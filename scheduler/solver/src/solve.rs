@@ -1,0 +1,190 @@
+//! The order of attempts: look, enumerate, relax, and first without budgets.
+//!
+//! Budgets split the classes by project and group, and rarely change the answer. So a problem whose budgets
+//! could bind is solved without them first: if the best set happens to keep them it is the answer, for every set
+//! that keeps them was among the ones it beat.
+
+use crate::classes::{COST_SHIFT, Classes, Survey, unpack};
+use crate::cost::Cost;
+use crate::error::SolverError;
+use crate::outcome::{Infeasible, Limits, Outcome, Solution, Stats};
+use crate::problem::Problem;
+use crate::quick::Quick;
+use crate::search::{End, Goal, Search};
+use crate::ties::Ties;
+
+/// Memory that is kept from call to call. A call allocates only while its problem is larger than any before it.
+/// One a thread; what was solved before has no influence on an answer.
+#[derive(Debug, Default)]
+pub struct Scratch {
+    classes: Classes,
+    quick: Quick,
+    search: Search,
+    ties: Ties,
+    counts: Vec<u32>,
+    victims: Vec<u32>,
+    used: Vec<u32>,
+    stats: Stats,
+}
+
+impl Scratch {
+    /// Empty; the first calls fill it.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The work of the last call.
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+}
+
+/// What one attempt proved. Its set is in `Scratch::counts`.
+struct Attempt {
+    found: bool,
+    optimal: bool,
+    lower_bound: Cost,
+}
+
+/// Chooses the victims on one host: the set that covers the deficit in every resource class within the
+/// budgets and is first by total cost, then by number, then by total age (younger first), then by sorted UUIDs.
+///
+/// What is guaranteed of a [`Solution`] that is `optimal`: it suffices; no member can be left out; it does not depend on the
+/// order of the candidates; a smaller deficit never costs more. The first two hold also where the limits cut the
+/// search.
+///
+/// # Errors
+///
+/// A malformed problem, see [`Problem::check`].
+pub fn solve<'s>(
+    problem: &Problem<'_>,
+    scratch: &'s mut Scratch,
+    limits: Limits,
+) -> Result<Outcome<'s>, SolverError> {
+    problem.check()?;
+    scratch.stats = Stats::default();
+    let budgets = match scratch.classes.survey(problem) {
+        Survey::NotNeeded => return Ok(Outcome::NotNeeded),
+        Survey::NotEnough => return Ok(Outcome::Infeasible(Infeasible::NotEnough)),
+        Survey::OnlyProtected => return Ok(Outcome::Infeasible(Infeasible::Budgets)),
+        Survey::Search { budgets } => budgets,
+    };
+    let mut attempt = scratch.attempt(problem, false, limits);
+    let mut lower_bound = attempt.lower_bound;
+    if budgets && (attempt.found || !attempt.optimal) {
+        let keeps = attempt.found && scratch.keeps_budgets(problem);
+        if !keeps {
+            attempt = scratch.attempt(problem, true, limits);
+            lower_bound = lower_bound.max(attempt.lower_bound);
+        }
+    }
+    if !attempt.found {
+        return Ok(match (attempt.optimal, problem.cutoff) {
+            (true, Some(_)) => Outcome::NotBetter,
+            (true, None) => Outcome::Infeasible(Infeasible::Budgets),
+            (false, _) => Outcome::Undecided { lower_bound },
+        });
+    }
+    scratch.list_victims(problem);
+    let weight: u128 = scratch.chosen().map(|item| item.weight).sum();
+    let (micros, _, total_age_ms) = unpack(weight);
+    let cost = Cost::from_micros(micros);
+    Ok(Outcome::Solved(Solution {
+        victims: &scratch.victims,
+        cost,
+        total_age_ms,
+        optimal: attempt.optimal,
+        lower_bound: if attempt.optimal {
+            cost
+        } else {
+            lower_bound.min(cost)
+        },
+    }))
+}
+
+impl Scratch {
+    fn attempt(&mut self, problem: &Problem<'_>, with_budgets: bool, limits: Limits) -> Attempt {
+        self.classes.build(problem, with_budgets);
+        let cutoff = problem
+            .cutoff
+            .map(|cost| cost.min(Cost::TOTAL_LIMIT).micros());
+        let below = cutoff.map_or(u128::MAX, |micros| u128::from(micros + 1) << COST_SHIFT);
+        let done = self
+            .quick
+            .run(&self.classes, problem.uuids, below, limits.quick_nodes);
+        self.stats.quick_nodes += self.quick.nodes;
+        if done {
+            self.counts.clone_from(&self.quick.best);
+            return Attempt {
+                found: self.quick.found,
+                optimal: true,
+                lower_bound: Cost::ZERO,
+            };
+        }
+        let incumbent = self.quick.found.then_some(&self.quick.best[..]);
+        self.search.load(&self.classes, cutoff, incumbent);
+        let max_nodes = self.search.nodes + limits.max_nodes.max(1);
+        let end = self.search.run(Goal::Lightest, max_nodes);
+        let (mut optimal, mut bound) = (end == End::Exhausted, self.search.best_weight);
+        if let End::OutOfNodes { bound: scaled } = end {
+            self.search.polish();
+            bound = self
+                .search
+                .best_weight
+                .min(self.search.model.unscale(scaled));
+        }
+        let lower_bound = Cost::from_micros(self.search.model.cost_floor(bound));
+        let before = self.search.nodes;
+        if optimal && self.search.found {
+            let weight = self.search.model.scale(self.search.best_weight);
+            if self.search.least_cut <= weight {
+                optimal =
+                    self.ties
+                        .settle(&mut self.search, &self.classes, problem.uuids, max_nodes);
+            }
+        }
+        self.stats.nodes += self.search.nodes;
+        self.stats.tie_nodes += self.search.nodes - before;
+        self.stats.pivots += self.search.relaxation.pivots;
+        self.counts.clone_from(&self.search.best);
+        Attempt {
+            found: self.search.found,
+            optimal,
+            lower_bound,
+        }
+    }
+
+    fn chosen(&self) -> impl Iterator<Item = &crate::classes::Item> {
+        self.counts
+            .iter()
+            .enumerate()
+            .flat_map(|(class, &count)| &self.classes.members(class)[..count as usize])
+    }
+
+    fn list_victims(&mut self, problem: &Problem<'_>) {
+        let mut victims = std::mem::take(&mut self.victims);
+        victims.clear();
+        victims.extend(self.chosen().map(|item| item.candidate));
+        victims.sort_unstable_by_key(|&candidate| (problem.uuids[candidate as usize], candidate));
+        self.victims = victims;
+    }
+
+    /// Whether the set of an attempt without budgets keeps them all the same.
+    fn keeps_budgets(&mut self, problem: &Problem<'_>) -> bool {
+        self.list_victims(problem);
+        self.used.clear();
+        for &victim in &self.victims {
+            let keys = problem.budgets.of(victim as usize);
+            let before = self.used.len();
+            for key in keys {
+                if !self.used[before..].contains(&(key as u32)) {
+                    self.used.push(key as u32);
+                }
+            }
+        }
+        self.used.sort_unstable();
+        self.used
+            .chunk_by(|left, right| left == right)
+            .all(|same| same.len() <= problem.budgets.limits[same[0] as usize] as usize)
+    }
+}

@@ -1,0 +1,91 @@
+//! Which of several sets with the same cost, number and total age: the one whose sorted UUIDs come first.
+//!
+//! Instances are asked in the order of their UUIDs: is there a best set with all that were said to be in, and this one? If
+//! the best set at hand holds it, yes; otherwise a search for any set that weighs as much decides. Members before
+//! it in its class are then in as well, because the best set is a prefix of each class.
+//!
+//! Costs at most one search for each instance that reduced costs have not excluded; the usual number of these is
+//! the number of instances that really are interchangeable.
+
+use crate::classes::Classes;
+use crate::relax::Bounds;
+use crate::search::{End, Goal, Search};
+
+/// Buffers for the order of equals.
+#[derive(Debug, Default)]
+pub(crate) struct Ties {
+    by_uuid: Vec<(u128, u32, u32)>,
+    low: Vec<u32>,
+    high: Vec<u32>,
+}
+
+impl Ties {
+    /// Replaces `search.best` by the first in order among the sets of its weight. False if the nodes ran out before
+    /// that was proven.
+    pub(crate) fn settle(
+        &mut self,
+        search: &mut Search,
+        classes: &Classes,
+        uuids: &[u128],
+        max_nodes: u64,
+    ) -> bool {
+        search.low.fill(0);
+        search.high.clone_from(&search.model.len);
+        search.goal = Some(Goal::AnyAsGood);
+        search.activate();
+        let ceiling = search.ceiling();
+        let bounds = Bounds {
+            low: &search.low,
+            high: &search.high,
+        };
+        search
+            .relaxation
+            .solve(&search.model, bounds, 2.0 * ceiling as f64);
+        let bound = search.exact_bound();
+        search.thin(bound);
+        self.low.clone_from(&search.low);
+        self.high.clone_from(&search.high);
+
+        self.by_uuid.clear();
+        for class in 0..classes.count() {
+            for member in self.low[class]..self.high[class] {
+                let candidate = classes.members(class)[member as usize].candidate;
+                self.by_uuid
+                    .push((uuids[candidate as usize], class as u32, member));
+            }
+        }
+        self.by_uuid.sort_unstable();
+        for index in 0..self.by_uuid.len() {
+            let (_, class, member) = self.by_uuid[index];
+            let c = class as usize;
+            if member < self.low[c] || member >= self.high[c] {
+                continue;
+            }
+            if search.best[c] <= member {
+                if search.nodes >= max_nodes {
+                    return false;
+                }
+                search.low.clone_from(&self.low);
+                search.high.clone_from(&self.high);
+                search.low[c] = member + 1;
+                if search.model.set_weight(&search.low) <= search.best_weight {
+                    let end = search.run(Goal::AnyAsGood, max_nodes);
+                    if !search.hit && end != End::Exhausted {
+                        return false;
+                    }
+                } else {
+                    search.hit = false;
+                }
+                if !search.hit {
+                    self.high[c] = member;
+                    continue;
+                }
+            }
+            self.low[c] = member + 1;
+            if self.low == search.best {
+                return true;
+            }
+        }
+        true
+    }
+}
