@@ -1,0 +1,73 @@
+//! What a driver can answer instead of doing what it was asked.
+//!
+//! The kinds matter: the protocol retries [`DriverError::Failed`] and [`DriverError::TimedOut`], takes
+//! [`DriverError::NotFound`] as the fact that there is nothing to do, and gives up at once on the others.
+
+use ebbtide_model::ServerId;
+use thiserror::Error;
+
+/// Why a driver did not do what it was asked to do.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum DriverError {
+    /// The hypervisor does not have this server. For whoever wanted it gone, this is good news.
+    #[error("the hypervisor does not have server {server_id}")]
+    NotFound {
+        /// The server that was asked for.
+        server_id: ServerId,
+    },
+    /// The hypervisor has not enough of something; repeating will not help until something leaves.
+    #[error("not enough room on the hypervisor: {detail}")]
+    NoRoom {
+        /// Which resource class, how much is asked and how much is free.
+        detail: String,
+    },
+    /// The hypervisor cannot do this at all; repeating will not help.
+    #[error("the {driver} driver cannot {what}: {detail}")]
+    Unsupported {
+        /// The driver's name in the registry.
+        driver: &'static str,
+        /// What it was asked to do.
+        what: &'static str,
+        /// Why not, and what would work.
+        detail: String,
+    },
+    /// It went wrong this time; repeating may help.
+    #[error("the hypervisor could not {what}: {detail}")]
+    Failed {
+        /// What it was asked to do.
+        what: &'static str,
+        /// The hypervisor's own words.
+        detail: String,
+    },
+    /// It did not end in time. Whether it took effect is unknown.
+    #[error(
+        "the hypervisor did not {what} within {seconds} s; whether it still will is unknown \
+         (the limit is agent.action_timeout_seconds)"
+    )]
+    TimedOut {
+        /// What it was asked to do.
+        what: &'static str,
+        /// How long it was waited for, in seconds.
+        seconds: u64,
+    },
+}
+
+impl DriverError {
+    /// The stable code of this error, listed in `docs/errors.md`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NotFound { .. } => "EB-DRIVER-001",
+            Self::NoRoom { .. } => "EB-DRIVER-002",
+            Self::Unsupported { .. } => "EB-DRIVER-003",
+            Self::Failed { .. } => "EB-DRIVER-004",
+            Self::TimedOut { .. } => "EB-DRIVER-005",
+        }
+    }
+
+    /// True if the same call may succeed later without anything else changing.
+    #[must_use]
+    pub fn is_worth_a_retry(&self) -> bool {
+        matches!(self, Self::Failed { .. } | Self::TimedOut { .. })
+    }
+}

@@ -1,0 +1,233 @@
+//! The state of the protocol, and where inputs are handed on.
+
+use super::evacuation::Evacuation;
+use super::lane::Job;
+use super::report::PendingReport;
+use super::server::ServerWork;
+use super::{
+    ActionId, CommandRef, Effect, Input, Phase, Policy, Record, ReportId, ServerRecord, Token,
+};
+use ebbtide_model::message::{Body, Message};
+use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use std::collections::BTreeMap;
+
+/// The agent's mind. See the module.
+#[derive(Debug)]
+pub struct AgentCore {
+    pub(super) host: String,
+    pub(super) policy: Policy,
+    pub(super) evacuations: BTreeMap<EvacuationId, Evacuation>,
+    /// Starts and deletions under way.
+    pub(super) work: BTreeMap<ServerId, ServerWork>,
+    /// What was done to each server last; see [`ServerRecord`].
+    pub(super) notes: BTreeMap<ServerId, ServerRecord>,
+    /// Servers about which the driver is being asked.
+    pub(super) busy: BTreeMap<ServerId, ActionId>,
+    pub(super) jobs: BTreeMap<ActionId, Job>,
+    pub(super) reports: BTreeMap<ReportId, PendingReport>,
+    pub(super) next_action: u64,
+    pub(super) next_report: u64,
+    pub(super) next_order: u64,
+}
+
+/// One input being handled: the time, and the answer as it grows.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) now: Timestamp,
+    pub(super) effects: Vec<Effect>,
+}
+
+impl Turn {
+    fn at(now: Timestamp) -> Self {
+        Self {
+            now,
+            effects: Vec::new(),
+        }
+    }
+
+    pub(super) fn journal(&mut self, record: Record) {
+        self.effects.push(Effect::Journal(record));
+    }
+
+    pub(super) fn ack(&mut self, token: Token) {
+        self.effects.push(Effect::Ack(token));
+    }
+}
+
+impl AgentCore {
+    /// The agent of `host` as its journal left it, and what it has to do first: unfinished work goes on, reports that may not
+    /// have arrived are sent again. An empty journal makes a new agent.
+    #[must_use]
+    pub fn restore(
+        host: &str,
+        policy: Policy,
+        records: impl IntoIterator<Item = Record>,
+        now: Timestamp,
+    ) -> (Self, Vec<Effect>) {
+        let mut core = Self {
+            host: host.to_owned(),
+            policy,
+            evacuations: BTreeMap::new(),
+            work: BTreeMap::new(),
+            notes: BTreeMap::new(),
+            busy: BTreeMap::new(),
+            jobs: BTreeMap::new(),
+            reports: BTreeMap::new(),
+            next_action: 1,
+            next_report: 1,
+            next_order: 1,
+        };
+        for record in records {
+            core.replay(record);
+        }
+        let mut turn = Turn::at(now);
+        let ids: Vec<EvacuationId> = core.evacuations.keys().copied().collect();
+        for id in ids {
+            core.report_after_restart(&mut turn, id);
+        }
+        core.pump(&mut turn);
+        (core, turn.effects)
+    }
+
+    fn replay(&mut self, record: Record) {
+        match record {
+            Record::Evacuation(record) => {
+                self.next_order = self.next_order.max(record.order.saturating_add(1));
+                self.evacuations
+                    .insert(record.evacuation_id, Evacuation::restored(record));
+            }
+            Record::ForgetEvacuation { evacuation_id } => {
+                self.evacuations.remove(&evacuation_id);
+            }
+            Record::Server(record) => {
+                self.next_order = self.next_order.max(record.order.saturating_add(1));
+                self.notes.insert(record.server_id, record);
+            }
+            Record::ForgetServer { server_id } => {
+                self.notes.remove(&server_id);
+            }
+        }
+    }
+
+    /// Takes in what has happened and says what has to be done, in this order.
+    pub fn handle(&mut self, now: Timestamp, input: Input) -> Vec<Effect> {
+        let mut turn = Turn::at(now);
+        match input {
+            Input::Command { token, message } => self.command(&mut turn, token, message),
+            Input::ActionDone { action, result } => self.action_done(&mut turn, action, result),
+            Input::Published(report) => self.published(&mut turn, report),
+            Input::Unpublishable { report, reason } => {
+                self.unpublishable(&mut turn, report, &reason);
+            }
+            Input::Observed(views) => self.observed(&mut turn, &views),
+            Input::Tick => {}
+        }
+        self.pump(&mut turn);
+        self.forget_surplus(&mut turn);
+        turn.effects
+    }
+
+    fn command(&mut self, turn: &mut Turn, token: Token, message: Message) {
+        let command = CommandRef {
+            id: message.id,
+            time: message.time,
+        };
+        match message.body {
+            Body::Notice(notice) => self.notice(turn, token, command, &notice),
+            Body::Spare(spare) => self.spare(turn, token, command, &spare),
+            Body::Release(release) => self.release(turn, token, command, &release),
+            Body::Start(start) => self.start(token, command, start),
+            Body::Delete(delete) => self.delete(turn, token, command, delete.server_id),
+            report => {
+                let reason = format!(
+                    "{} is a report of host {} for the scheduler, not a command for the agent of {}",
+                    report.event_type(),
+                    report.reporting_host().unwrap_or("(unnamed)"),
+                    self.host
+                );
+                turn.effects.push(Effect::DeadLetter(token, reason));
+            }
+        }
+    }
+
+    /// When [`Input::Tick`] is due next; `None` if nothing waits for time.
+    #[must_use]
+    pub fn next_wakeup(&self) -> Option<Timestamp> {
+        let idle = |server_id: &ServerId| !self.busy.contains_key(server_id);
+        let evacuations = self
+            .evacuations
+            .values()
+            .filter(|e| idle(&e.record.server_id))
+            .filter_map(Evacuation::due_at);
+        let work = self
+            .work
+            .iter()
+            .filter(|(server_id, _)| idle(server_id))
+            .filter_map(|(server_id, work)| work.due_at(self.start_must_wait(*server_id)));
+        evacuations.chain(work).min()
+    }
+
+    /// True while guests have their notice: the shell then looks at the servers more often, so that a guest that
+    /// releases its time or powers itself off is noticed soon.
+    #[must_use]
+    pub fn is_watching(&self) -> bool {
+        self.evacuations
+            .values()
+            .any(|e| matches!(e.record.phase, Phase::Draining(_)))
+    }
+
+    /// Everything that has to be remembered: what the journal is compacted to.
+    #[must_use]
+    pub fn records(&self) -> Vec<Record> {
+        let evacuations = self.evacuations.values().map(|e| e.record.clone());
+        let notes = self.notes.values().cloned();
+        evacuations
+            .map(Record::Evacuation)
+            .chain(notes.map(Record::Server))
+            .collect()
+    }
+
+    /// True if nothing is under way but finished work that is remembered.
+    #[must_use]
+    pub fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
+            && self.work.is_empty()
+            && self.reports.is_empty()
+            && self.evacuations.values().all(|e| e.due_at().is_none())
+    }
+
+    pub(super) fn take_order(&mut self) -> u64 {
+        let order = self.next_order;
+        self.next_order += 1;
+        order
+    }
+
+    /// Forgets the oldest of what is only remembered, an eighth at a time, so that it does not happen at every input.
+    fn forget_surplus(&mut self, turn: &mut Turn) {
+        let keep = self.policy.remember as usize;
+        let limit = keep + keep / 8;
+        if self.evacuations.len() > limit {
+            let forgettable = self.evacuations.values().filter(|e| e.is_forgettable());
+            let mut oldest: Vec<_> = forgettable
+                .map(|e| (e.record.order, e.record.evacuation_id))
+                .collect();
+            oldest.sort_unstable();
+            let surplus = self.evacuations.len() - keep;
+            for (_, evacuation_id) in oldest.into_iter().take(surplus) {
+                self.evacuations.remove(&evacuation_id);
+                turn.journal(Record::ForgetEvacuation { evacuation_id });
+            }
+        }
+        // A note about a running server is needed as long as it runs; the hypervisor limits their number.
+        let ended = self.notes.values().filter(|n| n.is_ended());
+        let mut oldest: Vec<_> = ended.map(|n| (n.order, n.server_id)).collect();
+        if oldest.len() > limit {
+            oldest.sort_unstable();
+            let surplus = oldest.len() - keep;
+            for (_, server_id) in oldest.into_iter().take(surplus) {
+                self.notes.remove(&server_id);
+                turn.journal(Record::ForgetServer { server_id });
+            }
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! Evacuations: what notices, spares, releases and looks at the servers do to them.
+//!
+//! What the driver answered is in `lane.rs`. The pattern throughout: take the evacuation out of the map, work on it, put it
+//! back; so that reports and notes can be written meanwhile.
+
+use super::core::Turn;
+use super::{
+    AgentCore, CommandRef, Drain, Effect, EvacuationRecord, Phase, Record, ReportId, Terms, Token,
+    Verdict,
+};
+use crate::driver::ServerView;
+use ebbtide_model::message::{EvacuatedHow, HostedState, Notice, Release, Spare};
+use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use std::collections::BTreeMap;
+
+/// One evacuation: what is durable of it, and what is not.
+#[derive(Debug)]
+pub(super) struct Evacuation {
+    pub(super) record: EvacuationRecord,
+    /// The newest delivery of its notice; held until the end is reported.
+    pub(super) token: Option<Token>,
+    /// Older deliveries of its notice; settled with the next report of any kind.
+    pub(super) superseded: Vec<Token>,
+    /// Deliveries of spares; settled with the final report.
+    pub(super) finals: Vec<Token>,
+    pub(super) step: Step,
+    /// Failed tries of the present step.
+    pub(super) tries: u32,
+    /// When the present step may be tried (again).
+    pub(super) not_before: Timestamp,
+    /// The guest may have been told of its end.
+    pub(super) told: bool,
+    /// The driver may have been asked to end it.
+    pub(super) acted: bool,
+    /// The final report, while it is under way.
+    pub(super) final_report: Option<ReportId>,
+}
+
+/// What is to be done in the present phase.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    /// What the phase is there for.
+    Forward,
+    /// Look whether the room is free.
+    Look {
+        /// How the victim ended, if it is.
+        how: EvacuatedHow,
+        /// Why the interruption failed, if it did; said if the room is not free.
+        failure: Option<String>,
+    },
+}
+
+impl Evacuation {
+    fn new(record: EvacuationRecord) -> Self {
+        Self {
+            record,
+            token: None,
+            superseded: Vec::new(),
+            finals: Vec::new(),
+            step: Step::Forward,
+            tries: 0,
+            not_before: Timestamp::default(),
+            told: false,
+            acted: false,
+            final_report: None,
+        }
+    }
+
+    /// As the journal has it. What cannot be known is taken to have happened.
+    pub(super) fn restored(record: EvacuationRecord) -> Self {
+        let acted = matches!(record.phase, Phase::Acting { .. });
+        let idle = matches!(record.phase, Phase::Done { .. } | Phase::ReleasedEarly);
+        Self {
+            acted,
+            told: !idle,
+            ..Self::new(record)
+        }
+    }
+
+    /// When the driver is to be asked next, if nothing else happens.
+    pub(super) fn due_at(&self) -> Option<Timestamp> {
+        match (&self.record.phase, &self.step) {
+            (Phase::Done { .. } | Phase::ReleasedEarly, _) => None,
+            (Phase::Draining(drain), Step::Forward) => {
+                Some(drain.deadline_at.max(self.not_before))
+            }
+            _ => Some(self.not_before),
+        }
+    }
+
+    /// True if it is only kept to answer what comes late.
+    pub(super) fn is_forgettable(&self) -> bool {
+        match self.record.phase {
+            Phase::Done { .. } => self.record.settled && self.final_report.is_none(),
+            Phase::ReleasedEarly => true,
+            _ => false,
+        }
+    }
+
+    /// Goes to another step, at once.
+    pub(super) fn go(&mut self, step: Step) {
+        self.step = step;
+        self.tries = 0;
+        self.not_before = Timestamp::default();
+    }
+
+    pub(super) fn enter(&mut self, turn: &mut Turn, phase: Phase) {
+        self.record.phase = phase;
+        self.go(Step::Forward);
+        self.save(turn);
+    }
+
+    pub(super) fn save(&self, turn: &mut Turn) {
+        turn.journal(Record::Evacuation(self.record.clone()));
+    }
+
+    fn hold(&mut self, token: Token) {
+        self.superseded.extend(self.token.replace(token));
+    }
+
+    /// True if the notice says something that has not been said before.
+    fn is_newer(&self, terms: &Terms) -> bool {
+        self.record
+            .terms
+            .is_none_or(|known| terms.attempt > known.attempt)
+    }
+}
+
+impl AgentCore {
+    fn new_evacuation(
+        &mut self,
+        evacuation_id: EvacuationId,
+        server_id: ServerId,
+        command: CommandRef,
+        terms: Option<Terms>,
+        phase: Phase,
+    ) -> Evacuation {
+        Evacuation::new(EvacuationRecord {
+            evacuation_id,
+            server_id,
+            order: self.take_order(),
+            command,
+            terms,
+            phase,
+            settled: false,
+        })
+    }
+
+    /// Refuses a message that contradicts what is known.
+    fn contradicts(turn: &mut Turn, e: &Evacuation, server_id: ServerId, token: Token) -> bool {
+        if e.record.server_id == server_id {
+            return false;
+        }
+        let reason = format!(
+            "evacuation {} is about server {}, this message says {server_id}",
+            e.record.evacuation_id, e.record.server_id
+        );
+        turn.effects.push(Effect::DeadLetter(token, reason));
+        true
+    }
+
+    pub(super) fn notice(
+        &mut self,
+        turn: &mut Turn,
+        token: Token,
+        command: CommandRef,
+        notice: &Notice,
+    ) {
+        let terms = Terms {
+            behaviour: notice.behaviour,
+            grace: notice.grace_seconds,
+            attempt: notice.attempt,
+            begin_before: notice.begin_before,
+        };
+        let id = notice.evacuation_id;
+        let known = self.evacuations.remove(&id);
+        let mut e = known.unwrap_or_else(|| {
+            let phase = Phase::ReleasedEarly;
+            let mut e = self.new_evacuation(id, notice.server_id, command, None, phase);
+            // Not early at all: the ordinary first notice.
+            e.record.phase = Phase::Accepted { released: false };
+            e
+        });
+        if Self::contradicts(turn, &e, notice.server_id, token) {
+            self.evacuations.insert(id, e);
+            return;
+        }
+        let newer = e.is_newer(&terms);
+        e.hold(token);
+        if newer {
+            e.record.terms = Some(terms);
+        }
+        e.record.command = command;
+        match e.record.phase.clone() {
+            Phase::ReleasedEarly => self.accept(turn, &mut e, terms, true),
+            Phase::Accepted { released } if newer => self.accept(turn, &mut e, terms, released),
+            Phase::Withdrawing {
+                then: Verdict::Failed { .. },
+            } if newer => self.accept(turn, &mut e, terms, false),
+            Phase::Done {
+                verdict:
+                    Verdict::Failed {
+                        still_running: true,
+                        ..
+                    },
+            } if newer => self.accept(turn, &mut e, terms, false),
+            Phase::Accepted { .. } | Phase::Withdrawing { .. } => {}
+            Phase::Draining(drain) | Phase::Acting { drain, .. } => {
+                self.publish_draining(turn, &mut e, drain);
+            }
+            Phase::Done { verdict } => self.publish_verdict(turn, &mut e, &verdict),
+        }
+        self.evacuations.insert(id, e);
+    }
+
+    /// Follows a notice, unless it is too late for it.
+    fn accept(&mut self, turn: &mut Turn, e: &mut Evacuation, terms: Terms, released: bool) {
+        e.record.settled = false;
+        e.final_report = None;
+        e.acted = false;
+        e.enter_quietly(Phase::Accepted { released });
+        if turn.now > terms.begin_before {
+            self.too_late(turn, e, terms);
+        } else {
+            e.save(turn);
+        }
+    }
+
+    pub(super) fn too_late(&mut self, turn: &mut Turn, e: &mut Evacuation, terms: Terms) {
+        let reason = format!(
+            "the notice (attempt {}) was to be given before {} and it is {} on host {}: the victim was left alone; if this \
+             repeats, compare the clocks of scheduler and host",
+            terms.attempt, terms.begin_before, turn.now, self.host
+        );
+        self.fail(turn, e, reason);
+    }
+
+    pub(super) fn fail(&mut self, turn: &mut Turn, e: &mut Evacuation, reason: String) {
+        let still_running = true;
+        let verdict = Verdict::Failed {
+            reason,
+            still_running,
+        };
+        self.conclude(turn, e, verdict);
+    }
+
+    /// Ends an evacuation whose victim stays: a guest that was told of its end is told that it may stay, then it is reported.
+    pub(super) fn conclude(&mut self, turn: &mut Turn, e: &mut Evacuation, then: Verdict) {
+        if e.told {
+            e.enter(turn, Phase::Withdrawing { then });
+        } else {
+            self.finish(turn, e, then);
+        }
+    }
+
+    pub(super) fn finish(&mut self, turn: &mut Turn, e: &mut Evacuation, verdict: Verdict) {
+        if matches!(verdict, Verdict::Evacuated { .. }) {
+            // First: an evacuation that is over must not leave a late start unanswered, if the journal ends in between.
+            self.note_ended(turn, e.record.server_id, e.record.command);
+            turn.effects.push(Effect::ServersChanged);
+        }
+        e.told = false;
+        e.record.settled = false;
+        let phase = Phase::Done {
+            verdict: verdict.clone(),
+        };
+        e.enter(turn, phase);
+        self.publish_verdict(turn, e, &verdict);
+    }
+
+    pub(super) fn spare(
+        &mut self,
+        turn: &mut Turn,
+        token: Token,
+        command: CommandRef,
+        spare: &Spare,
+    ) {
+        let id = spare.evacuation_id;
+        let known = self.evacuations.remove(&id);
+        let mut e = known.unwrap_or_else(|| {
+            self.new_evacuation(id, spare.server_id, command, None, Phase::ReleasedEarly)
+        });
+        if !Self::contradicts(turn, &e, spare.server_id, token) {
+            e.finals.push(token);
+            match e.record.phase.clone() {
+                Phase::ReleasedEarly | Phase::Accepted { .. } | Phase::Draining(_) => {
+                    e.record.command = command;
+                    self.conclude(turn, &mut e, Verdict::Spared);
+                }
+                // Too late to be spared, or decided already: it is answered with the end.
+                Phase::Acting { .. } | Phase::Withdrawing { .. } => {}
+                Phase::Done { verdict } => {
+                    e.record.command = command;
+                    self.publish_verdict(turn, &mut e, &verdict);
+                }
+            }
+        }
+        self.evacuations.insert(id, e);
+    }
+
+    pub(super) fn release(
+        &mut self,
+        turn: &mut Turn,
+        token: Token,
+        command: CommandRef,
+        release: &Release,
+    ) {
+        let id = release.evacuation_id;
+        let Some(mut e) = self.evacuations.remove(&id) else {
+            let phase = Phase::ReleasedEarly;
+            let e = self.new_evacuation(id, release.server_id, command, None, phase);
+            e.save(turn);
+            self.evacuations.insert(id, e);
+            turn.ack(token);
+            return;
+        };
+        if !Self::contradicts(turn, &e, release.server_id, token) {
+            match e.record.phase {
+                Phase::Accepted { released: false } => {
+                    e.record.phase = Phase::Accepted { released: true };
+                    e.save(turn);
+                }
+                Phase::Draining(drain) => e.end_grace(turn, drain),
+                _ => {}
+            }
+            // Its effect, a shorter grace period, is durable now; nothing is reported about it.
+            turn.ack(token);
+        }
+        self.evacuations.insert(id, e);
+    }
+
+    /// Looks for victims that left by themselves, and for guests that need no more time.
+    pub(super) fn observed(&mut self, turn: &mut Turn, views: &[ServerView]) {
+        let views: BTreeMap<ServerId, &ServerView> =
+            views.iter().map(|view| (view.server_id, view)).collect();
+        for e in self.evacuations.values_mut() {
+            let Phase::Draining(drain) = e.record.phase else {
+                continue;
+            };
+            if e.step != Step::Forward {
+                continue;
+            }
+            match views.get(&e.record.server_id) {
+                None => e.go(Step::gone()),
+                Some(view) => {
+                    let released = view.released == Some(e.record.evacuation_id);
+                    if released || view.state != HostedState::Running {
+                        e.end_grace(turn, drain);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The server was removed by somebody else than its evacuation.
+    pub(super) fn victim_vanished(&mut self, server_id: ServerId) {
+        for e in self.evacuations.values_mut() {
+            let waiting = matches!(
+                e.record.phase,
+                Phase::Accepted { .. } | Phase::Draining(_)
+            );
+            if waiting && e.record.server_id == server_id {
+                e.go(Step::gone());
+            }
+        }
+    }
+}
+
+impl Step {
+    /// Make sure that a victim that is not to be seen any more is really gone.
+    pub(super) fn gone() -> Self {
+        Self::Look {
+            how: EvacuatedHow::AlreadyGone,
+            failure: None,
+        }
+    }
+}
+
+impl Evacuation {
+    fn enter_quietly(&mut self, phase: Phase) {
+        self.record.phase = phase;
+        self.go(Step::Forward);
+    }
+
+    fn end_grace(&mut self, turn: &mut Turn, drain: Drain) {
+        if drain.deadline_at > turn.now {
+            let deadline_at = turn.now;
+            self.record.phase = Phase::Draining(Drain {
+                deadline_at,
+                ..drain
+            });
+            self.save(turn);
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Asking the driver: one call at a time for each server, and what its answers mean.
+//!
+//! Nothing is queued. Whenever something has happened, `pump` looks at each server that nobody is asking about and chooses
+//! the most urgent thing that is due: a deletion that the owner wishes, then its evacuations, then a start. An answer that
+//! comes when its question does not matter any more (the victim was spared meanwhile) only frees the lane.
+
+use super::core::Turn;
+use super::evacuation::{Evacuation, Step};
+use super::server::StartAnswer;
+use super::{Action, ActionId, AgentCore, Done, Drain, Effect, Phase, Verdict};
+use crate::driver::{DriverError, GuestNotice, NoticeOutcome, Occupancy};
+use ebbtide_model::message::EvacuatedHow;
+use ebbtide_model::{EvacuationId, InterruptionBehaviour, ServerId, Timestamp};
+use std::collections::BTreeSet;
+
+/// A question to the driver, and for whom it is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Job {
+    server_id: ServerId,
+    what: JobKind,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum JobKind {
+    Notice(EvacuationId),
+    Withdraw(EvacuationId),
+    Interrupt(EvacuationId),
+    LookForEvacuation(EvacuationId),
+    LookForStart,
+    Start,
+    Delete,
+}
+
+type Answer = Result<Done, DriverError>;
+
+impl AgentCore {
+    /// Asks the driver whatever is due.
+    pub(super) fn pump(&mut self, turn: &mut Turn) {
+        let waiting: BTreeSet<ServerId> = self
+            .evacuations
+            .values()
+            .filter(|e| e.due_at().is_some_and(|at| at <= turn.now))
+            .map(|e| e.record.server_id)
+            .chain(self.work.keys().copied())
+            .filter(|server_id| !self.busy.contains_key(server_id))
+            .collect();
+        for server_id in waiting {
+            if let Some((what, action)) = self.choose(turn, server_id) {
+                let id = ActionId(self.next_action);
+                self.next_action += 1;
+                self.jobs.insert(id, Job { server_id, what });
+                self.busy.insert(server_id, id);
+                turn.effects.push(Effect::Drive {
+                    action: id,
+                    server_id,
+                    what: action,
+                });
+            }
+        }
+    }
+
+    fn choose(&mut self, turn: &mut Turn, server_id: ServerId) -> Option<(JobKind, Action)> {
+        if self.deletion_is_due(server_id, turn.now) {
+            return Some((JobKind::Delete, Action::Delete));
+        }
+        let due: Vec<EvacuationId> = self
+            .evacuations
+            .values()
+            .filter(|e| e.record.server_id == server_id)
+            .filter(|e| e.due_at().is_some_and(|at| at <= turn.now))
+            .map(|e| e.record.evacuation_id)
+            .collect();
+        for id in due {
+            if let Some(mut e) = self.evacuations.remove(&id) {
+                let chosen = self.advance(turn, &mut e);
+                self.evacuations.insert(id, e);
+                if chosen.is_some() {
+                    return chosen;
+                }
+            }
+        }
+        self.choose_start(server_id, turn.now)
+    }
+
+    /// The next question that an evacuation has to ask, which is due; it may also end without asking.
+    fn advance(&mut self, turn: &mut Turn, e: &mut Evacuation) -> Option<(JobKind, Action)> {
+        let id = e.record.evacuation_id;
+        if matches!(e.step, Step::Look { .. }) {
+            return Some((JobKind::LookForEvacuation(id), Action::Look));
+        }
+        match e.record.phase.clone() {
+            Phase::Accepted { .. } => {
+                // A record in this phase always has its notice.
+                let terms = e.record.terms?;
+                if turn.now > terms.begin_before {
+                    self.too_late(turn, e, terms);
+                    // If the guest may know already, it has to be told that it may stay.
+                    return match e.record.phase {
+                        Phase::Withdrawing { .. } => self.advance(turn, e),
+                        _ => None,
+                    };
+                }
+                e.told = true;
+                let notice = GuestNotice {
+                    evacuation_id: id,
+                    behaviour: terms.behaviour,
+                    grace: terms.grace,
+                    not_before: turn.now.plus(terms.grace),
+                };
+                Some((JobKind::Notice(id), Action::GiveNotice(notice)))
+            }
+            Phase::Draining(drain) => {
+                let behaviour = e.record.terms?.behaviour;
+                // The point of no return: journaled before the driver is asked.
+                e.acted = false;
+                e.enter(turn, Phase::Acting { drain, behaviour });
+                Some((JobKind::Interrupt(id), Action::Interrupt(behaviour)))
+            }
+            Phase::Acting { behaviour, .. } => {
+                Some((JobKind::Interrupt(id), Action::Interrupt(behaviour)))
+            }
+            Phase::Withdrawing { .. } => {
+                Some((JobKind::Withdraw(id), Action::WithdrawNotice(id)))
+            }
+            Phase::Done { .. } | Phase::ReleasedEarly => None,
+        }
+    }
+
+    pub(super) fn action_done(&mut self, turn: &mut Turn, action: ActionId, answer: Answer) {
+        let Some(job) = self.jobs.remove(&action) else {
+            return;
+        };
+        self.busy.remove(&job.server_id);
+        match job.what {
+            JobKind::Delete => self.delete_done(turn, job.server_id, answer),
+            JobKind::Start => self.start_done(turn, job.server_id, StartAnswer::of_start(answer)),
+            JobKind::LookForStart => {
+                self.start_done(turn, job.server_id, StartAnswer::of_look(answer));
+            }
+            JobKind::Notice(id)
+            | JobKind::Withdraw(id)
+            | JobKind::Interrupt(id)
+            | JobKind::LookForEvacuation(id) => {
+                let Some(mut e) = self.evacuations.remove(&id) else {
+                    return;
+                };
+                match (job.what, e.record.phase.clone(), e.step.clone()) {
+                    (JobKind::Notice(_), Phase::Accepted { released }, Step::Forward) => {
+                        self.noticed(turn, &mut e, released, answer);
+                    }
+                    (JobKind::Withdraw(_), Phase::Withdrawing { then }, _) => {
+                        self.withdrawn(turn, &mut e, then, answer);
+                    }
+                    (
+                        JobKind::Interrupt(_),
+                        Phase::Acting { drain, behaviour },
+                        Step::Forward,
+                    ) => self.interrupted(turn, &mut e, drain, behaviour, answer),
+                    (JobKind::LookForEvacuation(_), phase, Step::Look { how, failure }) => {
+                        self.looked(turn, &mut e, &phase, how, failure, answer);
+                    }
+                    // The question does not matter any more.
+                    _ => {}
+                }
+                self.evacuations.insert(id, e);
+            }
+        }
+    }
+
+    fn retry_later(&self, turn: &Turn, e: &mut Evacuation) {
+        let wait = self.policy.backoff_ms(e.tries);
+        e.not_before = Timestamp::from_millis(turn.now.as_millis().saturating_add(wait));
+    }
+
+    fn noticed(&mut self, turn: &mut Turn, e: &mut Evacuation, released: bool, answer: Answer) {
+        let Some(terms) = e.record.terms else {
+            return;
+        };
+        let error = match answer {
+            Ok(Done::Noticed(outcome)) => {
+                if turn.now > terms.begin_before {
+                    return self.too_late(turn, e, terms);
+                }
+                let at_once = released || outcome == NoticeOutcome::NotRunning;
+                let notified_at = turn.now;
+                let deadline_at = if at_once {
+                    notified_at
+                } else {
+                    notified_at.plus(terms.grace)
+                };
+                let drain = Drain {
+                    notified_at,
+                    deadline_at,
+                };
+                e.enter(turn, Phase::Draining(drain));
+                return self.publish_draining(turn, e, drain);
+            }
+            Ok(other) => wrong_answer(&other),
+            Err(error) => error,
+        };
+        e.tries += 1;
+        if e.tries >= self.policy.notice_tries || is_final(&error) {
+            let reason = format!("the guest could not be given its notice: {error}");
+            self.fail(turn, e, reason);
+        } else if matches!(error, DriverError::NotFound { .. }) {
+            // The tries go on counting: a driver that contradicts itself is not asked for ever.
+            e.step = Step::gone();
+        } else {
+            self.retry_later(turn, e);
+        }
+    }
+
+    /// Telling a guest that it may stay is a courtesy: if it cannot be told, it stays all the same.
+    fn withdrawn(&mut self, turn: &mut Turn, e: &mut Evacuation, then: Verdict, answer: Answer) {
+        match answer {
+            Ok(_) => self.finish(turn, e, then),
+            Err(DriverError::NotFound { .. }) => {
+                let how = EvacuatedHow::AlreadyGone;
+                self.finish(turn, e, Verdict::Evacuated { how, at: turn.now });
+            }
+            Err(error) => {
+                e.tries += 1;
+                if e.tries >= self.policy.notice_tries || is_final(&error) {
+                    self.finish(turn, e, then);
+                } else {
+                    self.retry_later(turn, e);
+                }
+            }
+        }
+    }
+
+    fn interrupted(
+        &mut self,
+        turn: &mut Turn,
+        e: &mut Evacuation,
+        drain: Drain,
+        behaviour: InterruptionBehaviour,
+        answer: Answer,
+    ) {
+        let asked_before = std::mem::replace(&mut e.acted, true);
+        let how = how(behaviour);
+        let error = match answer {
+            Ok(Done::Interrupted) => return e.go(Step::Look { how, failure: None }),
+            Ok(other) => wrong_answer(&other),
+            Err(error) => error,
+        };
+        if matches!(error, DriverError::NotFound { .. }) {
+            let by_us = asked_before && behaviour == InterruptionBehaviour::Terminate;
+            let how = if by_us {
+                how
+            } else {
+                EvacuatedHow::AlreadyGone
+            };
+            return e.go(Step::Look { how, failure: None });
+        }
+        e.tries += 1;
+        if e.tries < self.policy.act_tries && !is_final(&error) {
+            return self.retry_later(turn, e);
+        }
+        if behaviour != InterruptionBehaviour::Terminate && self.policy.escalate_to_terminate {
+            let behaviour = InterruptionBehaviour::Terminate;
+            e.acted = false;
+            return e.enter(turn, Phase::Acting { drain, behaviour });
+        }
+        // It may have taken effect all the same, so one last look decides.
+        let failure = Some(format!(
+            "after {} {}: {error}",
+            e.tries,
+            if e.tries == 1 { "try" } else { "tries" }
+        ));
+        e.go(Step::Look { how, failure });
+    }
+
+    fn looked(
+        &mut self,
+        turn: &mut Turn,
+        e: &mut Evacuation,
+        phase: &Phase,
+        how: EvacuatedHow,
+        failure: Option<String>,
+        answer: Answer,
+    ) {
+        let acting = match phase {
+            Phase::Acting { behaviour, .. } => Some(*behaviour),
+            _ => None,
+        };
+        let problem = match answer {
+            Ok(Done::Seen(occupancy)) => {
+                let at = turn.now;
+                match (acting, &occupancy) {
+                    (Some(InterruptionBehaviour::Terminate), Occupancy::Absent) => {
+                        return self.finish(turn, e, Verdict::Evacuated { how, at });
+                    }
+                    // It was to be kept, or nobody had begun: it left by itself.
+                    (_, Occupancy::Absent) => {
+                        let how = EvacuatedHow::AlreadyGone;
+                        return self.finish(turn, e, Verdict::Evacuated { how, at });
+                    }
+                    (Some(behaviour), _) if occupancy.is_free_after(behaviour) => {
+                        return self.finish(turn, e, Verdict::Evacuated { how, at });
+                    }
+                    (Some(_), _) if failure.is_some() => {
+                        let reason = failure.unwrap_or_default();
+                        let still_running = occupancy.is_running();
+                        let verdict = Verdict::Failed {
+                            reason,
+                            still_running,
+                        };
+                        return self.conclude(turn, e, verdict);
+                    }
+                    // Still there: it was not to be seen for a moment. Whoever asks too often has to wait.
+                    (None, _) => {
+                        e.step = Step::Forward;
+                        return self.retry_later(turn, e);
+                    }
+                    (Some(_), _) => "its room is not free".to_owned(),
+                }
+            }
+            Ok(other) => wrong_answer(&other).to_string(),
+            Err(error) => error.to_string(),
+        };
+        e.tries += 1;
+        if e.tries < self.policy.verify_tries {
+            return self.retry_later(turn, e);
+        }
+        match acting {
+            Some(_) => {
+                let reason = failure.unwrap_or_else(|| {
+                    format!("the victim was ended, but after {} looks: {problem}", e.tries)
+                });
+                self.fail(turn, e, reason);
+            }
+            // Nobody can tell whether it is gone: go on as if it were not.
+            None => e.go(Step::Forward),
+        }
+    }
+}
+
+fn how(behaviour: InterruptionBehaviour) -> EvacuatedHow {
+    match behaviour {
+        InterruptionBehaviour::Terminate => EvacuatedHow::Terminated,
+        InterruptionBehaviour::Stop => EvacuatedHow::Stopped,
+        InterruptionBehaviour::Hibernate => EvacuatedHow::Hibernated,
+    }
+}
+
+/// True if the same question will get the same answer.
+pub(super) fn is_final(error: &DriverError) -> bool {
+    !error.is_worth_a_retry() && !matches!(error, DriverError::NotFound { .. })
+}
+
+/// A shell that answers another question than the one that was asked is defective; it is treated as a failure of the driver.
+pub(super) fn wrong_answer(done: &Done) -> DriverError {
+    DriverError::Failed {
+        what: "answer the question",
+        detail: format!("it answered {done:?}"),
+    }
+}

@@ -1,0 +1,103 @@
+//! How patient the agent is. Every number has its reason here and nowhere else.
+
+use serde::{Deserialize, Serialize};
+
+/// How often and how long things are tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Policy {
+    /// How often the guest is told of its end, or that it may stay, before that is given up. 1 to 100.
+    pub notice_tries: u32,
+    /// How often an interruption is tried. 1 to 100.
+    pub act_tries: u32,
+    /// How often it is looked whether the room is free: a hypervisor may need a moment to give memory back. 1 to 1000.
+    pub verify_tries: u32,
+    /// How often a start is tried. 1 to 100.
+    pub start_tries: u32,
+    /// Wait before the second try, in milliseconds; doubles with each further one. 1 to 60000.
+    pub backoff_first_ms: u32,
+    /// The wait never exceeds this, in milliseconds. At least `backoff_first_ms`, at most 600000.
+    pub backoff_cap_ms: u32,
+    /// When a victim can neither be stopped nor hibernated: true ends it all the same (its memory, and with it the
+    /// tenant's work, is lost), false lets it live and reports the failure.
+    pub escalate_to_terminate: bool,
+    /// How many finished evacuations and removed servers are remembered, so that a message about one of them that comes
+    /// late or again is answered and not followed. 16 to 1000000.
+    pub remember: u32,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            // Three tries with waits of 1 s and 2 s: gets over a busy hypervisor, and the preemptor does not wait long.
+            notice_tries: 3,
+            act_tries: 3,
+            start_tries: 3,
+            // Ten looks over about two minutes: the pages of a large guest take time to come back.
+            verify_tries: 10,
+            backoff_first_ms: 1_000,
+            backoff_cap_ms: 30_000,
+            // The tenant asked for hibernation; losing its memory instead is the operator's decision, not ours.
+            escalate_to_terminate: false,
+            // A few hundred bytes each. The broker repeats messages within minutes; a busy host ends a few servers a minute.
+            remember: 4_096,
+        }
+    }
+}
+
+impl Policy {
+    /// Checks the ranges.
+    ///
+    /// # Errors
+    /// The key that is out of range, and what is allowed.
+    pub fn check(&self) -> Result<(), (&'static str, String)> {
+        let within = |key, value: u32, low: u32, high: u32| {
+            if (low..=high).contains(&value) {
+                Ok(())
+            } else {
+                Err((key, format!("{value} is out of range, allowed is {low} to {high}")))
+            }
+        };
+        within("notice_tries", self.notice_tries, 1, 100)?;
+        within("act_tries", self.act_tries, 1, 100)?;
+        within("start_tries", self.start_tries, 1, 100)?;
+        within("verify_tries", self.verify_tries, 1, 1_000)?;
+        within("backoff_first_ms", self.backoff_first_ms, 1, 60_000)?;
+        within("backoff_cap_ms", self.backoff_cap_ms, self.backoff_first_ms, 600_000)?;
+        within("remember", self.remember, 16, 1_000_000)
+    }
+
+    /// The wait after this many failed tries (from 1), in milliseconds.
+    #[must_use]
+    pub fn backoff_ms(&self, tries: u32) -> i64 {
+        // 31 doublings exceed any cap; stopping there keeps the shift defined.
+        let doublings = tries.saturating_sub(1).min(31);
+        let wait = i64::from(self.backoff_first_ms) << doublings;
+        wait.min(i64::from(self.backoff_cap_ms))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_wait_doubles_up_to_its_cap() {
+        let policy = Policy::default();
+        let waits: Vec<i64> = (1..=7).map(|n| policy.backoff_ms(n)).collect();
+        assert_eq!(waits, [1_000, 2_000, 4_000, 8_000, 16_000, 30_000, 30_000]);
+        assert_eq!(policy.backoff_ms(u32::MAX), 30_000);
+    }
+
+    #[test]
+    fn a_policy_out_of_range_names_the_key() {
+        assert_eq!(Policy::default().check(), Ok(()));
+        let bad = Policy {
+            backoff_cap_ms: 10,
+            ..Policy::default()
+        };
+        let (key, problem) = bad.check().unwrap_err();
+        assert_eq!(key, "backoff_cap_ms");
+        assert!(problem.contains("1000 to 600000"), "{problem}");
+    }
+}

@@ -1,0 +1,166 @@
+//! What the agent remembers across restarts: the records of its journal.
+//!
+//! A record is the whole present state of one evacuation or one server, not a change of it: the last record about a key is
+//! the truth, so replaying is trivial and compaction is "keep the last".
+
+use ebbtide_model::message::EvacuatedHow;
+use ebbtide_model::{
+    EvacuationId, InterruptionBehaviour, MessageId, Seconds, ServerId, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+
+/// One line of the journal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "record", rename_all = "snake_case")]
+pub enum Record {
+    /// The state of an evacuation.
+    Evacuation(EvacuationRecord),
+    /// An evacuation that need not be remembered any more.
+    ForgetEvacuation {
+        /// Which one.
+        evacuation_id: EvacuationId,
+    },
+    /// What was done to a server last.
+    Server(ServerRecord),
+    /// A server that need not be remembered any more.
+    ForgetServer {
+        /// Which one.
+        server_id: ServerId,
+    },
+}
+
+/// The message that asked for something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommandRef {
+    /// Its identifier. Reports about the command get identifiers derived from it, so that a repeated report is
+    /// recognised and the report about a new command is not mistaken for a repetition.
+    pub id: MessageId,
+    /// When the scheduler said it, by the scheduler's clock.
+    pub time: Timestamp,
+}
+
+/// One evacuation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EvacuationRecord {
+    /// The evacuation.
+    pub evacuation_id: EvacuationId,
+    /// Its victim.
+    pub server_id: ServerId,
+    /// Counts up over all records of this agent: what is forgotten first.
+    pub order: u64,
+    /// The newest message about it that asked for something.
+    pub command: CommandRef,
+    /// What the notice says; `None` while only a spare or a release has arrived.
+    pub terms: Option<Terms>,
+    /// Where it is.
+    pub phase: Phase,
+    /// True once the broker has confirmed the final report.
+    #[serde(default)]
+    pub settled: bool,
+}
+
+/// What a notice says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Terms {
+    /// How the victim is to end.
+    pub behaviour: InterruptionBehaviour,
+    /// Time between the guest's notice and its end.
+    pub grace: Seconds,
+    /// Which attempt of the scheduler this is.
+    pub attempt: u32,
+    /// The guest must not be told after this moment.
+    pub begin_before: Timestamp,
+}
+
+/// When the guest was told, and until when it has time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Drain {
+    /// When the guest had its notice.
+    pub notified_at: Timestamp,
+    /// When its time is over; moved forward by a release.
+    pub deadline_at: Timestamp,
+}
+
+/// Where an evacuation is.
+///
+/// ```text
+/// ReleasedEarly ─▶ Accepted ─▶ Draining ─▶ Acting ─▶ Done(Evacuated)
+///                     │            │          │
+///                     └────────────┴──────────┴─▶ Withdrawing ─▶ Done(Spared | Failed)
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "phase", rename_all = "snake_case")]
+pub enum Phase {
+    /// A release has arrived before its notice.
+    ReleasedEarly,
+    /// The notice is here; the guest has not been told for certain.
+    Accepted {
+        /// A release has arrived meanwhile.
+        released: bool,
+    },
+    /// The guest has been told; its time runs.
+    Draining(Drain),
+    /// The point of no return: the driver is being asked, or has been asked, to end it. Written before it is asked.
+    Acting {
+        /// The time that the guest had.
+        drain: Drain,
+        /// How it is being ended.
+        behaviour: InterruptionBehaviour,
+    },
+    /// It will stay; the guest is being told so.
+    Withdrawing {
+        /// What will be reported after that.
+        then: Verdict,
+    },
+    /// Nothing more will happen, but the report may be under way.
+    Done {
+        /// What is reported.
+        verdict: Verdict,
+    },
+}
+
+/// How an evacuation ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "verdict", rename_all = "snake_case")]
+pub enum Verdict {
+    /// The victim lives on because the scheduler wished so.
+    Spared,
+    /// The victim is gone and its room is free.
+    Evacuated {
+        /// How it ended.
+        how: EvacuatedHow,
+        /// When that was certain.
+        at: Timestamp,
+    },
+    /// It could not be done.
+    Failed {
+        /// Why.
+        reason: String,
+        /// True if the victim still runs, or if nobody can tell.
+        still_running: bool,
+    },
+}
+
+/// What was done to a server last.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServerRecord {
+    /// The server.
+    pub server_id: ServerId,
+    /// Counts up over all records of this agent: what is forgotten first.
+    pub order: u64,
+    /// The start that was followed last.
+    pub started: Option<CommandRef>,
+    /// The deletion or notice that removed or stopped it last.
+    pub ended: Option<CommandRef>,
+}
+
+impl ServerRecord {
+    /// True if the last thing done to it was to end it.
+    #[must_use]
+    pub fn is_ended(&self) -> bool {
+        match (self.started, self.ended) {
+            (Some(started), Some(ended)) => ended.time >= started.time,
+            (_, ended) => ended.is_some(),
+        }
+    }
+}

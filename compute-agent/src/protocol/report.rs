@@ -1,0 +1,148 @@
+//! Reports to the scheduler: what they say, how they are recognised, and what waits for their confirmation.
+
+use super::core::Turn;
+use super::evacuation::Evacuation;
+use super::{AgentCore, CommandRef, Drain, Effect, Phase, Record, ReportId, Token, Verdict};
+use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationFailed, Message, Spared};
+use ebbtide_model::{EvacuationId, MessageId};
+use uuid::Uuid;
+
+/// A report that the broker has not confirmed yet.
+#[derive(Debug)]
+pub(super) struct PendingReport {
+    /// The deliveries that it answers.
+    acks: Vec<Token>,
+    /// The evacuation whose final report it is.
+    settles: Option<EvacuationId>,
+}
+
+impl AgentCore {
+    /// Sends a report about `command`, and acknowledges `acks` once the broker has confirmed it.
+    pub(super) fn publish(
+        &mut self,
+        turn: &mut Turn,
+        command: CommandRef,
+        body: Body,
+        acks: Vec<Token>,
+    ) -> ReportId {
+        let report = ReportId(self.next_report);
+        self.next_report += 1;
+        // The same words about the same command get the same identifier, also from an agent that has restarted in between.
+        let words = format!("{} {} {body:?}", self.host, body.event_type());
+        let message = Message {
+            id: MessageId(Uuid::new_v5(&command.id.0, words.as_bytes())),
+            source: format!("/ebbtide/agent/{}", self.host),
+            time: turn.now,
+            body,
+        };
+        let settles = None;
+        self.reports.insert(report, PendingReport { acks, settles });
+        turn.effects.push(Effect::Publish { report, message });
+        report
+    }
+
+    pub(super) fn publish_draining(&mut self, turn: &mut Turn, e: &mut Evacuation, drain: Drain) {
+        let body = Body::Draining(Draining {
+            evacuation_id: e.record.evacuation_id,
+            host: self.host.clone(),
+            server_id: e.record.server_id,
+            notified_at: drain.notified_at,
+            deadline_at: drain.deadline_at,
+        });
+        let acks = std::mem::take(&mut e.superseded);
+        self.publish(turn, e.record.command, body, acks);
+    }
+
+    /// Says how the evacuation ended, and lets go of all deliveries that waited for its end.
+    pub(super) fn publish_verdict(
+        &mut self,
+        turn: &mut Turn,
+        e: &mut Evacuation,
+        verdict: &Verdict,
+    ) {
+        let evacuation_id = e.record.evacuation_id;
+        let server_id = e.record.server_id;
+        let host = self.host.clone();
+        let body = match verdict.clone() {
+            Verdict::Spared => Body::Spared(Spared {
+                evacuation_id,
+                host,
+                server_id,
+            }),
+            Verdict::Evacuated { how, at } => Body::Evacuated(Evacuated {
+                evacuation_id,
+                host,
+                server_id,
+                how,
+                at,
+            }),
+            Verdict::Failed {
+                reason,
+                still_running,
+            } => Body::EvacuationFailed(EvacuationFailed {
+                evacuation_id,
+                host,
+                server_id,
+                reason,
+                still_running,
+            }),
+        };
+        let mut acks = std::mem::take(&mut e.superseded);
+        acks.append(&mut e.finals);
+        acks.extend(e.token.take());
+        let report = self.publish(turn, e.record.command, body, acks);
+        if let Some(pending) = self.reports.get_mut(&report) {
+            pending.settles = Some(evacuation_id);
+        }
+        e.final_report = Some(report);
+    }
+
+    /// What may not have arrived before the restart is said again.
+    pub(super) fn report_after_restart(&mut self, turn: &mut Turn, id: EvacuationId) {
+        let Some(mut e) = self.evacuations.remove(&id) else {
+            return;
+        };
+        match e.record.phase.clone() {
+            Phase::Draining(drain) => self.publish_draining(turn, &mut e, drain),
+            Phase::Done { verdict } if !e.record.settled => {
+                self.publish_verdict(turn, &mut e, &verdict);
+            }
+            _ => {}
+        }
+        self.evacuations.insert(id, e);
+    }
+
+    pub(super) fn published(&mut self, turn: &mut Turn, report: ReportId) {
+        let Some(pending) = self.reports.remove(&report) else {
+            return;
+        };
+        self.settle(turn, report, pending.settles);
+        for token in pending.acks {
+            turn.ack(token);
+        }
+    }
+
+    pub(super) fn unpublishable(&mut self, turn: &mut Turn, report: ReportId, reason: &str) {
+        let Some(pending) = self.reports.remove(&report) else {
+            return;
+        };
+        self.settle(turn, report, pending.settles);
+        for token in pending.acks {
+            let reason = format!("followed, but the report about it cannot be sent: {reason}");
+            turn.effects.push(Effect::DeadLetter(token, reason));
+        }
+    }
+
+    /// Notes that a final report need not be repeated after a restart.
+    fn settle(&mut self, turn: &mut Turn, report: ReportId, settles: Option<EvacuationId>) {
+        let Some(e) = settles.and_then(|id| self.evacuations.get_mut(&id)) else {
+            return;
+        };
+        // A later attempt may have begun meanwhile, or the report may have been asked for again.
+        if e.final_report == Some(report) && !e.record.settled {
+            e.final_report = None;
+            e.record.settled = true;
+            turn.journal(Record::Evacuation(e.record.clone()));
+        }
+    }
+}

@@ -1,0 +1,367 @@
+//! Starting servers, and deleting them for their owners.
+//!
+//! The owner's will is known by when the scheduler spoke (the messages' `time`), not by when a message arrived: a start that
+//! comes after a later deletion or evacuation is not followed. A deletion is always followed.
+
+use super::core::Turn;
+use super::lane::{JobKind, is_final, wrong_answer};
+use super::{
+    Action, AgentCore, CommandRef, Done, Effect, Phase, Record, ServerRecord, Token,
+};
+use crate::driver::{DriverError, Occupancy};
+use ebbtide_model::message::{Body, Deleted, Start, StartFailed, Started};
+use ebbtide_model::{ServerId, Timestamp};
+
+/// What is under way for one server.
+#[derive(Debug, Default)]
+pub(super) struct ServerWork {
+    start: Option<StartWork>,
+    delete: Option<DeleteWork>,
+}
+
+#[derive(Debug)]
+struct StartWork {
+    start: Start,
+    command: CommandRef,
+    tokens: Vec<Token>,
+    step: StartStep,
+    tries: u32,
+    not_before: Timestamp,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum StartStep {
+    Start,
+    /// See whether it runs: the start was followed before, or has failed for this reason.
+    Look(Option<String>),
+}
+
+#[derive(Debug)]
+struct DeleteWork {
+    command: CommandRef,
+    tokens: Vec<Token>,
+    tries: u32,
+    not_before: Timestamp,
+}
+
+/// What came of trying to start, or of looking whether it runs.
+pub(super) enum StartAnswer {
+    Runs(Timestamp),
+    RunsAlready(Timestamp),
+    DoesNotRun,
+    StartError(DriverError),
+    LookError(DriverError),
+}
+
+impl StartAnswer {
+    pub(super) fn of_start(answer: Result<Done, DriverError>) -> Self {
+        match answer {
+            Ok(Done::Started(at)) => Self::Runs(at),
+            Ok(other) => Self::StartError(wrong_answer(&other)),
+            Err(error) => Self::StartError(error),
+        }
+    }
+
+    pub(super) fn of_look(answer: Result<Done, DriverError>) -> Self {
+        match answer {
+            Ok(Done::Seen(Occupancy::Present { since, state, .. }))
+                if state == ebbtide_model::message::HostedState::Running =>
+            {
+                Self::RunsAlready(since)
+            }
+            Ok(Done::Seen(_)) => Self::DoesNotRun,
+            Ok(other) => Self::LookError(wrong_answer(&other)),
+            Err(error) => Self::LookError(error),
+        }
+    }
+}
+
+impl ServerWork {
+    /// When the driver is to be asked next.
+    pub(super) fn due_at(&self, start_must_wait: bool) -> Option<Timestamp> {
+        match (&self.delete, &self.start) {
+            (Some(delete), _) => Some(delete.not_before),
+            (None, Some(start)) if !start_must_wait => Some(start.not_before),
+            _ => None,
+        }
+    }
+}
+
+impl AgentCore {
+    pub(super) fn start(&mut self, token: Token, command: CommandRef, start: Start) {
+        let work = self.work.entry(start.server_id).or_default();
+        match &mut work.start {
+            Some(pending) => {
+                pending.tokens.push(token);
+                if command.time > pending.command.time {
+                    pending.start = start;
+                    pending.command = command;
+                    pending.step = StartStep::Start;
+                    pending.tries = 0;
+                }
+            }
+            None => {
+                work.start = Some(StartWork {
+                    start,
+                    command,
+                    tokens: vec![token],
+                    step: StartStep::Start,
+                    tries: 0,
+                    not_before: Timestamp::default(),
+                });
+            }
+        }
+    }
+
+    pub(super) fn delete(
+        &mut self,
+        turn: &mut Turn,
+        token: Token,
+        command: CommandRef,
+        server_id: ServerId,
+    ) {
+        let note = self.notes.get(&server_id);
+        if let Some(note) = note.filter(|n| n.ended.is_some_and(|c| c.id == command.id)) {
+            // Followed before. If the server has been started anew since, this word is not about that one.
+            if note.is_ended() {
+                self.publish_deleted(turn, server_id, command, vec![token]);
+            } else {
+                turn.ack(token);
+            }
+            return;
+        }
+        let work = self.work.entry(server_id).or_default();
+        match &mut work.delete {
+            Some(pending) => {
+                pending.tokens.push(token);
+                if command.time > pending.command.time {
+                    pending.command = command;
+                }
+            }
+            None => {
+                work.delete = Some(DeleteWork {
+                    command,
+                    tokens: vec![token],
+                    tries: 0,
+                    not_before: Timestamp::default(),
+                });
+            }
+        }
+    }
+
+    pub(super) fn deletion_is_due(&self, server_id: ServerId, now: Timestamp) -> bool {
+        let delete = self.work.get(&server_id).and_then(|w| w.delete.as_ref());
+        delete.is_some_and(|d| d.not_before <= now)
+    }
+
+    /// A start during the act of an evacuation would make its victim run again before anybody has seen the free room.
+    pub(super) fn start_must_wait(&self, server_id: ServerId) -> bool {
+        self.evacuations.values().any(|e| {
+            e.record.server_id == server_id && matches!(e.record.phase, Phase::Acting { .. })
+        })
+    }
+
+    pub(super) fn choose_start(
+        &mut self,
+        server_id: ServerId,
+        now: Timestamp,
+    ) -> Option<(JobKind, Action)> {
+        if self.start_must_wait(server_id) {
+            return None;
+        }
+        let stale_since = self.notes.get(&server_id).and_then(|note| {
+            let times = [note.started, note.ended].into_iter().flatten();
+            times.map(|command| command.time).max()
+        });
+        let work = self.work.get_mut(&server_id)?;
+        if work.delete.is_some() {
+            return None;
+        }
+        let start = work.start.as_mut().filter(|s| s.not_before <= now)?;
+        if start.step == StartStep::Start && stale_since.is_some_and(|t| start.command.time <= t) {
+            start.step = StartStep::Look(None);
+        }
+        Some(match &start.step {
+            StartStep::Start => (JobKind::Start, Action::Start(start.start.clone())),
+            StartStep::Look(_) => (JobKind::LookForStart, Action::Look),
+        })
+    }
+
+    pub(super) fn start_done(&mut self, turn: &mut Turn, server_id: ServerId, answer: StartAnswer) {
+        let Some(mut start) = self.work.get_mut(&server_id).and_then(|w| w.start.take()) else {
+            return;
+        };
+        let policy = &self.policy;
+        match answer {
+            StartAnswer::Runs(at) => {
+                self.note_started(turn, server_id, start.command);
+                turn.effects.push(Effect::ServersChanged);
+                self.publish_started(turn, start, at);
+                return self.tidy(server_id);
+            }
+            StartAnswer::RunsAlready(at) => {
+                if matches!(start.step, StartStep::Look(Some(_))) {
+                    // The start that seemed to fail took effect.
+                    self.note_started(turn, server_id, start.command);
+                    turn.effects.push(Effect::ServersChanged);
+                }
+                self.publish_started(turn, start, at);
+                return self.tidy(server_id);
+            }
+            StartAnswer::DoesNotRun => match start.step.clone() {
+                // A newer word came while it was looked.
+                StartStep::Start => {}
+                StartStep::Look(failure) => {
+                    self.start_failed(turn, start, failure);
+                    return self.tidy(server_id);
+                }
+            },
+            StartAnswer::StartError(error) => {
+                start.tries += 1;
+                let given_up = start.tries >= policy.start_tries || is_final(&error);
+                if !given_up {
+                    start.wait(turn, policy.backoff_ms(start.tries));
+                } else if is_final(&error) {
+                    self.start_failed(turn, start, Some(error.to_string()));
+                    return self.tidy(server_id);
+                } else {
+                    let reason = format!("after {} tries: {error}", start.tries);
+                    start.step = StartStep::Look(Some(reason));
+                    start.tries = 0;
+                }
+            }
+            StartAnswer::LookError(error) => {
+                start.tries += 1;
+                if start.tries < policy.verify_tries {
+                    start.wait(turn, policy.backoff_ms(start.tries));
+                } else {
+                    let seen = match start.step.clone() {
+                        StartStep::Look(Some(failure)) => failure,
+                        _ => format!("nobody can tell whether it runs: {error}"),
+                    };
+                    self.start_failed(turn, start, Some(seen));
+                    return self.tidy(server_id);
+                }
+            }
+        }
+        self.work.entry(server_id).or_default().start = Some(start);
+    }
+
+    pub(super) fn delete_done(
+        &mut self,
+        turn: &mut Turn,
+        server_id: ServerId,
+        answer: Result<Done, DriverError>,
+    ) {
+        let Some(mut delete) = self.work.get_mut(&server_id).and_then(|w| w.delete.take()) else {
+            return;
+        };
+        match answer {
+            Ok(_) | Err(DriverError::NotFound { .. }) => {
+                self.note_ended(turn, server_id, delete.command);
+                turn.effects.push(Effect::ServersChanged);
+                self.publish_deleted(turn, server_id, delete.command, delete.tokens);
+                self.victim_vanished(server_id);
+                self.tidy(server_id);
+            }
+            Err(_) => {
+                // There is no way to report that a deletion failed, and the owner's wish does not end: try for ever.
+                delete.tries = delete.tries.saturating_add(1);
+                let wait = self.policy.backoff_ms(delete.tries);
+                delete.not_before =
+                    Timestamp::from_millis(turn.now.as_millis().saturating_add(wait));
+                self.work.entry(server_id).or_default().delete = Some(delete);
+            }
+        }
+    }
+
+    fn publish_started(&mut self, turn: &mut Turn, start: StartWork, at: Timestamp) {
+        let body = Body::Started(Started {
+            server_id: start.start.server_id,
+            host: self.host.clone(),
+            at,
+        });
+        self.publish(turn, start.command, body, start.tokens);
+    }
+
+    fn start_failed(&mut self, turn: &mut Turn, start: StartWork, failure: Option<String>) {
+        let server_id = start.start.server_id;
+        let followed = self
+            .notes
+            .get(&server_id)
+            .and_then(|n| n.started)
+            .is_some_and(|c| c.id == start.command.id);
+        let reason = match failure {
+            Some(reason) => reason,
+            // It was followed and reported once, and has ended since: nothing new can be said about it.
+            None if followed => {
+                for token in start.tokens {
+                    turn.ack(token);
+                }
+                return;
+            }
+            None => {
+                "the scheduler has said something newer about this server, and it does not run"
+                    .to_owned()
+            }
+        };
+        let body = Body::StartFailed(StartFailed {
+            server_id,
+            host: self.host.clone(),
+            reason,
+        });
+        self.publish(turn, start.command, body, start.tokens);
+    }
+
+    fn publish_deleted(
+        &mut self,
+        turn: &mut Turn,
+        server_id: ServerId,
+        command: CommandRef,
+        tokens: Vec<Token>,
+    ) {
+        let host = self.host.clone();
+        self.publish(turn, command, Body::Deleted(Deleted { server_id, host }), tokens);
+    }
+
+    fn tidy(&mut self, server_id: ServerId) {
+        let done = |work: &ServerWork| work.start.is_none() && work.delete.is_none();
+        if self.work.get(&server_id).is_some_and(done) {
+            self.work.remove(&server_id);
+        }
+    }
+
+    fn note(&mut self, turn: &mut Turn, server_id: ServerId, change: impl FnOnce(&mut ServerRecord)) {
+        let order = self.take_order();
+        let note = self.notes.entry(server_id).or_insert(ServerRecord {
+            server_id,
+            order,
+            started: None,
+            ended: None,
+        });
+        note.order = order;
+        change(note);
+        turn.journal(Record::Server(note.clone()));
+    }
+
+    fn note_started(&mut self, turn: &mut Turn, server_id: ServerId, command: CommandRef) {
+        self.note(turn, server_id, |note| note.started = Some(command));
+    }
+
+    /// A deletion counts as said after the last start even if the clocks of two schedulers disagree: it was followed.
+    pub(super) fn note_ended(&mut self, turn: &mut Turn, server_id: ServerId, command: CommandRef) {
+        self.note(turn, server_id, |note| {
+            let started = note.started.map(|c| c.time);
+            note.ended = Some(CommandRef {
+                time: started.map_or(command.time, |t| t.max(command.time)),
+                ..command
+            });
+        });
+    }
+}
+
+impl StartWork {
+    fn wait(&mut self, turn: &Turn, millis: i64) {
+        self.not_before = Timestamp::from_millis(turn.now.as_millis().saturating_add(millis));
+    }
+}

@@ -1,0 +1,5 @@
+//! Tests of the pure protocol: single stories, and properties over random worlds.
+
+mod cases;
+mod properties;
+mod world;
