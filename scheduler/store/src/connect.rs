@@ -1,0 +1,321 @@
+//! Connections to the three databases, each set up for safety first.
+//!
+//! Writers and readers have pools of their own. On SQLite there is exactly one writing connection, so that the writers of this
+//! process queue up in order instead of running into each other's locks; on the others there are two (a commit, and the renewal
+//! of the lease beside it), so that slow reads never keep a commit from its connection.
+//!
+//! The drivers' pools are built here and not by sea-orm, because sea-orm writes its connect options, URL and password included,
+//! into trace spans.
+
+use crate::classify::{classify, unavailable};
+use crate::config::{Durability, StoreConfig};
+use crate::url::{DatabaseUrl, Target};
+use crate::{StoreError, sql};
+use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
+use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions};
+use sea_orm::sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
+use sea_orm::sqlx::sqlite::{
+    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+};
+use sea_orm::sqlx::{
+    AssertSqlSafe, ConnectOptions as _, Connection as _, Database, Error, Executor as _,
+};
+use sea_orm::{
+    ConnectionTrait, DatabaseConnection, DbErr, RuntimeErr, SqliteTransactionMode,
+    SqlxMySqlConnector, SqlxPostgresConnector, SqlxSqliteConnector, Statement, TransactionOptions,
+};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// A connection that has been idle for so long is asked whether it is alive before it is used. Busy ones are not: their next
+/// statement will tell, and commits are repeated once.
+const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
+/// Connections to a server are renewed after half an hour, so that changed addresses and rights are noticed.
+const MAX_LIFETIME: Duration = Duration::from_secs(1800);
+/// Room for rows that SQLite keeps in memory, in KiB (negative is KiB in `PRAGMA cache_size`).
+const SQLITE_CACHE: &str = "-32768";
+/// The write-ahead log is cut back to this size, in bytes, after it had to grow.
+const SQLITE_JOURNAL_LIMIT: &str = "67108864";
+/// Part of a MariaDB packet that is kept for everything beside the record.
+const PACKET_RESERVE: usize = 64 << 10;
+
+/// The connections of one store.
+pub(crate) struct Connections {
+    url: DatabaseUrl,
+    writer: DatabaseConnection,
+    reader: DatabaseConnection,
+    max_record_bytes: usize,
+}
+
+impl Connections {
+    pub(crate) async fn open(config: &StoreConfig) -> Result<Self, StoreError> {
+        let url = config.url.clone();
+        let refused = |error: Error| {
+            let error = DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)));
+            classify(&url, "the connection", error)
+        };
+        let readers = config.max_connections.saturating_sub(1).max(1);
+        let (writer, reader) = match url.target() {
+            Target::SqliteMemory => {
+                // Every connection to memory would be a database of its own.
+                let options = sqlite_options(config).in_memory(true).filename(":memory:");
+                let pool = SqlitePoolOptions::new()
+                    .max_connections(1)
+                    .min_connections(1)
+                    .idle_timeout(None)
+                    .max_lifetime(None)
+                    .acquire_timeout(config.connect_timeout)
+                    .connect_with(options)
+                    .await
+                    .map_err(refused)?;
+                let pool = SqlxSqliteConnector::from_sqlx_sqlite_pool(pool);
+                (pool.clone(), pool)
+            }
+            Target::SqliteFile(path) => {
+                make_directory(&url, path)?;
+                let options = sqlite_options(config)
+                    .filename(path)
+                    .create_if_missing(true);
+                let pool = |size| {
+                    SqlitePoolOptions::new()
+                        .max_connections(size)
+                        .idle_timeout(None)
+                        .max_lifetime(None)
+                        .acquire_timeout(config.connect_timeout.max(config.lock_timeout))
+                };
+                // The first connection makes the file and turns on the write-ahead log; two at once would lock each other out.
+                let writer = pool(1)
+                    .connect_with(options.clone())
+                    .await
+                    .map_err(refused)?;
+                (
+                    SqlxSqliteConnector::from_sqlx_sqlite_pool(writer),
+                    SqlxSqliteConnector::from_sqlx_sqlite_pool(
+                        pool(readers).connect_lazy_with(options),
+                    ),
+                )
+            }
+            Target::MySql(text) => {
+                let options: MySqlConnectOptions = text.parse().map_err(refused)?;
+                let options = options
+                    .statement_cache_capacity(sql::STATEMENT_CACHE)
+                    .disable_statement_logging();
+                let first = tokio::time::timeout(config.connect_timeout, options.connect()).await;
+                drop(
+                    reached(&url, config, first)?
+                        .map_err(refused)?
+                        .close()
+                        .await,
+                );
+                let pool = |size| -> MySqlPoolOptions {
+                    let setup = format!(
+                        "SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED, \
+                         SESSION innodb_lock_wait_timeout = {seconds}, \
+                         SESSION sql_mode = CONCAT(@@sql_mode, ',STRICT_ALL_TABLES')",
+                        seconds = config.lock_timeout.as_secs().max(1)
+                    );
+                    // SET TRANSACTION cannot be part of a list.
+                    let (isolation, rest) = setup.split_once(", ").unwrap_or((&setup, ""));
+                    let steps: Arc<[String]> = [isolation.to_owned(), format!("SET {rest}")].into();
+                    server_pool(size, config).after_connect(
+                        move |connection: &mut MySqlConnection, _| {
+                            let steps = Arc::clone(&steps);
+                            Box::pin(async move {
+                                for step in steps.iter() {
+                                    connection.execute(AssertSqlSafe(step.clone())).await?;
+                                }
+                                Ok(())
+                            })
+                        },
+                    )
+                };
+                (
+                    SqlxMySqlConnector::from_sqlx_mysql_pool(
+                        pool(2).connect_lazy_with(options.clone()),
+                    ),
+                    SqlxMySqlConnector::from_sqlx_mysql_pool(
+                        pool(readers).connect_lazy_with(options),
+                    ),
+                )
+            }
+            Target::Postgres(text) => {
+                let options: PgConnectOptions = text.parse().map_err(refused)?;
+                let options = options
+                    .application_name("ebbtide")
+                    .statement_cache_capacity(sql::STATEMENT_CACHE)
+                    .disable_statement_logging();
+                let first = tokio::time::timeout(config.connect_timeout, options.connect()).await;
+                drop(
+                    reached(&url, config, first)?
+                        .map_err(refused)?
+                        .close()
+                        .await,
+                );
+                let pool = |size| -> PgPoolOptions {
+                    let setup = format!(
+                        "SET lock_timeout = {}",
+                        config.lock_timeout.as_millis().max(1)
+                    );
+                    server_pool(size, config).after_connect(
+                        move |connection: &mut PgConnection, _| {
+                            let setup = setup.clone();
+                            Box::pin(async move {
+                                connection.execute(AssertSqlSafe(setup)).await?;
+                                Ok(())
+                            })
+                        },
+                    )
+                };
+                (
+                    SqlxPostgresConnector::from_sqlx_postgres_pool(
+                        pool(2).connect_lazy_with(options.clone()),
+                    ),
+                    SqlxPostgresConnector::from_sqlx_postgres_pool(
+                        pool(readers).connect_lazy_with(options),
+                    ),
+                )
+            }
+        };
+        let mut connections = Self {
+            url,
+            writer,
+            reader,
+            max_record_bytes: crate::schema::MAX_RECORD_BYTES,
+        };
+        if matches!(config.url.target(), Target::MySql(_)) {
+            connections.respect_packet_size().await?;
+        }
+        Ok(connections)
+    }
+
+    /// A MariaDB server may be set to smaller packets than the records that the store takes.
+    async fn respect_packet_size(&mut self) -> Result<(), StoreError> {
+        let select = "SELECT CAST(@@max_allowed_packet AS SIGNED) AS packet";
+        let select = Statement::from_string(self.writer.get_database_backend(), select);
+        let row = self
+            .writer
+            .query_one_raw(select)
+            .await
+            .map_err(|e| self.classify("a query", e))?;
+        let packet = match row {
+            Some(row) => row
+                .try_get::<i64>("", "packet")
+                .map_err(|e| self.classify("a query", e))?,
+            None => 0,
+        };
+        let fits = usize::try_from(packet)
+            .unwrap_or(0)
+            .saturating_sub(PACKET_RESERVE);
+        if fits < self.max_record_bytes {
+            tracing::warn!(
+                max_allowed_packet = packet,
+                "the MariaDB server takes records of at most {fits} bytes; set max_allowed_packet to 16 MiB or more"
+            );
+            self.max_record_bytes = fits;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn url(&self) -> &DatabaseUrl {
+        &self.url
+    }
+
+    pub(crate) fn writer(&self) -> &DatabaseConnection {
+        &self.writer
+    }
+
+    pub(crate) fn reader(&self) -> &DatabaseConnection {
+        &self.reader
+    }
+
+    pub(crate) fn max_record_bytes(&self) -> usize {
+        self.max_record_bytes
+    }
+
+    pub(crate) fn classify(&self, operation: &'static str, error: DbErr) -> StoreError {
+        classify(&self.url, operation, error)
+    }
+
+    /// Closes all connections. Readers first: the last one to leave an SQLite file tidies up its log.
+    pub(crate) async fn close(&self) {
+        for pool in [&self.reader, &self.writer] {
+            if let Err(error) = pool.close_by_ref().await {
+                tracing::warn!(%error, "a connection to the database could not be closed");
+            }
+        }
+    }
+}
+
+/// How a transaction that writes begins: on SQLite with the lock for writing, because one that begins as a reader cannot always
+/// become a writer. The other databases ignore it.
+pub(crate) fn write_options() -> TransactionOptions {
+    TransactionOptions {
+        sqlite_transaction_mode: Some(SqliteTransactionMode::Immediate),
+        ..TransactionOptions::default()
+    }
+}
+
+fn sqlite_options(config: &StoreConfig) -> SqliteConnectOptions {
+    let options = SqliteConnectOptions::new()
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(match config.durability {
+            Durability::Full => SqliteSynchronous::Full,
+            Durability::Normal => SqliteSynchronous::Normal,
+        })
+        .busy_timeout(config.lock_timeout)
+        .foreign_keys(true)
+        .statement_cache_capacity(sql::STATEMENT_CACHE)
+        .pragma("cache_size", SQLITE_CACHE)
+        .pragma("journal_size_limit", SQLITE_JOURNAL_LIMIT)
+        .disable_statement_logging();
+    match config.sqlite_max_pages {
+        Some(pages) => options.pragma("max_page_count", pages.to_string()),
+        None => options,
+    }
+}
+
+fn make_directory(url: &DatabaseUrl, path: &Path) -> Result<(), StoreError> {
+    let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    std::fs::create_dir_all(directory).map_err(|error| StoreError::Refused {
+        url: url.to_string(),
+        operation: "to be created",
+        reason: format!(
+            "the directory {} cannot be made: {error}",
+            directory.display()
+        ),
+    })
+}
+
+/// A server that does not answer at all.
+fn reached<T>(
+    url: &DatabaseUrl,
+    config: &StoreConfig,
+    answer: Result<T, tokio::time::error::Elapsed>,
+) -> Result<T, StoreError> {
+    answer.map_err(|_| {
+        let seconds = config.connect_timeout.as_secs_f32();
+        unavailable(url, format!("no answer within {seconds} s"))
+    })
+}
+
+/// What pools of connections to a server have in common.
+fn server_pool<D: Database>(size: u32, config: &StoreConfig) -> PoolOptions<D> {
+    PoolOptions::new()
+        .max_connections(size)
+        .acquire_timeout(config.connect_timeout)
+        .max_lifetime(MAX_LIFETIME)
+        .test_before_acquire(false)
+        .before_acquire(
+            |connection: &mut D::Connection, meta: PoolConnectionMetadata| {
+                Box::pin(async move {
+                    if meta.idle_for >= TEST_AFTER_IDLE {
+                        connection.ping().await?;
+                    }
+                    Ok(true)
+                })
+            },
+        )
+}

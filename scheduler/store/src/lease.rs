@@ -1,0 +1,201 @@
+//! The lease: one scheduler at a time decides on a database.
+//!
+//! The table `lease` has one row. Whoever takes the lease adds one to its epoch; a commit that shows an older epoch is refused
+//! inside its own transaction. So that a scheduler that was only slow, and whose lease has been taken over, can do no harm,
+//! whatever its clock says. All schedulers should agree on the time to well within a lease's length.
+
+use crate::schema::Table;
+use crate::store::{Failure, Store, Work, statement};
+use crate::{StoreError, row};
+use ebbtide_model::{Seconds, Timestamp};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbBackend};
+
+/// Not written by commits, and therefore not in [`TABLES`](crate::schema::TABLES).
+static LEASE: Table = Table {
+    index: usize::MAX,
+    name: "lease",
+    key: &["id"],
+    columns: &["id", "holder", "epoch", "expires_at"],
+};
+
+/// The right to write. Shown with every commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lease {
+    holder: String,
+    epoch: i64,
+    expires_at: Timestamp,
+}
+
+impl Lease {
+    /// Who holds it.
+    #[must_use]
+    pub fn holder(&self) -> &str {
+        &self.holder
+    }
+
+    /// Which one it is: each lease of a database has a higher epoch than the one before.
+    #[must_use]
+    pub fn epoch(&self) -> i64 {
+        self.epoch
+    }
+
+    /// When somebody else may take it over unless it is renewed.
+    #[must_use]
+    pub fn expires_at(&self) -> Timestamp {
+        self.expires_at
+    }
+}
+
+/// The row as it is.
+struct Current {
+    holder: String,
+    epoch: i64,
+    expires_at: Timestamp,
+}
+
+/// Reads the row, and keeps everybody else from changing it until the transaction ends. SQLite does that for the whole database.
+async fn lock_row(transaction: &DatabaseTransaction) -> Result<Current, Failure> {
+    let backend = transaction.get_database_backend();
+    let sql = match backend {
+        DbBackend::Sqlite => "SELECT holder, epoch, expires_at FROM lease WHERE id = 1",
+        _ => "SELECT holder, epoch, expires_at FROM lease WHERE id = 1 FOR UPDATE",
+    };
+    let row = transaction
+        .query_one_raw(statement(backend, sql, []))
+        .await?;
+    let row = row.ok_or_else(|| StoreError::Corrupt {
+        table: LEASE.name.to_owned(),
+        key: "1".to_owned(),
+        reason: "the row is missing; insert (1, '', 0, 0)".to_owned(),
+    })?;
+    Ok(Current {
+        holder: row.try_get("", "holder")?,
+        epoch: row.try_get("", "epoch")?,
+        expires_at: Timestamp::from_millis(row.try_get("", "expires_at")?),
+    })
+}
+
+/// Refuses a transaction whose lease is not the present one. Until the transaction ends nobody can take the lease over.
+pub(crate) async fn check_lease(
+    transaction: &DatabaseTransaction,
+    lease: &Lease,
+) -> Result<(), Failure> {
+    let current = lock_row(transaction).await?;
+    if current.epoch == lease.epoch && current.holder == lease.holder {
+        return Ok(());
+    }
+    let by = if current.holder.is_empty() {
+        "it was released".to_owned()
+    } else {
+        let (holder, epoch) = (&current.holder, current.epoch);
+        format!("the scheduler {holder:?} has taken over (epoch {epoch})")
+    };
+    let epoch = lease.epoch;
+    Err(StoreError::Fenced { epoch, by }.into())
+}
+
+impl Store {
+    /// Takes the lease if nobody else has it, or theirs has ended by `now`; from then on commits with older leases are refused.
+    ///
+    /// `holder` names the scheduler, and comes up in the error that others get. The same holder gets the lease again at
+    /// once, so that a scheduler that crashed and was restarted under its name need not wait for the end of its own lease: two that run
+    /// at the same time must have different names.
+    ///
+    /// # Errors
+    /// `LeaseHeld` with holder and end; `Unstorable` for a name that is empty or longer than 255 characters.
+    pub async fn acquire_lease(
+        &self,
+        holder: &str,
+        now: Timestamp,
+        ttl: Seconds,
+    ) -> Result<Lease, StoreError> {
+        row::check_key(&LEASE, "holder", holder)?;
+        let expires_at = now.plus(ttl);
+        let url = self.url();
+        let holder = holder.to_owned();
+        self.write("the lease", move |transaction| -> Work<'_, Lease> {
+            let (holder, url) = (holder.clone(), url.clone());
+            Box::pin(async move {
+                let current = lock_row(transaction).await?;
+                let free = current.holder.is_empty() || current.expires_at <= now;
+                if !free && current.holder != holder {
+                    return Err(StoreError::LeaseHeld {
+                        url,
+                        holder: current.holder,
+                        until: current.expires_at,
+                    }
+                    .into());
+                }
+                let lease = Lease {
+                    holder,
+                    epoch: current.epoch + 1,
+                    expires_at,
+                };
+                write_row(transaction, &lease).await?;
+                Ok(lease)
+            })
+        })
+        .await
+    }
+
+    /// Makes the lease last until `ttl` from `now`. One that has ended can be renewed as long as nobody else has taken it.
+    ///
+    /// # Errors
+    /// `Fenced` if somebody has, or if it was released.
+    pub async fn renew_lease(
+        &self,
+        lease: &Lease,
+        now: Timestamp,
+        ttl: Seconds,
+    ) -> Result<Lease, StoreError> {
+        let renewed = Lease {
+            expires_at: now.plus(ttl),
+            ..lease.clone()
+        };
+        self.write("the lease", move |transaction| -> Work<'_, Lease> {
+            let renewed = renewed.clone();
+            Box::pin(async move {
+                check_lease(transaction, &renewed).await?;
+                write_row(transaction, &renewed).await?;
+                Ok(renewed)
+            })
+        })
+        .await
+    }
+
+    /// Gives the lease back, so that the next scheduler need not wait for its end. Does nothing if it is no longer the present one.
+    ///
+    /// # Errors
+    /// Only those of the database.
+    pub async fn release_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        self.write("the lease", move |transaction| -> Work<'_, ()> {
+            let lease = lease.clone();
+            Box::pin(async move {
+                match check_lease(transaction, &lease).await {
+                    Err(Failure::Refused(StoreError::Fenced { .. })) => return Ok(()),
+                    checked => checked?,
+                }
+                let nobody = Lease {
+                    holder: String::new(),
+                    epoch: lease.epoch + 1,
+                    expires_at: Timestamp::from_millis(0),
+                };
+                write_row(transaction, &nobody).await
+            })
+        })
+        .await
+    }
+}
+
+async fn write_row(transaction: &DatabaseTransaction, lease: &Lease) -> Result<(), Failure> {
+    let update = "UPDATE lease SET holder = ?, epoch = ?, expires_at = ? WHERE id = 1";
+    let values = [
+        lease.holder.clone().into(),
+        lease.epoch.into(),
+        lease.expires_at.as_millis().into(),
+    ];
+    let update = statement(transaction.get_database_backend(), update, values);
+    transaction.execute_raw(update).await?;
+    Ok(())
+}

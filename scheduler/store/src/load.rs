@@ -1,0 +1,150 @@
+//! Reading everything that a restarted region needs.
+
+use crate::StoreError;
+use crate::schema::{
+    AGGREGATES, BUDGETS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, OUTBOX, SERVERS, Table,
+};
+use crate::store::{Store, statement};
+use ebbtide_model::record::{OutboxMessage, Snapshot};
+use ebbtide_model::{EvacuationId, MessageId, Timestamp};
+use sea_orm::{
+    AccessMode, ConnectionTrait, DatabaseTransaction, DbBackend, IsolationLevel, QueryResult,
+    TransactionOptions, TransactionTrait, TryGetable, Value,
+};
+use serde::de::DeserializeOwned;
+
+impl Store {
+    /// Everything that a region needs to go on after a restart, as of one moment: hosts in the order of their registration (then by
+    /// name), servers that are not gone, evacuations that are not final or were claimed at `since` or later, and the outbox in the
+    /// order of writing.
+    ///
+    /// # Errors
+    /// `Corrupt` for the first row that cannot be read, with table and key; those of the database.
+    pub async fn load(&self, since: Timestamp) -> Result<Snapshot, StoreError> {
+        let failed = |error| self.classify("loading", error);
+        // SQLite's readers always see one moment.
+        let options = match self.database() {
+            DbBackend::Sqlite => TransactionOptions::default(),
+            _ => TransactionOptions {
+                isolation_level: Some(IsolationLevel::RepeatableRead),
+                access_mode: Some(AccessMode::ReadOnly),
+                sqlite_transaction_mode: None,
+            },
+        };
+        let reader = self.inner.connections.reader();
+        let transaction = reader.begin_with_options(options).await.map_err(failed)?;
+        let all = Loader {
+            store: self,
+            transaction: &transaction,
+        };
+        let snapshot = Snapshot {
+            hosts: all.records(&HOSTS, "ORDER BY created_at, name", []).await?,
+            aggregates: all.records(&AGGREGATES, "ORDER BY id", []).await?,
+            flavors: all.records(&FLAVORS, "ORDER BY id", []).await?,
+            groups: all.records(&GROUPS, "ORDER BY id", []).await?,
+            budgets: all.records(&BUDGETS, "ORDER BY scope", []).await?,
+            servers: all
+                .records(
+                    &SERVERS,
+                    "WHERE gone_at IS NULL ORDER BY created_at, id",
+                    [],
+                )
+                .await?,
+            evacuations: all
+                .records(
+                    &EVACUATIONS,
+                    "WHERE final_at IS NULL OR created_at >= ? ORDER BY created_at, id",
+                    [since.as_millis().into()],
+                )
+                .await?,
+            outbox: all.outbox().await?,
+        };
+        transaction.rollback().await.map_err(failed)?;
+        Ok(snapshot)
+    }
+}
+
+struct Loader<'s> {
+    store: &'s Store,
+    transaction: &'s DatabaseTransaction,
+}
+
+impl Loader<'_> {
+    async fn rows(
+        &self,
+        sql: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<Vec<QueryResult>, StoreError> {
+        let statement = statement(self.store.database(), sql, values);
+        let rows = self.transaction.query_all_raw(statement);
+        let rows = self.store.in_time(rows).await?;
+        rows.map_err(|error| self.store.classify("loading", error))
+    }
+
+    async fn records<T: DeserializeOwned>(
+        &self,
+        table: &'static Table,
+        rest: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Result<Vec<T>, StoreError> {
+        let (name, key) = (table.name, table.key[0]);
+        let sql = format!("SELECT {key}, record FROM {name} {rest}");
+        let rows = self.rows(&sql, values).await?;
+        rows.iter().map(|row| record(table, row)).collect()
+    }
+
+    async fn outbox(&self) -> Result<Vec<OutboxMessage>, StoreError> {
+        let sql = "SELECT id, host, evacuation_id, created_at, body FROM outbox ORDER BY seq";
+        let rows = self.rows(sql, []).await?;
+        rows.iter().map(message).collect()
+    }
+}
+
+/// Reads the record of a row whose first two columns are its key and its record.
+pub(crate) fn record<T: DeserializeOwned>(
+    table: &'static Table,
+    row: &QueryResult,
+) -> Result<T, StoreError> {
+    let key: String = column(table, "?", row, 0)?;
+    let json: String = column(table, &key, row, 1)?;
+    serde_json::from_str(&json).map_err(|error| corrupt(table, &key, error.to_string()))
+}
+
+fn message(row: &QueryResult) -> Result<OutboxMessage, StoreError> {
+    let table = &OUTBOX;
+    let key: String = column(table, "?", row, 0)?;
+    let id = |text: &str| {
+        text.parse()
+            .map_err(|error| corrupt(table, &key, format!("{text:?} is no identifier: {error}")))
+    };
+    let evacuation_id: Option<String> = column(table, &key, row, 2)?;
+    Ok(OutboxMessage {
+        id: MessageId(id(&key)?),
+        host: column(table, &key, row, 1)?,
+        evacuation_id: evacuation_id
+            .as_deref()
+            .map(id)
+            .transpose()?
+            .map(EvacuationId),
+        created_at: Timestamp::from_millis(column(table, &key, row, 3)?),
+        body: column(table, &key, row, 4)?,
+    })
+}
+
+fn column<T: TryGetable>(
+    table: &'static Table,
+    key: &str,
+    row: &QueryResult,
+    index: usize,
+) -> Result<T, StoreError> {
+    row.try_get_by_index(index)
+        .map_err(|error| corrupt(table, key, error.to_string()))
+}
+
+fn corrupt(table: &'static Table, key: &str, reason: String) -> StoreError {
+    StoreError::Corrupt {
+        table: table.name.to_owned(),
+        key: key.to_owned(),
+        reason,
+    }
+}
