@@ -57,7 +57,7 @@ pub enum CostError {
 
 /// A cost module. See the module's text for the contract.
 pub trait CostModule: Send + Sync {
-    /// Its name in configuration and explanations, for example `partial-hour`.
+    /// Its name in configuration and explanations, for example `partial_hour`.
     fn name(&self) -> &str;
 
     /// What its numbers are, in words, for example `seconds of the unpaid hour`.

@@ -1,7 +1,7 @@
 //! The weigher contract.
 //!
 //! A weigher says how good each host is for a request. It gets the request and flat columns over the *n* hosts that passed
-//! the filters, and writes one number for each. The engine does the rest, exactly as Nova does (`nova/weights.py`):
+//! the filters, and writes one number for each. The engine does the rest, exactly as Nova does (`nova/weights.py`; [`arithmetic`]):
 //!
 //! 1. raw numbers are clamped to the weigher's [`Bounds`];
 //! 2. they are normalised to 0…1 over the hosts of this request: `(x − lo) / (hi − lo)`, where `lo` and `hi` are the bounds
@@ -19,6 +19,8 @@
 //! - Keep state between calls, read a clock, do I/O, use random numbers: same input, same output, bit for bit.
 //! - Return NaN or infinities, or fewer numbers than hosts. The engine checks, and by policy ignores the weigher for this
 //!   request (and says so in the explanation) or refuses the request.
+
+pub mod arithmetic;
 
 use ebbtide_model::{GroupPolicy, Resources};
 use thiserror::Error;
@@ -84,6 +86,16 @@ pub struct PreemptibleRows<'a> {
     pub age_seconds: &'a [f64],
 }
 
+impl<'a> PreemptibleRows<'a> {
+    /// The ages of one host's preemptible instances, in seconds; `None` if the offsets do not describe that host.
+    #[must_use]
+    pub fn host(&self, index: usize) -> Option<&'a [f64]> {
+        let start = *self.offsets.get(index)? as usize;
+        let end = *self.offsets.get(index + 1)? as usize;
+        self.age_seconds.get(start..end)
+    }
+}
+
 /// The hosts of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct HostBatch<'a> {
@@ -102,7 +114,11 @@ impl<'a> HostBatch<'a> {
     /// [`WeigherError::MissingColumn`] if the weigher has not declared that it needs it.
     pub fn column(&self, column: Column) -> Result<&'a [f64], WeigherError> {
         let values: &[f64] = &self.columns[column.index()];
-        if values.len() == self.len { Ok(values) } else { Err(WeigherError::MissingColumn(column)) }
+        if values.len() == self.len {
+            Ok(values)
+        } else {
+            Err(WeigherError::MissingColumn(column))
+        }
     }
 }
 

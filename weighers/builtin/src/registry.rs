@@ -1,0 +1,84 @@
+//! The one list of built-in weighers. A new weigher is a file, a line in `build`, and nothing else.
+//!
+//! Invariants: names are unique, snake_case, and the multiplier key is the name with `_weight_multiplier` behind it.
+
+use crate::options::{ConfigError, WeigherOptions};
+use crate::{
+    cpu, disk, eviction_cost, io_ops, num_instances, partial_hour_sum, preemptible_count,
+    preemption_needed, ram, soft_affinity, soft_anti_affinity,
+};
+use ebbtide_weigher_api::Weigher;
+use std::sync::Arc;
+
+/// Every weigher with these options: first Nova's, by module and class as Nova 34 loads them in sorted order, then ours. Totals
+/// are sums of floats, so the order in which an operator lists the weighers decides their last bits.
+fn build(options: &WeigherOptions) -> Vec<Arc<dyn Weigher>> {
+    vec![
+        Arc::new(soft_affinity::SoftAffinity),
+        Arc::new(soft_anti_affinity::SoftAntiAffinity),
+        Arc::new(cpu::Cpu),
+        Arc::new(disk::Disk),
+        Arc::new(io_ops::IoOps),
+        Arc::new(num_instances::NumInstances),
+        Arc::new(ram::Ram),
+        Arc::new(preemption_needed::PreemptionNeeded),
+        Arc::new(eviction_cost::EvictionCost),
+        Arc::new(partial_hour_sum::PartialHourSum::new(
+            options.period_seconds,
+        )),
+        Arc::new(preemptible_count::PreemptibleCount),
+    ]
+}
+
+/// Every built-in weigher, with default options.
+#[must_use]
+pub fn all() -> Vec<Arc<dyn Weigher>> {
+    build(&WeigherOptions::default())
+}
+
+/// The names of all built-in weighers, in the order of [`all`].
+#[must_use]
+pub fn names() -> Vec<String> {
+    all()
+        .iter()
+        .map(|weigher| weigher.name().to_owned())
+        .collect()
+}
+
+/// The weigher of that name. `soft-affinity` is the same as `soft_affinity`.
+///
+/// # Errors
+/// [`ConfigError::UnknownWeigher`], which lists the names, or an option that is out of range.
+pub fn by_name(name: &str, options: &WeigherOptions) -> Result<Arc<dyn Weigher>, ConfigError> {
+    options.check()?;
+    let wanted = name.replace('-', "_");
+    build(options)
+        .into_iter()
+        .find(|weigher| weigher.name() == wanted)
+        .ok_or_else(|| ConfigError::UnknownWeigher {
+            name: name.to_owned(),
+            known: names(),
+        })
+}
+
+/// Nova's weighers that speak about what Ebbtide knows, in Nova's order (module, class): affinity, cpu, disk, io_ops,
+/// num_instances, ram. The default set; alone enough under the policy `tiered`.
+#[must_use]
+pub fn nova_default() -> [&'static str; 7] {
+    [
+        "soft_affinity",
+        "soft_anti_affinity",
+        "cpu",
+        "disk",
+        "io_ops",
+        "num_instances",
+        "ram",
+    ]
+}
+
+/// What the policy `nova` needs besides [`nova_default`] to avoid preemption where somebody has room, and to make room where it
+/// costs least. Where nobody has to leave both add exactly nothing, so totals stay Nova's to the last bit.
+#[must_use]
+pub fn preemption_default() -> [&'static str; 2] {
+    ["preemption_needed", "eviction_cost"]
+}

@@ -1,0 +1,48 @@
+//! Keeps the members of a server group with policy `soft-affinity` together: hosts that have more members are better.
+//!
+//! - Raw number: members of the request's group on the host; 0 for every other request.
+//! - Normalised: the smallest number becomes 0, the largest 1; hosts that are all alike get 0.
+//! - Multiplier: `soft_affinity_weight_multiplier`, default 1.0; aggregates may set the same key in their metadata.
+//! - To invert, use the group policy `soft-anti-affinity`; Nova refuses a negative multiplier in its configuration.
+//!
+//! Source: Nova, `nova/scheduler/weights/affinity.py` (`ServerGroupSoftAffinityWeigher`, no bounds).
+
+use crate::columns;
+use ebbtide_model::GroupPolicy;
+use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
+
+/// See the module's text.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SoftAffinity;
+
+impl Weigher for SoftAffinity {
+    fn name(&self) -> &str {
+        "soft_affinity"
+    }
+
+    fn multiplier_key(&self) -> &str {
+        "soft_affinity_weight_multiplier"
+    }
+
+    fn default_multiplier(&self) -> f64 {
+        1.0
+    }
+
+    fn needs(&self) -> &[Column] {
+        &[Column::GroupMembers]
+    }
+
+    fn weigh(
+        &self,
+        request: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+        out: &mut [f64],
+    ) -> Result<(), WeigherError> {
+        match request.group_policy {
+            Some(GroupPolicy::SoftAffinity) => {
+                columns::map(hosts, Column::GroupMembers, out, |members| members)
+            }
+            _ => columns::map(hosts, Column::GroupMembers, out, |_| 0.0),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Builds batches of hosts and does with a weigher what the engine does.
+#![allow(dead_code, reason = "each test program uses its part")]
+
+use ebbtide_model::{GroupPolicy, Resources};
+use ebbtide_weigher_api::{
+    Column, HostBatch, PreemptibleRows, RequestView, Weigher, WeigherError, arithmetic,
+};
+use ebbtide_weighers::{WeigherOptions, by_name};
+use std::sync::Arc;
+
+/// Hosts as columns; what is not set is zero.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Hosts {
+    len: usize,
+    columns: [Vec<f64>; Column::COUNT],
+    offsets: Vec<u32>,
+    ages: Vec<f64>,
+    policy: Option<GroupPolicy>,
+}
+
+impl Hosts {
+    pub(crate) fn new(len: usize) -> Self {
+        Self {
+            len,
+            columns: std::array::from_fn(|_| vec![0.0; len]),
+            offsets: vec![0; len + 1],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn with(mut self, column: Column, values: &[f64]) -> Self {
+        assert_eq!(values.len(), self.len, "{column:?}");
+        self.columns[column.index()] = values.to_vec();
+        self
+    }
+
+    pub(crate) fn ages(mut self, ages: &[Vec<f64>]) -> Self {
+        assert_eq!(ages.len(), self.len);
+        self.ages = ages.concat();
+        self.offsets = vec![0];
+        for host in ages {
+            let end = self.offsets[self.offsets.len() - 1] + u32::try_from(host.len()).unwrap();
+            self.offsets.push(end);
+        }
+        let counts: Vec<f64> = ages.iter().map(|host| host.len() as f64).collect();
+        self.with(Column::NumPreemptible, &counts)
+    }
+
+    pub(crate) fn group(mut self, policy: Option<GroupPolicy>) -> Self {
+        self.policy = policy;
+        self
+    }
+
+    /// What the weigher says, as it says it. It sees only the columns that it declares.
+    pub(crate) fn raw(&self, weigher: &dyn Weigher) -> Result<Vec<f64>, WeigherError> {
+        let columns: [Vec<f64>; Column::COUNT] = std::array::from_fn(|i| {
+            if weigher.needs().contains(&Column::ALL[i]) {
+                self.columns[i].clone()
+            } else {
+                Vec::new()
+            }
+        });
+        let batch = HostBatch {
+            len: self.len,
+            columns: &columns,
+            preemptibles: weigher.needs_preemptibles().then_some(PreemptibleRows {
+                offsets: &self.offsets,
+                age_seconds: &self.ages,
+            }),
+        };
+        let resources = Resources::new();
+        let request = RequestView {
+            project_id: "p",
+            resources: &resources,
+            preemptible: false,
+            group_policy: self.policy,
+        };
+        let mut out = vec![f64::NAN; self.len];
+        weigher.weigh(&request, &batch, &mut out)?;
+        Ok(out)
+    }
+
+    pub(crate) fn normalised(&self, weigher: &dyn Weigher) -> Vec<f64> {
+        let mut numbers = self.raw(weigher).unwrap();
+        arithmetic::normalise(&mut numbers, weigher.bounds());
+        numbers
+    }
+
+    /// Sum of the weighted weights, in the order of the names; without a multiplier the weigher's own.
+    pub(crate) fn totals(&self, weighers: &[(&str, Option<f64>)]) -> Vec<f64> {
+        let mut totals = vec![0.0; self.len];
+        for (name, multiplier) in weighers {
+            let weigher = named(name);
+            let multiplier = multiplier.unwrap_or(weigher.default_multiplier());
+            for (total, x) in totals.iter_mut().zip(self.normalised(weigher.as_ref())) {
+                *total += multiplier * x;
+            }
+        }
+        totals
+    }
+}
+
+pub(crate) fn named(name: &str) -> Arc<dyn Weigher> {
+    by_name(name, &WeigherOptions::default()).unwrap()
+}
+
+/// Hosts by falling totals; equal ones keep their order.
+pub(crate) fn order(totals: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..totals.len()).collect();
+    order.sort_by(|&a, &b| totals[b].partial_cmp(&totals[a]).unwrap());
+    order
+}
