@@ -364,3 +364,62 @@ proptest! {
         prop_assert_eq!(of("revenue", 0) < of("revenue", 1), of("partial_hour", 0) < of("partial_hour", 1));
     }
 }
+
+const PAGE: &str = include_str!("../../../docs/cost-modules.md");
+
+#[test]
+fn the_example_on_the_operator_s_page_is_what_the_code_gives() {
+    const MINUTE: f64 = 60.0;
+    let rows: [Row; 4] = [
+        (71.0 * MINUTE, 0.04, 0),
+        (119.0 * MINUTE, 0.04, 0),
+        (DAY + 2.0 * MINUTE, 0.32, 1),
+        (30.0 * DAY + 30.0 * MINUTE, 0.01, 2),
+    ];
+    for module in all() {
+        let costs = costs(module.as_ref(), &rows);
+        let cells: Vec<String> = costs
+            .iter()
+            .map(|cost| {
+                if module.name() == "revenue" {
+                    format!("{cost:.6}")
+                } else {
+                    cost.to_string()
+                }
+            })
+            .collect();
+        let row = format!("| `{}` | {} |", module.name(), cells.join(" | "));
+        assert!(
+            PAGE.contains(&row),
+            "docs/cost-modules.md should have the row\n{row}"
+        );
+        let pair = costs[0] + costs[2];
+        let pair_is_cheaper =
+            ["partial_hour", "newest_first", "priority_class"].contains(&module.name());
+        assert_eq!(pair < costs[3], pair_is_cheaper, "{}", module.name());
+    }
+}
+
+#[test]
+fn the_operator_s_page_lists_every_module_with_its_unit_and_the_defaults() {
+    for module in all() {
+        let unit = format!("| {} |", module.unit());
+        let rows = PAGE
+            .lines()
+            .filter(|row| row.starts_with(&format!("| `{}`", module.name())));
+        assert!(
+            rows.clone().any(|row| row.contains(&unit)),
+            "{}: {unit}",
+            module.name()
+        );
+    }
+    let defaults = CostModuleOptions::default();
+    assert!(PAGE.contains(&format!(
+        "| `period_seconds` | {} | 1 to 31622400 |",
+        defaults.period_seconds
+    )));
+    assert!(PAGE.contains(&format!(
+        "| `horizon_seconds` | {} | 1 to 1000000000 |",
+        defaults.horizon_seconds
+    )));
+}

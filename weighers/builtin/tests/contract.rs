@@ -289,3 +289,65 @@ proptest! {
         prop_assert_eq!(sum(0), sum(3600 * periods));
     }
 }
+
+/// Rows of the tables of the operator's page that start with `| first`, cell by cell.
+fn page_row(first: &str) -> Vec<&'static str> {
+    let start = format!("| {first} |");
+    let rows: Vec<&str> = include_str!("../../../docs/weighers.md")
+        .lines()
+        .filter(|line| line.starts_with(&start))
+        .collect();
+    assert!(!rows.is_empty(), "docs/weighers.md has no row {start}");
+    rows[rows.len() - 1]
+        .trim_matches('|')
+        .split('|')
+        .map(str::trim)
+        .collect()
+}
+
+#[test]
+fn the_operator_s_page_lists_every_weigher_with_its_default() {
+    for weigher in all() {
+        let row = page_row(&format!("`{}`", weigher.name()));
+        assert_eq!(
+            row[3],
+            weigher.default_multiplier().to_string(),
+            "{}",
+            weigher.name()
+        );
+    }
+}
+
+#[test]
+fn the_example_on_the_operator_s_page_is_what_the_code_gives() {
+    let hosts = Hosts::new(4)
+        .with(Column::FreeVcpus, &[4.0, 0.0, 1.0, 0.0])
+        .with(
+            Column::FreeDiskMb,
+            &[81_920.0, 40_960.0, 40_960.0, 20_480.0],
+        )
+        .with(Column::NumIoOps, &[2.0, 0.0, 1.0, 0.0])
+        .with(Column::FreeRamMb, &[8000.0, 4000.0, 16_000.0, 0.0])
+        .with(Column::PreemptionNeeded, &[0.0, 1.0, 1.0, 1.0])
+        .with(Column::EvictionCost, &[0.0, 660.0, 1200.0, 1140.0]);
+    let names = [
+        "cpu",
+        "disk",
+        "io_ops",
+        "ram",
+        "preemption_needed",
+        "eviction_cost",
+    ];
+    let all = names.map(|name| (name, None));
+    let totals = hosts.totals(&all);
+    assert_eq!(support::order(&totals), [0, 1, 3, 2]);
+    assert_eq!(support::order(&hosts.totals(&all[..4])), [0, 2, 1, 3]);
+    for (host, label) in ["a", "b", "c", "d"].into_iter().enumerate() {
+        let row = page_row(label);
+        for (name, cell) in names.iter().zip(&row[1..]) {
+            let weighted = hosts.totals(&[(*name, None)])[host];
+            assert_eq!(cell.parse::<f64>().unwrap(), weighted, "{name} of {label}");
+        }
+        assert_eq!(row[7], format!("**{}**", totals[host]), "{label}");
+    }
+}
