@@ -46,6 +46,20 @@ impl Budgets {
         self.groups.get(&group).copied()
     }
 
+    /// All limited projects, by name.
+    pub(crate) fn projects(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.projects
+            .iter()
+            .map(|(project, remaining)| (project.as_str(), *remaining))
+    }
+
+    /// All limited groups, by id.
+    pub(crate) fn groups(&self) -> impl Iterator<Item = (GroupId, u32)> {
+        self.groups
+            .iter()
+            .map(|(group, remaining)| (*group, *remaining))
+    }
+
     /// True if nobody is limited.
     #[must_use]
     pub fn is_unlimited(&self) -> bool {

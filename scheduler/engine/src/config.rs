@@ -1,6 +1,8 @@
 //! How the engine decides: the part `[engine]` of the scheduler's configuration.
 
 use crate::EngineError;
+use ebbtide_cost_modules::CostModuleOptions;
+use ebbtide_weighers::WeigherOptions;
 use serde::{Deserialize, Serialize};
 
 /// How hosts that passed the filters are ordered.
@@ -12,7 +14,7 @@ pub enum Policy {
     #[default]
     Tiered,
     /// Nova's weights alone, added up in the configured order. What an eviction costs counts only through weighers
-    /// (`eviction-cost`, `preemption-needed`): without them a host may be chosen that has to evict although another has room.
+    /// (`eviction_cost`, `preemption_needed`): without them a host may be chosen that has to evict although another has room.
     Nova,
     /// In the order of registration: the first host with room; if none has, the first whose room is becoming free; if there is
     /// none either, the first that can evict enough. No weighing.
@@ -74,10 +76,12 @@ pub struct EngineConfig {
     /// The weighers, in the order in which their weights are added up. Default: Nova's that speak about what Ebbtide
     /// knows (see [`default_weighers`]).
     pub weighers: Vec<WeigherConfig>,
-    /// The cost module. Default: `partial-hour`.
+    /// The cost module. Default: `partial_hour`.
     pub cost_module: String,
-    /// Length of a billing period in seconds, for the cost modules that have one. Default: 3600.
+    /// Length of a billing period in seconds, for the cost modules and weighers that have one. Default: 3600.
     pub period_seconds: u32,
+    /// Age in seconds from which on instances are all equally old, for the cost module `oldest_first`. Default: a year.
+    pub horizon_seconds: u32,
     /// Choose at random among so many of the best hosts (Nova's option). With `tiered` only among hosts that are equal but for
     /// their weights, with `first-fit` not at all. Default: 1, at least 1.
     pub host_subset_size: u32,
@@ -99,8 +103,9 @@ impl Default for EngineConfig {
         Self {
             policy: Policy::default(),
             weighers: default_weighers(),
-            cost_module: "partial-hour".to_owned(),
-            period_seconds: 3600,
+            cost_module: ebbtide_cost_modules::DEFAULT.to_owned(),
+            period_seconds: WeigherOptions::default().period_seconds,
+            horizon_seconds: CostModuleOptions::default().horizon_seconds,
             host_subset_size: 1,
             shuffle_best_same_weighed_hosts: false,
             plugin_failure: PluginFailure::default(),
@@ -131,8 +136,6 @@ pub fn default_weighers() -> Vec<WeigherConfig> {
 
 /// An explanation that lists more hosts is not read by anyone, but stored with every decision.
 const MAX_EXPLAINED: u32 = 1000;
-/// A billing period is at most a year.
-const MAX_PERIOD: u32 = 366 * 24 * 3600;
 
 impl EngineConfig {
     /// Checks the ranges. Whether weighers and cost module exist is checked by [`Engine::new`](crate::Engine::new), which
@@ -158,9 +161,15 @@ impl EngineConfig {
                 );
             }
         }
-        if !(1..=MAX_PERIOD).contains(&self.period_seconds) {
-            let problem = format!("{}: use 1 to {MAX_PERIOD}", self.period_seconds);
-            return wrong("period_seconds", problem);
+        if let Err(problem) = self.weigher_options().check() {
+            return wrong("period_seconds", problem.to_string());
+        }
+        if let Err(problem) = self.cost_module_options().check() {
+            let key = match problem {
+                ebbtide_cost_modules::ConfigError::OutOfRange { key, .. } => key,
+                _ => "cost_module",
+            };
+            return wrong(key, problem.to_string());
         }
         if self.host_subset_size == 0 {
             return wrong("host_subset_size", "0: use 1 or more".to_owned());
@@ -177,6 +186,21 @@ impl EngineConfig {
             }
         }
         Ok(())
+    }
+
+    /// The options of the built-in weighers.
+    pub(crate) fn weigher_options(&self) -> WeigherOptions {
+        WeigherOptions {
+            period_seconds: self.period_seconds,
+        }
+    }
+
+    /// The options of the built-in cost modules.
+    pub(crate) fn cost_module_options(&self) -> CostModuleOptions {
+        CostModuleOptions {
+            period_seconds: self.period_seconds,
+            horizon_seconds: self.horizon_seconds,
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! The engine: a configuration with its plugins, ready to decide.
 
+use crate::ask::Ask;
+use crate::decide::attempt;
+use crate::plugins::{Broken, UsedWeigher};
 use crate::{Budgets, EngineConfig, EngineError, HostTable};
 use ebbtide_cost_api::CostModule;
 use ebbtide_model::{Decision, DecisionId, PlacementRequest, Timestamp};
@@ -11,7 +14,7 @@ use std::sync::Arc;
 #[derive(Clone)]
 pub struct Engine {
     config: EngineConfig,
-    pub(crate) weighers: Vec<Arc<dyn Weigher>>,
+    pub(crate) weighers: Vec<UsedWeigher>,
     pub(crate) cost_module: Arc<dyn CostModule>,
 }
 
@@ -32,20 +35,50 @@ impl Engine {
         Self::with_plugins(config, Vec::new(), Vec::new())
     }
 
-    /// An engine that knows further weighers and cost modules by their names.
+    /// An engine that knows further weighers and cost modules. Which of them are used says the configuration, by name; a plugin
+    /// with the name of a built-in one takes its place.
     ///
     /// # Errors
     /// [`EngineError::Config`] that names the key.
     pub fn with_plugins(
         config: EngineConfig,
-        weighers: Vec<Box<dyn Weigher>>,
-        cost_modules: Vec<Box<dyn CostModule>>,
+        weighers: Vec<Arc<dyn Weigher>>,
+        cost_modules: Vec<Arc<dyn CostModule>>,
     ) -> Result<Self, EngineError> {
         config.check()?;
-        let _ = (weighers, cost_modules);
-        Err(EngineError::Internal(
-            "the plugins are not connected yet".to_owned(),
-        ))
+        let wrong = |key: String, problem: String| EngineError::Config { key, problem };
+        let mut used = Vec::with_capacity(config.weighers.len());
+        for (place, wanted) in config.weighers.iter().enumerate() {
+            let key = || format!("weighers[{place}].name");
+            let plugin = weighers.iter().find(|w| w.name() == wanted.name).cloned();
+            let weigher = match plugin {
+                Some(weigher) => weigher,
+                None => ebbtide_weighers::by_name(&wanted.name, &config.weigher_options())
+                    .map_err(|problem| wrong(key(), problem.to_string()))?,
+            };
+            let multiplier = wanted
+                .multiplier
+                .unwrap_or_else(|| weigher.default_multiplier());
+            used.push(UsedWeigher {
+                weigher,
+                multiplier,
+            });
+        }
+        let plugin = cost_modules
+            .iter()
+            .find(|m| m.name() == config.cost_module)
+            .cloned();
+        let options = config.cost_module_options();
+        let cost_module = match plugin {
+            Some(module) => module,
+            None => ebbtide_cost_modules::by_name(&config.cost_module, &options)
+                .map_err(|problem| wrong("cost_module".to_owned(), problem.to_string()))?,
+        };
+        Ok(Self {
+            config,
+            weighers: used,
+            cost_module,
+        })
     }
 
     /// The configuration.
@@ -54,11 +87,21 @@ impl Engine {
         &self.config
     }
 
-    /// Decides one request.
+    /// What the costs of victims are, in the cost module's words, for example `seconds of the started billing period`.
+    #[must_use]
+    pub fn cost_unit(&self) -> &str {
+        self.cost_module.unit()
+    }
+
+    /// Decides one request: filters, ranks, chooses victims where nothing else helps, explains.
+    ///
+    /// Several instances are placed one after another, each on the best host and with the cheapest victims that those before it
+    /// have left; under affinity all together, on the best host that holds them all. All or nothing: if one finds no
+    /// host, none has a place. Placing one after another is exact for each instance, but not always for the sum over all; what
+    /// one host gives to several instances of the request is made exact afterwards.
     ///
     /// # Errors
-    /// A bad request, or a plugin that is refused. NoValidHost is not an error but an answer.
-    #[allow(clippy::too_many_arguments)]
+    /// A bad request, or a plugin that failed and is not to be ignored. NoValidHost is not an error but an answer.
     pub fn decide(
         &self,
         table: &HostTable,
@@ -68,9 +111,27 @@ impl Engine {
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
-        let _ = (table, budgets, request, now, seed, id);
-        Err(EngineError::Internal(
-            "the decision is not connected yet".to_owned(),
-        ))
+        request.check()?;
+        let properties = request.flavor.properties()?;
+        let ask = Ask::new(table, request, &properties)?;
+        let mut broken = Broken::default();
+        loop {
+            match attempt(self, &broken, table, budgets, &ask, now, seed) {
+                Ok((outcome, explanation)) => {
+                    let request = request.clone();
+                    return Ok(Decision {
+                        id,
+                        at: now,
+                        request,
+                        outcome,
+                        explanation,
+                    });
+                }
+                Err(failure) => {
+                    let policy = self.config.plugin_failure;
+                    broken.note(failure, policy, &self.weighers, self.cost_module.as_ref())?;
+                }
+            }
+        }
     }
 }

@@ -9,11 +9,21 @@
 //! No clock, no I/O, no global state; chance comes from a seed. Same table, request, budgets, configuration, time and seed:
 //! same decision, bit for bit, in whatever order the instances were put.
 
+mod ask;
 mod budgets;
 mod config;
+mod decide;
 mod engine;
 mod error;
+mod explain;
+mod filters;
+mod plugins;
+mod pyfloat;
+mod ranking;
+mod share;
+mod state;
 mod table;
+mod victims;
 
 pub use budgets::Budgets;
 pub use config::{EngineConfig, PluginFailure, Policy, WeigherConfig, default_weighers};

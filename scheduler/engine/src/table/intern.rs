@@ -1,5 +1,6 @@
 //! Values that many rows share are kept once and counted.
 
+use std::borrow::Borrow;
 use std::collections::HashMap;
 use std::hash::Hash;
 
@@ -52,6 +53,15 @@ impl<T: Clone + Eq + Hash> Interner<T> {
         if entry.1 == 0 && self.numbers.remove(&entry.0).is_some() {
             self.free.push(number);
         }
+    }
+
+    /// The number of a value that is in use.
+    pub(crate) fn find<Q>(&self, value: &Q) -> Option<u32>
+    where
+        T: Borrow<Q>,
+        Q: Eq + Hash + ?Sized,
+    {
+        self.numbers.get(value).copied()
     }
 
     /// The value of a number that is in use.

@@ -442,13 +442,19 @@ impl HostTable {
         self.view(&self.instances[slot.at()])
     }
 
-    pub(crate) fn project_name(&self, project: u32) -> &str {
-        self.projects.get(project)
+    /// The number of a project; `None` if it has no instance.
+    pub(crate) fn find_project(&self, project_id: &str) -> Option<u32> {
+        self.projects.find(project_id)
+    }
+
+    /// One more than the highest number of a shape.
+    pub(crate) fn shape_slots(&self) -> usize {
+        self.shapes.slots()
     }
 
     /// What instances of a shape take.
-    pub(crate) fn amounts(&self, shape: u32) -> &Amounts {
-        &self.shape_amounts[shape as usize]
+    pub(crate) fn resources(&self, shape: u32) -> &Resources {
+        self.shapes.get(shape)
     }
 
     pub(crate) fn trait_set(&self, host: HostIndex) -> u32 {

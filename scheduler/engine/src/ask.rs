@@ -1,0 +1,86 @@
+//! A request as the engine works with it: extra specs read, classes looked up, group found.
+
+use crate::table::ClassColumns;
+use crate::{EngineError, HostTable};
+use ebbtide_model::{FlavorProperties, GroupPolicy, PlacementRequest, ResourceClass, ServerGroup};
+
+/// One resource class that is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Need<'a> {
+    pub(crate) class: &'a ResourceClass,
+    /// `None` if no host has the class and nobody uses it.
+    pub(crate) columns: Option<&'a ClassColumns>,
+    /// What one instance takes; above zero.
+    pub(crate) amount: i64,
+}
+
+/// A checked request.
+#[derive(Debug)]
+pub(crate) struct Ask<'a> {
+    pub(crate) request: &'a PlacementRequest,
+    pub(crate) properties: &'a FlavorProperties,
+    pub(crate) needs: Vec<Need<'a>>,
+    pub(crate) group: Option<&'a ServerGroup>,
+    /// How many instances are placed in one step: all of them under affinity, where one host has to hold all; else one.
+    pub(crate) bundle: i64,
+}
+
+impl<'a> Ask<'a> {
+    /// Looks everything up that the request names.
+    ///
+    /// # Errors
+    /// [`EngineError::UnknownGroup`].
+    pub(crate) fn new(
+        table: &'a HostTable,
+        request: &'a PlacementRequest,
+        properties: &'a FlavorProperties,
+    ) -> Result<Self, EngineError> {
+        let group = match request.group_id {
+            Some(id) => Some(table.group(id).ok_or(EngineError::UnknownGroup(id))?),
+            None => None,
+        };
+        let needs = properties
+            .resources
+            .iter()
+            .map(|(class, amount)| Need {
+                class,
+                columns: table.class(class),
+                amount: i64::try_from(amount).unwrap_or(i64::MAX),
+            })
+            .collect();
+        let together = group.is_some_and(|g| g.policy == GroupPolicy::Affinity);
+        let count = i64::try_from(request.server_ids.len()).unwrap_or(i64::MAX);
+        let bundle = if together { count } else { 1 };
+        Ok(Self {
+            request,
+            properties,
+            needs,
+            group,
+            bundle,
+        })
+    }
+
+    /// True if the instances may be evacuated later: they see the full state and never have victims.
+    pub(crate) fn preemptible(&self) -> bool {
+        self.properties.preemptible
+    }
+
+    /// The policy of the group that the instances join.
+    pub(crate) fn policy(&self) -> Option<GroupPolicy> {
+        self.group.map(|g| g.policy)
+    }
+
+    /// How many steps it takes to place all instances.
+    pub(crate) fn steps(&self) -> usize {
+        if self.bundle > 1 {
+            1
+        } else {
+            self.request.server_ids.len()
+        }
+    }
+
+    /// The state that the capacity filter sees, for the explanation.
+    pub(crate) fn state_name(&self) -> &'static str {
+        if self.preemptible() { "full" } else { "normal" }
+    }
+}

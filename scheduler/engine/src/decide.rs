@@ -1,0 +1,258 @@
+//! One attempt to decide: filters, ranking, victims, for one instance after another.
+
+use crate::ask::Ask;
+use crate::explain;
+use crate::filters::{Filtered, Pipeline, count};
+use crate::plugins::{Broken, Failure};
+use crate::ranking::{Chance, Place, Ranking, Tier, Tools, weigh};
+use crate::share::share_out;
+use crate::state::State;
+use crate::table::{HostIndex, Slot};
+use crate::victims::{Search, Verdict};
+use crate::{Budgets, Engine, HostTable};
+use ebbtide_model::decision::{FilterCount, InstanceExplanation};
+use ebbtide_model::{Explanation, NoValidHost, Outcome, Placement, Timestamp};
+use ebbtide_solver::Cost;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Instances of one request whose explanation lists as many hosts as configured. The others are like them; of each the host
+/// taken and the next best are listed.
+const FULLY_EXPLAINED: usize = 16;
+
+/// What one step has taken.
+struct Taken {
+    host: HostIndex,
+    tier: Tier,
+    victims: Vec<(Slot, Cost)>,
+}
+
+/// Tries to decide, without the plugins that are broken.
+pub(crate) fn attempt<'a>(
+    engine: &Engine,
+    broken: &Broken,
+    table: &'a HostTable,
+    budgets: &Budgets,
+    ask: &'a Ask<'a>,
+    now: Timestamp,
+    seed: u64,
+) -> Result<(Outcome, Explanation), Failure> {
+    let config = engine.config();
+    let mut tools = Tools {
+        engine,
+        broken,
+        search: Search::new(config.max_solver_nodes),
+        chance: Chance::new(seed),
+    };
+    let mut state = State::new(table, ask, budgets, now);
+    let pipeline = Pipeline::new(&state, config.explain_dropped as usize);
+    let mut explanation = Explanation {
+        policy: config.policy.as_str().to_owned(),
+        cost_module: engine.cost_module.name().to_owned(),
+        filtered_on: ask.state_name().to_owned(),
+        seed,
+        optimal: true,
+        warnings: broken.warnings(),
+        ..Explanation::default()
+    };
+    let mut gap = Cost::ZERO;
+    let mut taken: Vec<Taken> = Vec::new();
+    for step in 0..ask.steps() {
+        let filtered = pipeline.next(&state);
+        let places: Vec<Place> = filtered
+            .hosts
+            .iter()
+            .map(|&host| Place::new(&state, host))
+            .collect();
+        let ranking = tools.rank(&state, places)?;
+        explanation.optimal &= ranking.optimal;
+        gap = gap.checked_add(ranking.gap).unwrap_or(Cost::MAX);
+        let mut told = explain_step(&mut tools, &state, &filtered, &ranking);
+        if step >= FULLY_EXPLAINED {
+            told.ranking.truncate(2);
+        }
+        let chosen = ranking.chosen.and_then(|at| ranking.places.get(at));
+        let Some(chosen) = chosen.map(|ranked| &ranked.place) else {
+            let answer = refusal(ask, table, step, &told);
+            explanation.instances.push(told);
+            explanation.gap = 0.0;
+            return Ok((Outcome::NoValidHost(answer), explanation));
+        };
+        explanation.instances.push(told);
+        let victims = chosen
+            .eviction
+            .as_ref()
+            .map_or_else(Vec::new, |e| e.victims.clone());
+        let slots: Vec<Slot> = victims.iter().map(|(slot, _)| *slot).collect();
+        state.place(chosen.host, ask.bundle, &slots);
+        taken.push(Taken {
+            host: chosen.host,
+            tier: chosen.tier,
+            victims,
+        });
+    }
+    explanation.gap = gap.to_units();
+    join_victims(&mut tools, &mut state, &mut taken)?;
+    let alternates = alternates(&mut tools, &state, &pipeline, &taken)?;
+    let placements = placements(&state, &taken, &alternates);
+    Ok((Outcome::Placed(placements), explanation))
+}
+
+/// The explanation of one step. That no victim set was sufficient somewhere is told like a filter.
+fn explain_step(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    filtered: &Filtered,
+    ranking: &Ranking,
+) -> InstanceExplanation {
+    let mut filters = filtered.steps.clone();
+    if !ranking.impossible.is_empty() {
+        let sample = tools.engine.config().explain_dropped as usize;
+        let dropped = ranking
+            .impossible
+            .iter()
+            .take(sample)
+            .map(|&(host, why)| (host, tools.search.reason(state, host, why)))
+            .collect();
+        let (before, lost) = (count(&filtered.hosts), count(&ranking.impossible));
+        filters.push(explain::victims_step(state, before, lost, dropped));
+    }
+    let chosen = ranking.chosen;
+    InstanceExplanation {
+        filters,
+        ranking: ranking
+            .places
+            .iter()
+            .enumerate()
+            .map(|(at, ranked)| explain::ranked_host(state, ranked, chosen == Some(at)))
+            .collect(),
+        ranked: u32::try_from(ranking.ranked).unwrap_or(u32::MAX),
+    }
+}
+
+fn refusal(
+    ask: &Ask<'_>,
+    table: &HostTable,
+    placed_before: usize,
+    told: &InstanceExplanation,
+) -> NoValidHost {
+    let dropped = told
+        .filters
+        .iter()
+        .map(|s| FilterCount {
+            filter: s.filter.clone(),
+            dropped: s.before - s.after,
+        })
+        .collect();
+    NoValidHost {
+        reason: explain::no_valid_host(ask, placed_before, &told.filters),
+        placed_before: u32::try_from(placed_before).unwrap_or(u32::MAX),
+        dropped,
+        hosts: count(table.order()),
+    }
+}
+
+/// Where several instances of the request have driven victims from one host, one after another, all of them together may need
+/// fewer or cheaper ones: the first victim may be superfluous since the last. So each such host is solved once more for all its
+/// instances, and nobody has to go who could stay.
+fn join_victims(
+    tools: &mut Tools<'_>,
+    state: &mut State<'_>,
+    taken: &mut [Taken],
+) -> Result<(), Failure> {
+    let mut of_host: BTreeMap<HostIndex, Vec<usize>> = BTreeMap::new();
+    for (step, taken) in taken.iter().enumerate() {
+        of_host.entry(taken.host).or_default().push(step);
+    }
+    for (host, steps) in of_host {
+        let before: Vec<(Slot, Cost)> = steps
+            .iter()
+            .flat_map(|&step| taken[step].victims.iter().copied())
+            .collect();
+        if steps.len() < 2 || before.is_empty() {
+            continue;
+        }
+        state.drop_victims(host);
+        // The instances are counted as placed already: what is missing for none more is what is missing for them.
+        let verdict = tools.search.solve(state, host, 0, None)?;
+        let cost: u64 = before.iter().map(|(_, cost)| cost.micros()).sum();
+        let joint = match verdict {
+            Verdict::Found(e) if (e.cost.micros(), e.victims.len()) < (cost, before.len()) => e,
+            _ => {
+                let slots: Vec<Slot> = before.iter().map(|(slot, _)| *slot).collect();
+                state.replace_victims(host, &slots);
+                continue;
+            }
+        };
+        let shares = share_out(state, host, steps.len(), &joint.victims);
+        state.replace_victims(host, &joint.slots());
+        for (&step, share) in steps.iter().zip(shares) {
+            taken[step].victims = share;
+        }
+    }
+    Ok(())
+}
+
+/// Other hosts with room, best first, as Nova does it: one list after everything is placed, for all instances.
+fn alternates(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    pipeline: &Pipeline,
+    taken: &[Taken],
+) -> Result<Vec<String>, Failure> {
+    let wanted = state.ask.request.alternates as usize;
+    if wanted == 0 {
+        return Ok(Vec::new());
+    }
+    let selected: BTreeSet<HostIndex> = taken.iter().map(|taken| taken.host).collect();
+    let places: Vec<Place> = pipeline
+        .next(state)
+        .hosts
+        .into_iter()
+        .filter(|host| !selected.contains(host))
+        .map(|host| Place::new(state, host))
+        .filter(|place| place.tier == Tier::Room)
+        .collect();
+    let name = |place: &Place| state.table.host_name(place.host).to_owned();
+    if tools.engine.config().policy == crate::Policy::FirstFit {
+        return Ok(places.iter().take(wanted).map(name).collect());
+    }
+    let weighed = weigh(tools.engine, tools.broken, state, &places)?;
+    Ok(weighed
+        .order
+        .iter()
+        .take(wanted)
+        .map(|&at| name(&places[at]))
+        .collect())
+}
+
+/// One placement for each instance, in the order of the request.
+fn placements(state: &State<'_>, taken: &[Taken], alternates: &[String]) -> Vec<Placement> {
+    let ids = state.ask.request.server_ids.iter().copied();
+    let placement = |server_id, host, victims: &[(Slot, Cost)], waits| Placement {
+        server_id,
+        host: state.table.host_name(host).to_owned(),
+        victims: victims
+            .iter()
+            .map(|&(slot, cost)| explain::victim(state, slot, cost))
+            .collect(),
+        waits_for_room: waits,
+        alternates: alternates.to_vec(),
+    };
+    match taken {
+        [all] if state.ask.bundle > 1 => {
+            // One step has placed them all; the room that is there goes to the first.
+            let shares = share_out(state, all.host, ids.len(), &all.victims);
+            ids.zip(shares)
+                .enumerate()
+                .map(|(rank, (id, share))| {
+                    let waits = !crate::share::fits_now(state, all.host, rank + 1);
+                    placement(id, all.host, &share, waits)
+                })
+                .collect()
+        }
+        _ => ids
+            .zip(taken)
+            .map(|(id, t)| placement(id, t.host, &t.victims, t.tier != Tier::Room))
+            .collect(),
+    }
+}

@@ -1,0 +1,40 @@
+//! `affinity`: all members of the group on one host (Nova's ServerGroupAffinityFilter).
+//!
+//! Only hosts with members pass; if there is none, every host does. A member that is leaving does not attract: it will be
+//! gone when the new one starts. Several instances of one request are placed together, so they cannot miss one another.
+//! Members of the group are never victims of a request that joins it: whom it wants to be near, it does not drive away.
+
+use super::{Candidates, Filter};
+use crate::state::State;
+use crate::table::HostIndex;
+use ebbtide_model::GroupPolicy;
+
+pub(super) struct Affinity;
+
+impl Filter for Affinity {
+    fn name(&self) -> &'static str {
+        "affinity"
+    }
+
+    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+        let Some(group) = state
+            .ask
+            .group
+            .filter(|g| g.policy == GroupPolicy::Affinity)
+        else {
+            return;
+        };
+        let settled = state
+            .table
+            .members(group.id)
+            .is_some_and(|m| m.values().any(|n| n.staying > 0))
+            || state.touched().any(|(_, pending)| pending.placed > 0);
+        if settled {
+            hosts.retain(|host| state.members_on(host).staying > 0);
+        }
+    }
+
+    fn reason(&self, _state: &State<'_>, _host: HostIndex) -> String {
+        "the server group's members are on another host".to_owned()
+    }
+}

@@ -1,0 +1,36 @@
+//! `anti-affinity`: at most `max_server_per_host` members of the group on one host (Nova's ServerGroupAntiAffinityFilter).
+//!
+//! A member that is leaving still counts until it is gone: the room for the new one would be free only after it, but two
+//! members would share the host if its end failed. So evicting a member never makes room under the policy.
+
+use super::{Candidates, Filter};
+use crate::state::State;
+use crate::table::HostIndex;
+use ebbtide_model::GroupPolicy;
+
+pub(super) struct AntiAffinity;
+
+impl Filter for AntiAffinity {
+    fn name(&self) -> &'static str {
+        "anti-affinity"
+    }
+
+    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+        let Some(group) = state
+            .ask
+            .group
+            .filter(|g| g.policy == GroupPolicy::AntiAffinity)
+        else {
+            return;
+        };
+        // A stored zero would lock the group out everywhere; Nova's smallest value is 1.
+        let limit = group.max_server_per_host.max(1);
+        hosts.retain(|host| state.members_on(host).all() < limit);
+    }
+
+    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+        let limit = state.ask.group.map_or(1, |g| g.max_server_per_host.max(1));
+        let members = state.members_on(host).all();
+        format!("it has {members} members of the server group, allowed are {limit}")
+    }
+}

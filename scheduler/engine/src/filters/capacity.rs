@@ -1,0 +1,64 @@
+//! `capacity`: the request has to fit. The last filter, because it is the one that says which state is seen.
+//!
+//! A normal request is compared with h_n, in which preemptible instances do not count: whoever passes may still need victims. A
+//! preemptible request is compared with h_f, and never has any. Only classes that are asked for are looked at, as in
+//! Placement: a host that is over-committed in another class passes. Under affinity all instances of the request have to fit
+//! together.
+
+use super::{Candidates, Filter};
+use crate::ask::Need;
+use crate::state::State;
+use crate::table::HostIndex;
+
+pub(super) struct Capacity;
+
+fn free(state: &State<'_>, host: HostIndex, need: &Need<'_>) -> i64 {
+    if state.ask.preemptible() {
+        state.free_full(host, need)
+    } else {
+        state.free_normal(host, need)
+    }
+}
+
+impl Filter for Capacity {
+    fn name(&self) -> &'static str {
+        "capacity"
+    }
+
+    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+        let needs = &state.ask.needs;
+        let bundle = state.ask.bundle;
+        if needs.iter().any(|need| need.columns.is_none()) {
+            hosts.retain(|_| false);
+            return;
+        }
+        hosts.retain(|host| {
+            needs
+                .iter()
+                .all(|need| free(state, host, need) >= need.amount * bundle)
+        });
+    }
+
+    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+        let name = if state.ask.preemptible() {
+            "h_f"
+        } else {
+            "h_n"
+        };
+        let lacking = state.ask.needs.iter().filter_map(|need| {
+            let (wanted, has) = (need.amount * state.ask.bundle, free(state, host, need));
+            let capacity = need.columns.map_or(0, |c| c.capacity[host.at()]);
+            (has < wanted).then(|| {
+                format!(
+                    "{}: needs {wanted}, has {has} of {capacity} on {name}",
+                    need.class
+                )
+            })
+        });
+        lacking.collect::<Vec<_>>().join("; ")
+    }
+
+    fn applies_to_forced(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,22 @@
+//! `enabled-and-up`: hosts that an operator disabled, or whose agent is silent, get no new instances (Nova's ComputeFilter).
+//! Who is silent is decided outside, where there is a clock.
+
+use super::{Candidates, Filter};
+use crate::state::State;
+use crate::table::HostIndex;
+
+pub(super) struct EnabledAndUp;
+
+impl Filter for EnabledAndUp {
+    fn name(&self) -> &'static str {
+        "enabled-and-up"
+    }
+
+    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+        hosts.retain(|host| state.table.is_usable(host));
+    }
+
+    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+        format!("it is {}", state.table.health(host).as_str())
+    }
+}

@@ -1,0 +1,52 @@
+//! `hosts`: the request's own lists.
+//!
+//! `ignore_hosts` are dropped; if there are `force_hosts`, every other host is. Names are compared without case, as Nova
+//! does (`get_filtered_hosts`). A host in both lists is dropped.
+
+use super::{Candidates, Filter};
+use crate::state::State;
+use crate::table::HostIndex;
+use std::collections::BTreeSet;
+
+pub(super) struct Hosts;
+
+fn folded(names: &[String]) -> BTreeSet<String> {
+    names.iter().map(|name| name.to_ascii_lowercase()).collect()
+}
+
+impl Filter for Hosts {
+    fn name(&self) -> &'static str {
+        "hosts"
+    }
+
+    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+        let request = state.ask.request;
+        if request.ignore_hosts.is_empty() && request.force_hosts.is_empty() {
+            return;
+        }
+        let (ignored, forced) = (folded(&request.ignore_hosts), folded(&request.force_hosts));
+        hosts.retain(|host| {
+            let name = state.table.host_name(host).to_ascii_lowercase();
+            !ignored.contains(&name) && (forced.is_empty() || forced.contains(&name))
+        });
+    }
+
+    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+        let name = state.table.host_name(host);
+        let ignored = state
+            .ask
+            .request
+            .ignore_hosts
+            .iter()
+            .any(|n| n.eq_ignore_ascii_case(name));
+        if ignored {
+            "the request ignores it".to_owned()
+        } else {
+            "the request forces other hosts".to_owned()
+        }
+    }
+
+    fn applies_to_forced(&self) -> bool {
+        true
+    }
+}

@@ -1,0 +1,167 @@
+//! Filters: which hosts may take the request at all.
+//!
+//! One filter a file, all of them in [`STATIC`] and [`DYNAMIC`], in the order in which they run. Those of the first list do not
+//! depend on what the request has done so far and run once a request; those of the second run for each of its instances.
+//! They stop after the first that leaves nothing, as Nova does.
+//!
+//! A host that the request forces skips every filter but the one that keeps only forced hosts, and capacity: an
+//! administrator may force a request onto a host that is disabled, down, in another zone or against a group's policy, as
+//! with Nova, but never onto one that is full.
+
+mod affinity;
+mod aggregates;
+mod anti_affinity;
+mod availability_zone;
+mod capacity;
+mod enabled_and_up;
+pub(crate) mod extra_specs_ops;
+mod hosts;
+mod traits;
+
+use crate::state::State;
+use crate::table::HostIndex;
+use ebbtide_model::decision::{DroppedHost, FilterStep};
+
+/// One filter.
+pub(crate) trait Filter: Sync {
+    /// Its name in explanations.
+    fn name(&self) -> &'static str;
+
+    /// Drops the hosts that do not pass.
+    fn run(&self, state: &State<'_>, hosts: &mut Candidates);
+
+    /// Why a host that it dropped did not pass, in words.
+    fn reason(&self, state: &State<'_>, host: HostIndex) -> String;
+
+    /// True if it also runs for forced hosts.
+    fn applies_to_forced(&self) -> bool {
+        false
+    }
+}
+
+/// Filters that run once a request, in order.
+const STATIC: &[&dyn Filter] = &[
+    &hosts::Hosts,
+    &enabled_and_up::EnabledAndUp,
+    &availability_zone::AvailabilityZone,
+    &aggregates::Aggregates,
+    &traits::Traits,
+];
+
+/// Filters that run for each instance of the request, in order.
+const DYNAMIC: &[&dyn Filter] = &[
+    &affinity::Affinity,
+    &anti_affinity::AntiAffinity,
+    &capacity::Capacity,
+];
+
+/// The hosts that are left, in the order of their registration.
+#[derive(Debug)]
+pub(crate) struct Candidates {
+    pub(crate) hosts: Vec<HostIndex>,
+    /// The first few that the running filter has dropped.
+    dropped: Vec<HostIndex>,
+    /// How many of them are kept.
+    sample: usize,
+}
+
+impl Candidates {
+    /// Keeps the hosts of which `keep` says so.
+    pub(crate) fn retain(&mut self, mut keep: impl FnMut(HostIndex) -> bool) {
+        let (dropped, sample) = (&mut self.dropped, self.sample);
+        self.hosts.retain(|&host| {
+            let kept = keep(host);
+            if !kept && dropped.len() < sample {
+                dropped.push(host);
+            }
+            kept
+        });
+    }
+}
+
+/// What the filters left, and what each of them did.
+#[derive(Debug, Clone)]
+pub(crate) struct Filtered {
+    pub(crate) hosts: Vec<HostIndex>,
+    pub(crate) steps: Vec<FilterStep>,
+}
+
+/// Runs the filters of a request. The first answer is kept for the instances that follow.
+#[derive(Debug)]
+pub(crate) struct Pipeline {
+    once: Filtered,
+    sample: usize,
+}
+
+impl Pipeline {
+    /// Runs the static filters. `sample` is how many dropped hosts each filter names.
+    pub(crate) fn new(state: &State<'_>, sample: usize) -> Self {
+        let all = Filtered {
+            hosts: state.table.order().to_vec(),
+            steps: Vec::new(),
+        };
+        Self {
+            once: run(STATIC, state, all, sample),
+            sample,
+        }
+    }
+
+    /// The hosts that may take the next instance.
+    pub(crate) fn next(&self, state: &State<'_>) -> Filtered {
+        run(DYNAMIC, state, self.once.clone(), self.sample)
+    }
+}
+
+fn run(filters: &[&dyn Filter], state: &State<'_>, start: Filtered, sample: usize) -> Filtered {
+    let forced = !state.ask.request.force_hosts.is_empty();
+    let mut steps = start.steps;
+    let mut candidates = Candidates {
+        hosts: start.hosts,
+        dropped: Vec::new(),
+        sample,
+    };
+    for filter in filters.iter().filter(|f| !forced || f.applies_to_forced()) {
+        if candidates.hosts.is_empty() {
+            break;
+        }
+        let before = count(&candidates.hosts);
+        filter.run(state, &mut candidates);
+        let dropped = candidates.dropped.drain(..).map(|host| DroppedHost {
+            host: state.table.host_name(host).to_owned(),
+            reason: filter.reason(state, host),
+        });
+        steps.push(FilterStep {
+            filter: filter.name().to_owned(),
+            before,
+            dropped: dropped.collect(),
+            after: count(&candidates.hosts),
+        });
+    }
+    Filtered {
+        hosts: candidates.hosts,
+        steps,
+    }
+}
+
+/// A number of hosts as explanations hold it.
+pub(crate) fn count<T>(items: &[T]) -> u32 {
+    u32::try_from(items.len()).unwrap_or(u32::MAX)
+}
+
+/// The verdict on each of a few values that many hosts share, worked out at first sight.
+pub(crate) struct Verdicts(Vec<Option<bool>>);
+
+impl Verdicts {
+    /// For values numbered below `slots`.
+    pub(crate) fn new(slots: usize) -> Self {
+        Self(vec![None; slots])
+    }
+
+    /// The verdict on value `number`.
+    pub(crate) fn get(&mut self, number: u32, judge: impl FnOnce() -> bool) -> bool {
+        match self.0.get_mut(number as usize) {
+            Some(slot) => *slot.get_or_insert_with(judge),
+            None => judge(),
+        }
+    }
+}

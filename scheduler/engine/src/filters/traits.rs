@@ -1,0 +1,41 @@
+//! `traits`: the host has to have every trait that the flavor requires (`trait:NAME=required`) and none that it forbids
+//! (`trait:NAME=forbidden`), as Placement has it. Hosts with the same traits are judged once.
+
+use super::{Candidates, Filter, Verdicts};
+use crate::state::State;
+use crate::table::HostIndex;
+
+pub(super) struct Traits;
+
+/// What is wrong with a set of traits, in words.
+fn problem(state: &State<'_>, set: u32) -> Option<String> {
+    let traits = state.table.traits(set);
+    let wanted = state.ask.properties;
+    if let Some(missing) = wanted.required_traits.iter().find(|t| !traits.contains(*t)) {
+        return Some(format!("it has no {missing}, which is required"));
+    }
+    let present = wanted.forbidden_traits.iter().find(|t| traits.contains(*t));
+    present.map(|t| format!("it has {t}, which is forbidden"))
+}
+
+impl Filter for Traits {
+    fn name(&self) -> &'static str {
+        "traits"
+    }
+
+    fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
+        let wanted = state.ask.properties;
+        if wanted.required_traits.is_empty() && wanted.forbidden_traits.is_empty() {
+            return;
+        }
+        let mut verdicts = Verdicts::new(state.table.trait_set_slots());
+        hosts.retain(|host| {
+            let set = state.table.trait_set(host);
+            verdicts.get(set, || problem(state, set).is_none())
+        });
+    }
+
+    fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
+        problem(state, state.table.trait_set(host)).unwrap_or_default()
+    }
+}

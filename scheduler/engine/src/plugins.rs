@@ -1,0 +1,114 @@
+//! What happens when a weigher or the cost module misbehaves.
+//!
+//! A failure interrupts the attempt to decide. With `plugin_failure = "refuse"` the request is refused; with `ignore` the attempt
+//! starts again from the beginning without the plugin, so that one decision is never made by two different measures.
+
+use crate::{EngineError, PluginFailure};
+use ebbtide_cost_api::CostModule;
+use ebbtide_weigher_api::Weigher;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A weigher as it is configured.
+#[derive(Clone)]
+pub(crate) struct UsedWeigher {
+    pub(crate) weigher: Arc<dyn Weigher>,
+    /// From the configuration, or the weigher's own; aggregates may override it host by host.
+    pub(crate) multiplier: f64,
+}
+
+/// Why an attempt to decide has ended without an answer.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// The weigher at this place of the configuration misbehaved.
+    Weigher(usize, String),
+    /// The cost module misbehaved.
+    CostModule(String),
+    /// Nothing that another attempt could help.
+    Engine(EngineError),
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        Self::Engine(error)
+    }
+}
+
+/// The plugins that are left out of this request, with what they did.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Broken {
+    weighers: BTreeMap<usize, String>,
+    cost_module: Option<String>,
+}
+
+impl Broken {
+    /// True if the weigher at this place is left out.
+    pub(crate) fn has_weigher(&self, place: usize) -> bool {
+        self.weighers.contains_key(&place)
+    }
+
+    /// True if every victim costs 1.
+    pub(crate) fn has_cost_module(&self) -> bool {
+        self.cost_module.is_some()
+    }
+
+    /// Notes a failure. Every plugin is noted once at most, so attempts come to an end.
+    ///
+    /// # Errors
+    /// The failure as the caller of the engine sees it, if it is not to be ignored.
+    pub(crate) fn note(
+        &mut self,
+        failure: Failure,
+        policy: PluginFailure,
+        weighers: &[UsedWeigher],
+        cost_module: &dyn CostModule,
+    ) -> Result<(), EngineError> {
+        match failure {
+            Failure::Engine(error) => Err(error),
+            Failure::Weigher(place, problem) => {
+                let name = weighers.get(place).map_or("?", |w| w.weigher.name());
+                if policy == PluginFailure::Refuse {
+                    return Err(EngineError::Weigher {
+                        weigher: name.to_owned(),
+                        problem,
+                    });
+                }
+                let warning = format!("weigher {name} was ignored: it {problem}");
+                match self.weighers.insert(place, warning) {
+                    None => Ok(()),
+                    Some(_) => Err(twice(name)),
+                }
+            }
+            Failure::CostModule(problem) => {
+                let name = cost_module.name();
+                if policy == PluginFailure::Refuse {
+                    return Err(EngineError::CostModule {
+                        module: name.to_owned(),
+                        problem,
+                    });
+                }
+                let warning =
+                    format!("cost module {name} was ignored, every victim costs 1: it {problem}");
+                match self.cost_module.replace(warning) {
+                    None => Ok(()),
+                    Some(_) => Err(twice(name)),
+                }
+            }
+        }
+    }
+
+    /// What an explanation says about it.
+    pub(crate) fn warnings(&self) -> Vec<String> {
+        self.weighers
+            .values()
+            .chain(&self.cost_module)
+            .cloned()
+            .collect()
+    }
+}
+
+fn twice(name: &str) -> EngineError {
+    EngineError::Internal(format!(
+        "plugin {name} was called after it had been left out"
+    ))
+}

@@ -1,0 +1,139 @@
+//! What weighers are shown about the hosts, as flat columns.
+
+use super::{Place, Tier};
+use crate::state::State;
+use crate::table::HostIndex;
+use ebbtide_model::ResourceClass;
+use ebbtide_weigher_api::{Column, PreemptibleRows};
+
+/// The columns that somebody needs, and the ages of preemptible instances if somebody needs those.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) columns: [Vec<f64>; Column::COUNT],
+    offsets: Vec<u32>,
+    ages: Vec<f64>,
+}
+
+impl Batch {
+    /// Works out the columns of which `needed` says so, and the ages if `ages` does.
+    pub(super) fn new(
+        state: &State<'_>,
+        places: &[Place],
+        needed: &[bool; Column::COUNT],
+        ages: bool,
+    ) -> Self {
+        let columns = std::array::from_fn(|index| {
+            let column = Column::ALL[index];
+            if needed[index] {
+                fill(state, places, column)
+            } else {
+                Vec::new()
+            }
+        });
+        let mut batch = Self {
+            columns,
+            offsets: Vec::new(),
+            ages: Vec::new(),
+        };
+        if ages {
+            batch.add_ages(state, places);
+        }
+        batch
+    }
+
+    /// The rows, if they were asked for.
+    pub(super) fn preemptibles(&self) -> Option<PreemptibleRows<'_>> {
+        (!self.offsets.is_empty()).then_some(PreemptibleRows {
+            offsets: &self.offsets,
+            age_seconds: &self.ages,
+        })
+    }
+
+    fn add_ages(&mut self, state: &State<'_>, places: &[Place]) {
+        self.offsets.push(0);
+        for place in places {
+            let start = self.ages.len();
+            for &slot in state.table.slots_on(place.host) {
+                let row = state.table.row(slot);
+                if row.is_staying_preemptible() && !state.is_taken(slot) {
+                    self.ages.push(row.age_millis(state.now) as f64 / 1000.0);
+                }
+            }
+            if state.ask.preemptible() {
+                let placed = state.pending(place.host).map_or(0, |p| p.placed);
+                self.ages.extend((0..placed).map(|_| 0.0));
+            }
+            // Sums of floats depend on the order, and the table keeps none.
+            self.ages[start..].sort_unstable_by(f64::total_cmp);
+            self.offsets
+                .push(u32::try_from(self.ages.len()).unwrap_or(u32::MAX));
+        }
+    }
+}
+
+fn fill(state: &State<'_>, places: &[Place], column: Column) -> Vec<f64> {
+    let each = |value: &dyn Fn(&Place) -> f64| places.iter().map(value).collect();
+    let counts = state.table.counts();
+    let placed = |host: HostIndex| state.pending(host).map_or(0, |p| p.placed) as f64;
+    let victims = |host: HostIndex| state.pending(host).map_or(0, |p| p.victims.len()) as f64;
+    match column {
+        Column::FreeRamMb => unsold(state, places, &ResourceClass::memory_mb(), 1.0),
+        Column::FreeDiskMb => unsold(state, places, &ResourceClass::disk_gb(), 1024.0),
+        Column::FreeVcpus => free_vcpus(state, places),
+        Column::NumInstances => {
+            each(&|p| f64::from(counts.instances[p.host.at()]) + placed(p.host))
+        }
+        // As Nova's HostState: what was just placed will be built, what was just chosen will leave.
+        Column::NumIoOps => {
+            each(&|p| f64::from(counts.io_ops[p.host.at()]) + placed(p.host) + victims(p.host))
+        }
+        Column::GroupMembers => each(&|p| f64::from(state.members_on(p.host).all())),
+        Column::NumPreemptible => each(&|p| {
+            let added = if state.ask.preemptible() {
+                placed(p.host)
+            } else {
+                0.0
+            };
+            f64::from(counts.preemptible[p.host.at()]) - victims(p.host) + added
+        }),
+        Column::PreemptionNeeded => each(&|p| if p.tier == Tier::Room { 0.0 } else { 1.0 }),
+        Column::EvictionCost => each(&|p| p.eviction.as_ref().map_or(0.0, |e| e.cost.to_units())),
+        Column::EvictionVictims => {
+            each(&|p| p.eviction.as_ref().map_or(0.0, |e| e.victims.len() as f64))
+        }
+    }
+}
+
+/// What is used of a class on a host, the host's own reserve and what was just placed included.
+fn used(state: &State<'_>, host: HostIndex, class: &ResourceClass) -> i64 {
+    let need = state.ask.needs.iter().find(|need| need.class == class);
+    let placed = state.pending(host).map_or(0, |p| p.placed);
+    let columns = state.table.class(class);
+    columns.map_or(0, |c| {
+        c.reserved[host.at()] + c.capacity[host.at()] - c.free_full(host)
+    }) + placed * need.map_or(0, |n| n.amount)
+}
+
+/// total − used, without the allocation ratio, as Nova's `free_ram_mb` and `free_disk_mb`.
+fn unsold(state: &State<'_>, places: &[Place], class: &ResourceClass, unit: f64) -> Vec<f64> {
+    let total = |host: HostIndex| state.table.class(class).map_or(0, |c| c.total[host.at()]);
+    places
+        .iter()
+        .map(|p| (total(p.host) - used(state, p.host, class)) as f64 * unit)
+        .collect()
+}
+
+/// total × ratio − used, in floating point, as Nova's CPUWeigher.
+fn free_vcpus(state: &State<'_>, places: &[Place]) -> Vec<f64> {
+    let class = ResourceClass::vcpu();
+    let sold = |host: HostIndex| {
+        state
+            .table
+            .class(&class)
+            .map_or(0.0, |c| c.total[host.at()] as f64 * c.ratio[host.at()])
+    };
+    places
+        .iter()
+        .map(|p| sold(p.host) - used(state, p.host, &class) as f64)
+        .collect()
+}

@@ -1,0 +1,177 @@
+//! The policy `tiered`: room before waiting before eviction; then the cost of the cheapest sufficient victim set, then the number
+//! of victims; among equals Nova's weights, then the order of registration.
+//!
+//! *Exact, and yet not every host is solved.* Each host that would have to evict has a lower bound for its cost that needs one
+//! pass over its instances. Hosts are solved in the order of their bounds, until the next bound exceeds what the best
+//! hosts cost; those behind it cannot win. The first two places are exact in this way, because an explanation says who was
+//! second. A few more hosts are then solved for the explanation only.
+
+use super::{Place, Ranking, Tier, Tools, append_plain, append_weighed};
+use crate::plugins::Failure;
+use crate::state::State;
+use crate::victims::{Impossible, Verdict};
+use ebbtide_solver::Cost;
+
+/// How many places are exact: the winner, and who was second.
+const EXACT: usize = 2;
+
+/// See the module's text.
+pub(super) fn rank(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    places: Vec<Place>,
+) -> Result<Ranking, Failure> {
+    let Some(best) = places.iter().map(|place| place.tier).min() else {
+        return Ok(Ranking {
+            optimal: true,
+            ..Ranking::default()
+        });
+    };
+    if best == Tier::Evicts {
+        return evict(tools, state, places);
+    }
+    let mut ranking = Ranking {
+        optimal: true,
+        ranked: places.len(),
+        ..Ranking::default()
+    };
+    let (equals, rest): (Vec<Place>, Vec<Place>) =
+        places.into_iter().partition(|place| place.tier == best);
+    append_weighed(tools, state, &mut ranking, equals, true)?;
+    let (waiting, evicting): (Vec<Place>, Vec<Place>) = rest
+        .into_iter()
+        .partition(|place| place.tier == Tier::Waits);
+    append_plain(tools, &mut ranking, waiting.into_iter().chain(evicting));
+    Ok(ranking)
+}
+
+/// Hosts that have been solved, and those that were not worth it.
+#[derive(Default)]
+struct Solved {
+    /// Positions of the places with a victim set.
+    found: Vec<usize>,
+    /// Places that are not among the best, whose cost is not known.
+    skipped: Vec<usize>,
+    impossible: Vec<(usize, Impossible)>,
+    /// The smallest lower bound of a host whose search was cut.
+    cut: Option<Cost>,
+    /// The lowest costs so far, ascending, [`EXACT`] at most.
+    lowest: Vec<Cost>,
+}
+
+impl Solved {
+    /// What a host must not exceed to matter.
+    fn cutoff(&self) -> Option<Cost> {
+        self.lowest.get(EXACT - 1).copied()
+    }
+
+    fn take(&mut self, place: &mut Place, position: usize, verdict: Verdict) {
+        match verdict {
+            Verdict::Found(eviction) => {
+                if !eviction.optimal {
+                    self.cut_at(eviction.lower_bound);
+                }
+                let at = self.lowest.partition_point(|cost| *cost <= eviction.cost);
+                self.lowest.insert(at, eviction.cost);
+                self.lowest.truncate(EXACT);
+                self.found.push(position);
+                place.eviction = Some(eviction);
+            }
+            Verdict::NotBetter => self.skipped.push(position),
+            Verdict::Impossible(why) => self.impossible.push((position, why)),
+            Verdict::Undecided(bound) => {
+                self.cut_at(bound);
+                self.impossible.push((position, Impossible::Unknown));
+            }
+        }
+    }
+
+    fn cut_at(&mut self, bound: Cost) {
+        self.cut = Some(self.cut.map_or(bound, |before| before.min(bound)));
+    }
+}
+
+/// Nobody has room, not even room that is becoming free.
+fn evict(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    mut places: Vec<Place>,
+) -> Result<Ranking, Failure> {
+    tools.learn_costs(state, &places)?;
+    let bundle = state.ask.bundle;
+    let mut bounds: Vec<(Cost, usize)> = places
+        .iter()
+        .enumerate()
+        .map(|(position, place)| (tools.search.bound(state, place.host), position))
+        .collect();
+    bounds.sort_unstable();
+    let mut solved = Solved::default();
+    for &(bound, position) in &bounds {
+        if solved.cutoff().is_some_and(|cutoff| bound > cutoff) {
+            solved.skipped.push(position);
+            continue;
+        }
+        let place = &mut places[position];
+        let verdict = tools
+            .search
+            .solve(state, place.host, bundle, solved.cutoff())?;
+        solved.take(place, position, verdict);
+    }
+    let wanted = tools.listed().saturating_sub(solved.found.len());
+    let skipped = std::mem::take(&mut solved.skipped);
+    for position in skipped.into_iter().take(wanted) {
+        let place = &mut places[position];
+        let verdict = tools.search.solve(state, place.host, bundle, None)?;
+        solved.take(place, position, verdict);
+    }
+    rank_solved(tools, state, &places, solved)
+}
+
+/// Puts solved places in order and weighs the equals among them.
+fn rank_solved(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    places: &[Place],
+    mut solved: Solved,
+) -> Result<Ranking, Failure> {
+    solved
+        .impossible
+        .sort_unstable_by_key(|(position, _)| *position);
+    let mut ranking = Ranking {
+        optimal: true,
+        ranked: places.len() - solved.impossible.len(),
+        impossible: solved
+            .impossible
+            .iter()
+            .map(|&(at, why)| (places[at].host, why))
+            .collect(),
+        ..Ranking::default()
+    };
+    solved
+        .found
+        .sort_by_key(|&position| (places[position].price(), position));
+    let mut rest = solved.found.as_slice();
+    while let Some(&first) = rest.first() {
+        let price = places[first].price();
+        let equals = rest
+            .iter()
+            .take_while(|&&at| places[at].price() == price)
+            .count();
+        let group = rest[..equals]
+            .iter()
+            .map(|&at| places[at].clone())
+            .collect();
+        let is_best = rest.len() == solved.found.len();
+        if is_best || ranking.places.len() < tools.listed() {
+            append_weighed(tools, state, &mut ranking, group, is_best)?;
+        }
+        rest = &rest[equals..];
+    }
+    if let (Some(&lowest), Some(cut)) = (solved.lowest.first(), solved.cut) {
+        ranking.optimal = cut > lowest;
+        ranking.gap = Cost::from_micros(lowest.micros().saturating_sub(cut.micros()));
+    } else if solved.cut.is_some() {
+        ranking.optimal = false;
+    }
+    Ok(ranking)
+}

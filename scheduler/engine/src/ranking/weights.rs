@@ -1,0 +1,237 @@
+//! Nova's arithmetic of weights (`nova/weights.py`), to the last bit.
+//!
+//! ```text
+//! raw    clamped to the weigher's bounds
+//! lo, hi the bounds where there are any, else the smallest and the largest raw number
+//! norm   0 for all if lo == hi, else (raw − lo) / (hi − lo)
+//! total  0.0 + multiplier × norm + …   in the configured order
+//! ```
+//!
+//! A single host is not weighed: its total is 0. The multiplier of a host is the smallest of what its aggregates say under the
+//! weigher's key, or the configured one if none says anything or one of them is not a number. Where Nova leaves the
+//! result to the order of a hash set (one aggregate says `nan`), NaN counts as larger than every number here. A total that
+//! is NaN puts its host behind all others.
+
+use super::Place;
+use super::columns::Batch;
+use crate::Engine;
+use crate::plugins::{Broken, Failure, UsedWeigher};
+use crate::pyfloat::python_float;
+use crate::state::State;
+use ebbtide_model::decision::Weight;
+use ebbtide_weigher_api::{Bounds, Column, HostBatch, RequestView};
+use std::cmp::Ordering;
+
+/// What one weigher gave to all hosts.
+#[derive(Debug)]
+struct Part {
+    weigher: String,
+    raw: Vec<f64>,
+    normalised: Vec<f64>,
+    multiplier: Vec<f64>,
+}
+
+/// Hosts with their weights.
+#[derive(Debug)]
+pub(crate) struct Weighed {
+    /// By position of the host.
+    pub(crate) totals: Vec<f64>,
+    /// Positions, best first; equal totals stay in their order.
+    pub(crate) order: Vec<usize>,
+    parts: Vec<Part>,
+}
+
+impl Weighed {
+    /// What each weigher gave the host at a position.
+    pub(crate) fn weights(&self, position: usize) -> Vec<Weight> {
+        let weight = |part: &Part| Weight {
+            weigher: part.weigher.clone(),
+            raw: part.raw[position],
+            normalised: part.normalised[position],
+            multiplier: part.multiplier[position],
+        };
+        self.parts.iter().map(weight).collect()
+    }
+}
+
+/// Weighs hosts against each other.
+pub(crate) fn weigh(
+    engine: &Engine,
+    broken: &Broken,
+    state: &State<'_>,
+    places: &[Place],
+) -> Result<Weighed, Failure> {
+    let mut totals = vec![0.0; places.len()];
+    let mut parts = Vec::new();
+    if places.len() > 1 {
+        let used: Vec<(usize, &UsedWeigher)> = engine
+            .weighers
+            .iter()
+            .enumerate()
+            .filter(|(place, _)| !broken.has_weigher(*place))
+            .collect();
+        let mut needed = [false; Column::COUNT];
+        for column in used.iter().flat_map(|(_, w)| w.weigher.needs()) {
+            needed[column.index()] = true;
+        }
+        let ages = used.iter().any(|(_, w)| w.weigher.needs_preemptibles());
+        let batch = Batch::new(state, places, &needed, ages);
+        for (place, weigher) in used {
+            let part = run(place, weigher, state, places, &batch)?;
+            for (total, (m, n)) in totals
+                .iter_mut()
+                .zip(part.multiplier.iter().zip(&part.normalised))
+            {
+                *total += m * n;
+            }
+            parts.push(part);
+        }
+    }
+    let mut order: Vec<usize> = (0..places.len()).collect();
+    order.sort_by(|&a, &b| best_first(totals[a], totals[b]));
+    Ok(Weighed {
+        totals,
+        order,
+        parts,
+    })
+}
+
+fn run(
+    place: usize,
+    used: &UsedWeigher,
+    state: &State<'_>,
+    places: &[Place],
+    batch: &Batch,
+) -> Result<Part, Failure> {
+    let weigher = used.weigher.as_ref();
+    let request = RequestView {
+        project_id: &state.ask.request.project_id,
+        resources: &state.ask.properties.resources,
+        preemptible: state.ask.preemptible(),
+        group_policy: state.ask.policy(),
+    };
+    let hosts = HostBatch {
+        len: places.len(),
+        columns: &batch.columns,
+        preemptibles: batch.preemptibles(),
+    };
+    // What a weigher forgets to write is not a weight either.
+    let mut raw = vec![f64::NAN; places.len()];
+    weigher
+        .weigh(&request, &hosts, &mut raw)
+        .map_err(|error| Failure::Weigher(place, format!("failed: {error}")))?;
+    if let Some(bad) = raw.iter().position(|x| !x.is_finite()) {
+        let host = state.table.host_name(places[bad].host);
+        return Err(Failure::Weigher(
+            place,
+            format!("gave {} for host {host}", raw[bad]),
+        ));
+    }
+    let normalised = normalise(&mut raw, weigher.bounds());
+    let multiplier = multipliers(used, state, places);
+    Ok(Part {
+        weigher: weigher.name().to_owned(),
+        raw,
+        normalised,
+        multiplier,
+    })
+}
+
+/// Clamps the raw numbers and brings them to 0…1. Comparisons are written out as Python's `max` and `min` make them, which
+/// matters for the sign of zero.
+fn normalise(raw: &mut [f64], bounds: Bounds) -> Vec<f64> {
+    for x in raw.iter_mut() {
+        if let Some(min) = bounds.min.filter(|min| *min > *x) {
+            *x = min;
+        }
+        if let Some(max) = bounds.max.filter(|max| *max < *x) {
+            *x = max;
+        }
+    }
+    let first = raw.first().copied().unwrap_or(0.0);
+    let lo = bounds
+        .min
+        .unwrap_or_else(|| raw.iter().fold(first, |a, x| if *x < a { *x } else { a }));
+    let hi = bounds
+        .max
+        .unwrap_or_else(|| raw.iter().fold(first, |a, x| if *x > a { *x } else { a }));
+    if lo == hi {
+        return vec![0.0; raw.len()];
+    }
+    raw.iter().map(|x| (x - lo) / (hi - lo)).collect()
+}
+
+/// How much the weigher counts on each host.
+fn multipliers(used: &UsedWeigher, state: &State<'_>, places: &[Place]) -> Vec<f64> {
+    let sets = state.table.aggregate_sets();
+    let mut of_set: Vec<Option<f64>> = vec![None; sets.sets()];
+    let key = used.weigher.multiplier_key();
+    let look_up = |set: u32| {
+        let values: Option<Vec<f64>> = sets
+            .in_set(set)
+            .filter_map(|aggregate| aggregate.metadata.get(key))
+            .map(|text| python_float(text))
+            .collect();
+        let smallest = values
+            .unwrap_or_default()
+            .into_iter()
+            .min_by(|a, b| up(*a, *b));
+        smallest.unwrap_or(used.multiplier)
+    };
+    places
+        .iter()
+        .map(|place| {
+            let set = state.table.aggregate_set(place.host);
+            match of_set.get_mut(set as usize) {
+                Some(slot) => *slot.get_or_insert_with(|| look_up(set)),
+                None => look_up(set),
+            }
+        })
+        .collect()
+}
+
+/// Ascending, NaN last whatever its sign, both zeros equal.
+fn up(a: f64, b: f64) -> Ordering {
+    a.is_nan()
+        .cmp(&b.is_nan())
+        .then_with(|| a.partial_cmp(&b).unwrap_or(Ordering::Equal))
+}
+
+/// Descending, NaN last, both zeros equal: the order of hosts.
+pub(super) fn best_first(a: f64, b: f64) -> Ordering {
+    a.is_nan()
+        .cmp(&b.is_nan())
+        .then_with(|| b.partial_cmp(&a).unwrap_or(Ordering::Equal))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn normalised(raw: &[f64], min: Option<f64>, max: Option<f64>) -> Vec<f64> {
+        normalise(&mut raw.to_vec(), Bounds { min, max })
+    }
+
+    #[test]
+    fn equal_hosts_get_one_with_a_lower_bound_and_zero_without() {
+        assert_eq!(normalised(&[8.0, 8.0], Some(0.0), None), [1.0, 1.0]);
+        assert_eq!(normalised(&[8.0, 8.0], None, None), [0.0, 0.0]);
+        assert_eq!(normalised(&[0.0, 0.0], Some(0.0), None), [0.0, 0.0]);
+        assert_eq!(
+            normalised(&[-5.0, -1.0], Some(0.0), None),
+            [0.0, 0.0],
+            "clamped"
+        );
+        assert_eq!(normalised(&[-4.0, -1.0], None, Some(0.0)), [0.0, 0.75]);
+        assert_eq!(normalised(&[3.0, 1.0, 2.0], None, None), [1.0, 0.0, 0.5]);
+    }
+
+    #[test]
+    fn nan_is_last_and_zeros_are_equal() {
+        let totals = [f64::NAN, 1.0, -0.0, 0.0, f64::INFINITY, -f64::NAN];
+        let mut order: Vec<usize> = (0..totals.len()).collect();
+        order.sort_by(|&a, &b| best_first(totals[a], totals[b]));
+        assert_eq!(order, [4, 1, 2, 3, 0, 5]);
+        assert_eq!(up(f64::NAN, f64::INFINITY), Ordering::Greater);
+    }
+}

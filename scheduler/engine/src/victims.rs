@@ -1,0 +1,419 @@
+//! Victims: who could leave a host, what that costs, and which set is the cheapest sufficient one.
+//!
+//! A candidate is a preemptible instance that nobody has asked to go, whose protected time is over, and that this request has not
+//! chosen already. Instances that are claimed or being built are candidates like those that run: a normal request must not be
+//! refused for a server that has not even started. Under affinity the members of the request's own group are no
+//! candidates: whom the request wants to be near, it does not drive away.
+//!
+//! Costs come from the cost module once a request, for all hosts together, and are integers from then on.
+
+use crate::plugins::{Broken, Failure};
+use crate::state::State;
+use crate::table::{HostIndex, InstanceRow, Slot};
+use crate::{Engine, EngineError};
+use ebbtide_cost_api::{CostModule, MAX_COST, VictimBatch};
+use ebbtide_model::{GroupPolicy, ServerId};
+use ebbtide_solver::{
+    Budgets, Cost, Infeasible, Limits, MAX_CANDIDATES, Outcome, Problem, Scratch,
+    TOTAL_AGE_LIMIT_MS, lower_bound, solve,
+};
+use smallvec::SmallVec;
+
+/// A victim set of one host.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Eviction {
+    /// Who has to leave, by id, with what each costs.
+    pub(crate) victims: Vec<(Slot, Cost)>,
+    /// What all of them cost.
+    pub(crate) cost: Cost,
+    /// Proven to be the best set of this host.
+    pub(crate) optimal: bool,
+    /// No set of this host costs less.
+    pub(crate) lower_bound: Cost,
+}
+
+impl Eviction {
+    /// The victims without their costs.
+    pub(crate) fn slots(&self) -> Vec<Slot> {
+        self.victims.iter().map(|(slot, _)| *slot).collect()
+    }
+}
+
+/// Why a host cannot give enough.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Impossible {
+    /// All candidates together are not enough.
+    NotEnough,
+    /// Only beyond a disruption budget.
+    Budgets,
+    /// The search was cut before it had found anything.
+    Unknown,
+}
+
+/// What a search found out about one host.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Verdict {
+    /// The cheapest sufficient set.
+    Found(Eviction),
+    /// Every sufficient set costs more than the cutoff.
+    NotBetter,
+    /// There is no sufficient set.
+    Impossible(Impossible),
+    /// The search was cut; nothing costs less than this.
+    Undecided(Cost),
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    id: ServerId,
+    slot: Slot,
+    cost: Cost,
+    age_ms: u64,
+}
+
+/// What the request wants to know about instances of one shape.
+#[derive(Debug, Clone, Default)]
+struct ShapeFacts {
+    known: bool,
+    /// By position of the need.
+    amounts: SmallVec<[i64; 4]>,
+    vcpus: f64,
+    memory_mb: f64,
+}
+
+/// The problem of one host as columns, filled anew for each host.
+#[derive(Debug, Default)]
+struct Columns {
+    slots: Vec<Slot>,
+    deficit: SmallVec<[i64; 4]>,
+    resources: Vec<i64>,
+    costs: Vec<Cost>,
+    ages_ms: Vec<u64>,
+    uuids: Vec<u128>,
+    keys: Vec<u32>,
+    /// A host with more candidates than the solver takes was cut.
+    truncated: bool,
+}
+
+/// The victim search of one attempt to decide.
+#[derive(Debug, Default)]
+pub(crate) struct Search {
+    /// By host index: where its candidates are in `candidates`. Empty until the costs are known.
+    ranges: Vec<(u32, u32)>,
+    candidates: Vec<Candidate>,
+    shapes: Vec<ShapeFacts>,
+    columns: Columns,
+    scratch: Scratch,
+    max_nodes: u64,
+}
+
+impl Search {
+    /// A search that spends at most `max_nodes` on one host.
+    pub(crate) fn new(max_nodes: u64) -> Self {
+        Self {
+            max_nodes,
+            ..Self::default()
+        }
+    }
+
+    /// Learns the costs of all candidates on `hosts`, the first time that anyone asks. Later instances of a request have fewer
+    /// hosts, never others.
+    pub(crate) fn prepare(
+        &mut self,
+        engine: &Engine,
+        broken: &Broken,
+        state: &State<'_>,
+        hosts: impl Iterator<Item = HostIndex>,
+    ) -> Result<(), Failure> {
+        if !self.ranges.is_empty() {
+            return Ok(());
+        }
+        self.ranges.resize(state.table.host_slots(), (0, 0));
+        self.shapes
+            .resize(state.table.shape_slots(), ShapeFacts::default());
+        for host in hosts {
+            let start = self.candidates.len();
+            for &slot in state.table.slots_on(host) {
+                let row = state.table.row(slot);
+                if may_leave(state, row) {
+                    learn(&mut self.shapes[row.shape as usize], state, row.shape);
+                    let age_ms = u64::try_from(row.age_millis(state.now)).unwrap_or(0);
+                    self.candidates.push(Candidate {
+                        id: row.id,
+                        slot,
+                        cost: Cost::ZERO,
+                        age_ms,
+                    });
+                }
+            }
+            // The table keeps no order; what plugins and explanations see must not depend on it.
+            self.candidates[start..].sort_unstable_by_key(|c| c.id);
+            let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+            self.ranges[host.at()] = (place(start), place(self.candidates.len()));
+        }
+        self.price(engine, broken, state)
+    }
+
+    /// Asks the cost module.
+    fn price(
+        &mut self,
+        engine: &Engine,
+        broken: &Broken,
+        state: &State<'_>,
+    ) -> Result<(), Failure> {
+        let costs = if broken.has_cost_module() {
+            vec![1.0; self.candidates.len()]
+        } else {
+            self.ask_module(engine.cost_module.as_ref(), state)?
+        };
+        for (index, (candidate, units)) in self.candidates.iter_mut().zip(costs).enumerate() {
+            let good = (0.0..=MAX_COST).contains(&units);
+            candidate.cost = match Cost::from_units(units) {
+                Ok(cost) if good => cost,
+                _ => {
+                    return Err(Failure::CostModule(format!(
+                        "gave {units} for candidate number {index}; a cost is finite, not negative and at most {MAX_COST}"
+                    )));
+                }
+            };
+        }
+        for &(start, end) in &self.ranges {
+            let here = &self.candidates[start as usize..end as usize];
+            let sum: u128 = here.iter().map(|c| u128::from(c.cost.micros())).sum();
+            if sum > u128::from(Cost::TOTAL_LIMIT.micros()) {
+                return Err(Failure::CostModule(format!(
+                    "gave costs that add up to more than {} on one host",
+                    Cost::TOTAL_LIMIT
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn ask_module(&self, module: &dyn CostModule, state: &State<'_>) -> Result<Vec<f64>, Failure> {
+        let n = self.candidates.len();
+        let mut ages = Vec::with_capacity(n);
+        let mut vcpus = Vec::with_capacity(n);
+        let mut memory = Vec::with_capacity(n);
+        let mut prices = Vec::with_capacity(n);
+        let mut priorities = Vec::with_capacity(n);
+        for candidate in &self.candidates {
+            let row = state.table.row(candidate.slot);
+            let facts = &self.shapes[row.shape as usize];
+            ages.push(candidate.age_ms as f64 / 1000.0);
+            vcpus.push(facts.vcpus);
+            memory.push(facts.memory_mb);
+            prices.push(row.price_per_hour.micros() as f64 / 1e6);
+            priorities.push(row.priority);
+        }
+        let batch = VictimBatch {
+            len: n,
+            age_seconds: &ages,
+            vcpus: &vcpus,
+            memory_mb: &memory,
+            price_per_hour: &prices,
+            priority: &priorities,
+        };
+        // What a module forgets to write is not a cost either.
+        let mut costs = vec![f64::NAN; n];
+        module
+            .cost(&batch, &mut costs)
+            .map_err(|error| Failure::CostModule(format!("failed: {error}")))?;
+        Ok(costs)
+    }
+
+    /// A cost that no victim set of this host can undercut; [`Cost::MAX`] if it has none.
+    pub(crate) fn bound(&mut self, state: &State<'_>, host: HostIndex) -> Cost {
+        self.load(state, host, state.ask.bundle);
+        lower_bound(&self.columns.problem(state, None))
+    }
+
+    /// The cheapest sufficient victim set for `count` more instances on a host.
+    pub(crate) fn solve(
+        &mut self,
+        state: &State<'_>,
+        host: HostIndex,
+        count: i64,
+        cutoff: Option<Cost>,
+    ) -> Result<Verdict, Failure> {
+        self.load(state, host, count);
+        let limits = Limits {
+            max_nodes: self.max_nodes,
+            ..Limits::DEFAULT
+        };
+        let problem = self.columns.problem(state, cutoff);
+        let outcome = solve(&problem, &mut self.scratch, limits).map_err(|error| {
+            let name = state.table.host_name(host);
+            EngineError::Internal(format!("victim search on host {name}: {error}"))
+        })?;
+        let whole = !self.columns.truncated;
+        Ok(match outcome {
+            Outcome::Solved(solution) => {
+                let columns = &self.columns;
+                let victim = |&at: &u32| (columns.slots[at as usize], columns.costs[at as usize]);
+                Verdict::Found(Eviction {
+                    victims: solution.victims.iter().map(victim).collect(),
+                    cost: solution.cost,
+                    optimal: solution.optimal && whole,
+                    lower_bound: if whole {
+                        solution.lower_bound
+                    } else {
+                        Cost::ZERO
+                    },
+                })
+            }
+            Outcome::NotNeeded => Verdict::Found(Eviction {
+                victims: Vec::new(),
+                cost: Cost::ZERO,
+                optimal: true,
+                lower_bound: Cost::ZERO,
+            }),
+            _ if !whole => Verdict::Undecided(Cost::ZERO),
+            Outcome::NotBetter => Verdict::NotBetter,
+            Outcome::Infeasible(Infeasible::NotEnough) => {
+                Verdict::Impossible(Impossible::NotEnough)
+            }
+            Outcome::Infeasible(Infeasible::Budgets) => Verdict::Impossible(Impossible::Budgets),
+            Outcome::Undecided { lower_bound } => Verdict::Undecided(lower_bound),
+        })
+    }
+
+    /// Why a host cannot give enough, in words.
+    pub(crate) fn reason(&mut self, state: &State<'_>, host: HostIndex, why: Impossible) -> String {
+        match why {
+            Impossible::Budgets => {
+                return "what is missing can only be had beyond a disruption budget".to_owned();
+            }
+            Impossible::Unknown => {
+                return "max_solver_nodes was reached before any victim set was found".to_owned();
+            }
+            Impossible::NotEnough => {}
+        }
+        self.load(state, host, state.ask.bundle);
+        let width = state.ask.needs.len();
+        let mut problems: Vec<String> = Vec::new();
+        for (position, need) in state.ask.needs.iter().enumerate() {
+            let missing = self.columns.deficit[position];
+            let amounts = self.columns.resources.iter().skip(position).step_by(width);
+            let offered: i64 = amounts.sum();
+            if missing > offered {
+                problems.push(format!(
+                    "{}: {missing} missing, instances that may be evacuated have {offered}",
+                    need.class
+                ));
+            }
+        }
+        let protected = state
+            .table
+            .slots_on(host)
+            .iter()
+            .filter(|slot| is_protected(state, state.table.row(**slot)))
+            .count();
+        if protected > 0 {
+            problems.push(format!("{protected} more in protected time"));
+        }
+        problems.join("; ")
+    }
+
+    /// Fills the columns with the problem of `count` more instances on a host.
+    fn load(&mut self, state: &State<'_>, host: HostIndex, count: i64) {
+        let (start, end) = self.ranges.get(host.at()).copied().unwrap_or((0, 0));
+        let candidates = &self.candidates[start as usize..end as usize];
+        let columns = &mut self.columns;
+        columns.clear();
+        columns.deficit = state.deficit(host, count);
+        let age_limit = TOTAL_AGE_LIMIT_MS / u64::try_from(candidates.len().max(1)).unwrap_or(1);
+        for candidate in candidates {
+            if state.is_taken(candidate.slot) {
+                continue;
+            }
+            let row = state.table.row(candidate.slot);
+            let amounts = &self.shapes[row.shape as usize].amounts;
+            let helps = amounts
+                .iter()
+                .zip(&columns.deficit)
+                .any(|(a, d)| *a > 0 && *d > 0);
+            if !helps {
+                continue;
+            }
+            if columns.slots.len() == MAX_CANDIDATES {
+                columns.truncated = true;
+                break;
+            }
+            columns.slots.push(candidate.slot);
+            columns.resources.extend_from_slice(amounts);
+            columns.costs.push(candidate.cost);
+            // Only beyond 35,700 years of all candidates together is an age ever cut.
+            columns.ages_ms.push(candidate.age_ms.min(age_limit));
+            columns.uuids.push(candidate.id.0.as_u128());
+            if !state.unlimited() {
+                columns.keys.extend_from_slice(&state.budget_keys(row));
+            }
+        }
+    }
+}
+
+impl Columns {
+    fn clear(&mut self) {
+        self.slots.clear();
+        self.resources.clear();
+        self.costs.clear();
+        self.ages_ms.clear();
+        self.uuids.clear();
+        self.keys.clear();
+        self.truncated = false;
+    }
+
+    fn problem<'a>(&'a self, state: &'a State<'_>, cutoff: Option<Cost>) -> Problem<'a> {
+        let budgets = if state.unlimited() {
+            Budgets::NONE
+        } else {
+            Budgets {
+                limits: state.limits(),
+                keys_per_candidate: 2,
+                keys: &self.keys,
+            }
+        };
+        Problem {
+            deficit: &self.deficit,
+            resources: &self.resources,
+            costs: &self.costs,
+            ages_ms: &self.ages_ms,
+            uuids: &self.uuids,
+            budgets,
+            cutoff,
+        }
+    }
+}
+
+/// True if an instance may be a victim of this request at all.
+fn may_leave(state: &State<'_>, row: &InstanceRow) -> bool {
+    let friend = state.ask.policy() == Some(GroupPolicy::Affinity)
+        && row.group.is_some()
+        && row.group == state.ask.request.group_id;
+    row.is_staying_preemptible() && !is_protected(state, row) && !friend
+}
+
+/// True for a preemptible instance within its protected time.
+fn is_protected(state: &State<'_>, row: &InstanceRow) -> bool {
+    row.is_staying_preemptible() && row.protected_until.is_some_and(|until| state.now < until)
+}
+
+fn learn(facts: &mut ShapeFacts, state: &State<'_>, shape: u32) {
+    if facts.known {
+        return;
+    }
+    let resources = state.table.resources(shape);
+    let amount = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    *facts = ShapeFacts {
+        known: true,
+        amounts: state
+            .ask
+            .needs
+            .iter()
+            .map(|need| amount(resources.get(need.class)))
+            .collect(),
+        vcpus: (resources.amount("VCPU") + resources.amount("PCPU")) as f64,
+        memory_mb: resources.amount("MEMORY_MB") as f64,
+    };
+}
