@@ -59,7 +59,7 @@ pub enum BusError {
     /// taken effect; repeating it is safe because consumers recognise a repeated message id.
     #[error(
         "could not {operation} within {waited_seconds} s: {last_problem}; is the broker running and \
-         reachable at {brokers}? The message may or may not have arrived; repeating it is safe"
+         reachable at {brokers}? Repeating this is safe, even if it took effect after all"
     )]
     Unavailable {
         /// What was tried, for example `publish to ebbtide.agent.host-1`.
@@ -143,6 +143,14 @@ impl BusError {
             Self::Unroutable { .. } => "EB-BUS-009",
             Self::QueueMismatch { .. } => "EB-BUS-010",
             Self::Closed => "EB-BUS-011",
+        }
+    }
+
+    /// The cause alone, for use inside another message.
+    pub(crate) fn cause(&self) -> String {
+        match self {
+            Self::Unavailable { last_problem, .. } => last_problem.clone(),
+            other => other.to_string(),
         }
     }
 

@@ -212,7 +212,8 @@ mod tests {
 
     #[test]
     fn every_senseless_setting_is_refused_by_name() {
-        let cases: [(&str, fn(&mut AmqpConfig)); 8] = [
+        type Spoil = fn(&mut AmqpConfig);
+        let cases: [(&str, Spoil); 8] = [
             ("brokers", |c| c.brokers.clear()),
             ("connection_name", |c| c.connection_name.clear()),
             ("connection_name", |c| c.connection_name = "x".repeat(129)),

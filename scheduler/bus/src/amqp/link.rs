@@ -52,7 +52,11 @@ impl Link {
             last_error: None,
             refused_by_all: false,
         });
-        board.set(purpose, StatusBoard::connecting());
+        // The connection for reading is opened while the bus is in use already. That it is not there
+        // yet is no trouble to be shown; if it fails, it will be.
+        if purpose == Purpose::Publish {
+            board.set(purpose, StatusBoard::connecting());
+        }
         let supervisor = Supervisor {
             backoff: Backoff::new(config.reconnect, config.jitter_seed ^ purpose as u64),
             config,
@@ -103,7 +107,7 @@ impl Link {
     /// Why the link is down, if it is and somebody knows.
     pub(crate) fn problem(&self) -> Option<String> {
         match &*self.state.borrow() {
-            LinkState::Down { last_error, .. } => last_error.as_ref().map(ToString::to_string),
+            LinkState::Down { last_error, .. } => last_error.as_ref().map(BusError::cause),
             LinkState::Up(_) | LinkState::Closed => None,
         }
     }
@@ -192,7 +196,8 @@ impl Supervisor {
                             broker = %url, purpose = self.purpose.as_str(),
                             code = error.code(), %error, "cannot connect to the broker"
                         );
-                        self.board.failed(self.purpose, error.to_string(), true);
+                        self.board
+                            .failed(self.purpose, format!("{url}: {}", error.cause()), true);
                         all_refused &= !error.is_transient();
                         last_error = Some(error);
                     }

@@ -79,6 +79,12 @@ impl FromStr for BrokerUrl {
                 uri.vhost.len()
             )));
         }
+        if uri.query.heartbeat == Some(0) {
+            return Err(invalid(
+                "heartbeat=0 would leave a dead broker unnoticed for ever; use 1 or more seconds"
+                    .to_owned(),
+            ));
+        }
         Ok(Self { uri })
     }
 }
@@ -203,6 +209,7 @@ mod tests {
             "amqp://u:geheim@host name/",
             "amqp://u:geheim@host/%ff",
             "amqp://u:geheim@host/?heartbeat=soon",
+            "amqp://u:geheim@host/?heartbeat=0",
             "amqp://u:geheim@[::1",
             "amqp://u:geheim@[zzz]/",
             &long_vhost,
