@@ -30,6 +30,9 @@ pub struct Args {
     /// Log lines as JSON.
     #[arg(long)]
     pub log_json: bool,
+    /// Write the bound addresses here as JSON once the service answers: {"grpc": "…", "http": "…", "pid": …}.
+    #[arg(long, value_name = "FILE")]
+    pub ready_file: Option<PathBuf>,
     /// Read and check the configuration, print it, and end.
     #[arg(long)]
     pub check_config: bool,

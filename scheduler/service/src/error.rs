@@ -12,14 +12,16 @@ pub enum ServiceError {
     /// The region refused the input.
     #[error(transparent)]
     Region(#[from] RegionError),
-    /// The database could not be written; nothing has happened, or (if the connection broke during the commit) it can be seen by
-    /// asking again.
-    #[error("the state could not be written: {message}; nothing was lost, ask again")]
+    /// The database could not be written: nothing has happened (or, if the connection broke during the commit, asking again with
+    /// the same ids shows what has).
+    #[error("the state could not be written: {message}")]
     NotWritten {
         /// The store's code.
         code: &'static str,
         /// The store's words.
         message: String,
+        /// True if asking again may help.
+        passing: bool,
     },
     /// The database cannot be read.
     #[error("the state could not be read: {message}")]

@@ -64,6 +64,21 @@ async fn deal_with(delivery: Delivery, keeper: &Keeper, metrics: &Metrics, tasks
             tasks.spawn("inbox-report", async move {
                 match answered.await {
                     Ok(Ok(_)) => delivery.ack().await,
+                    Ok(Err(error @ ServiceError::NotWritten { passing: false, .. })) => {
+                        // It would not be written the next time either.
+                        tracing::warn!(
+                            code = error.code(),
+                            "report {} goes to the dead letters: {error}",
+                            delivery.message_id
+                        );
+                        let reason = format!("{}: {error}", error.code());
+                        if let Err(error) = delivery.dead_letter(&reason).await {
+                            tracing::warn!(
+                                code = error.code(),
+                                "the dead letter comes again: {error}"
+                            );
+                        }
+                    }
                     Ok(Err(error)) => {
                         tracing::warn!(
                             code = error.code(),

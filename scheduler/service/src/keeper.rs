@@ -180,8 +180,22 @@ struct Task {
 struct Batch {
     changes: Vec<Change>,
     events: Vec<Event>,
-    answers: Vec<(Answer<Reply>, Result<Reply, RegionError>)>,
+    answers: Vec<Answered>,
     looks: Vec<Look>,
+}
+
+/// An input with what the region said to it.
+struct Answered {
+    input: Input,
+    answer: Answer<Reply>,
+    reply: Result<Reply, RegionError>,
+}
+
+/// Whether a batch is one input that has spoilt a batch before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Alone {
+    Yes,
+    No,
 }
 
 impl Task {
@@ -189,59 +203,69 @@ impl Task {
         let mut waiting = Vec::with_capacity(BATCH);
         // Ends when every sender is gone, so that nothing that was accepted is left without an answer.
         while queue.recv_many(&mut waiting, BATCH).await > 0 {
-            if self.region.is_none() {
-                self.restore_again().await;
+            let works = std::mem::take(&mut waiting);
+            let again = self.deal_with(works, Alone::No).await;
+            // One of them cannot be written whatever happens; each on its own, only that one is refused.
+            for work in again {
+                self.deal_with(vec![work], Alone::Yes).await;
             }
-            let Some(region) = self.region.as_mut() else {
-                refuse(waiting.drain(..));
-                continue;
-            };
-            let mut batch = Batch::default();
-            let now = clock::now();
-            for work in waiting.drain(..) {
-                match work {
-                    Work::Look(look) => batch.looks.push(look),
-                    Work::Input(input, answer) => {
-                        take(
-                            region,
-                            now,
-                            input,
-                            answer,
-                            &mut batch,
-                            &self.holdings.metrics,
-                        );
-                    }
-                }
-            }
-            self.finish(batch, now).await;
         }
     }
 
-    /// Makes a batch durable, then tells everybody.
-    async fn finish(&mut self, batch: Batch, now: Timestamp) {
+    /// One batch: dealt with, made durable, answered. Returns what has to be dealt with again one by one.
+    async fn deal_with(&mut self, works: Vec<Work>, alone: Alone) -> Vec<Work> {
+        if self.region.is_none() {
+            self.restore_again().await;
+        }
+        let Some(region) = self.region.as_mut() else {
+            refuse(works.into_iter());
+            return Vec::new();
+        };
+        let mut batch = Batch::default();
+        let now = clock::now();
+        for work in works {
+            match work {
+                Work::Look(look) => batch.looks.push(look),
+                Work::Input(input, answer) => take(
+                    region,
+                    now,
+                    input,
+                    answer,
+                    &mut batch,
+                    &self.holdings.metrics,
+                ),
+            }
+        }
+        if !batch.changes.is_empty() {
+            let watch = Stopwatch::start();
+            let committed = self
+                .holdings
+                .store
+                .commit(&self.holdings.lease, &batch.changes)
+                .await;
+            self.holdings.metrics.committed(
+                batch.changes.len(),
+                watch.elapsed(),
+                committed.is_ok(),
+            );
+            if let Err(error) = committed {
+                return self.not_written(&error, batch, alone);
+            }
+        }
+        self.tell(batch, now);
+        Vec::new()
+    }
+
+    /// Everything is durable: now everybody may know.
+    fn tell(&mut self, batch: Batch, now: Timestamp) {
         let Batch {
             changes,
             events,
             answers,
             looks,
         } = batch;
-        if !changes.is_empty() {
-            let watch = Stopwatch::start();
-            let committed = self
-                .holdings
-                .store
-                .commit(&self.holdings.lease, &changes)
-                .await;
-            self.holdings
-                .metrics
-                .committed(changes.len(), watch.elapsed(), committed.is_ok());
-            if let Err(error) = committed {
-                self.not_written(&error, answers);
-                return;
-            }
-        }
         self.holdings.outbox.follow(&changes);
-        for (answer, reply) in answers {
+        for Answered { answer, reply, .. } in answers {
             // A caller that has gone away does not want its answer.
             let _ = answer.send(reply.map_err(ServiceError::from));
         }
@@ -264,18 +288,27 @@ impl Task {
     }
 
     /// The changes did not become durable, so the region in memory is wrong: it is thrown away.
-    fn not_written(
-        &mut self,
-        error: &StoreError,
-        answers: Vec<(Answer<Reply>, Result<Reply, RegionError>)>,
-    ) {
+    fn not_written(&mut self, error: &StoreError, batch: Batch, alone: Alone) -> Vec<Work> {
         self.region = None;
         tracing::error!(
             code = error.code(),
             "the state could not be written: {error}"
         );
-        let fenced = error.is_fenced();
-        for (answer, reply) in answers {
+        let fenced = matches!(error, StoreError::Fenced { .. });
+        if fenced {
+            tracing::error!("{}", ServiceError::Fenced);
+            self.tasks.stop().cancel();
+        }
+        if alone == Alone::No && !fenced && !error.is_retryable() {
+            let inputs = batch
+                .answers
+                .into_iter()
+                .map(|a| Work::Input(a.input, a.answer));
+            return inputs
+                .chain(batch.looks.into_iter().map(Work::Look))
+                .collect();
+        }
+        for Answered { answer, reply, .. } in batch.answers {
             let told = match reply {
                 _ if fenced => Err(ServiceError::Fenced),
                 // What the region refused would have been refused anyway.
@@ -283,14 +316,12 @@ impl Task {
                 Ok(_) => Err(ServiceError::NotWritten {
                     code: error.code(),
                     message: error.to_string(),
+                    passing: error.is_retryable(),
                 }),
             };
             let _ = answer.send(told);
         }
-        if fenced {
-            tracing::error!("{}", ServiceError::Fenced);
-            self.tasks.stop().cancel();
-        }
+        Vec::new()
     }
 
     async fn restore_again(&mut self) {
@@ -320,18 +351,20 @@ fn take(
         Input::Command(Command::CreateServers(_) | Command::WhatIf(_))
     );
     let watch = Stopwatch::start();
-    let outcome = region.handle(now, &mut RandomIds, input);
+    let outcome = region.handle(now, &mut RandomIds, input.clone());
     if decides {
         metrics.decided(watch.elapsed());
     }
-    match outcome {
-        Ok((reply, Effects { changes, events })) => {
-            batch.changes.extend(changes);
-            batch.events.extend(events);
-            batch.answers.push((answer, Ok(reply)));
-        }
-        Err(error) => batch.answers.push((answer, Err(error))),
-    }
+    let reply = outcome.map(|(reply, Effects { changes, events })| {
+        batch.changes.extend(changes);
+        batch.events.extend(events);
+        reply
+    });
+    batch.answers.push(Answered {
+        input,
+        answer,
+        reply,
+    });
 }
 
 /// While the database is away nothing can be decided, because nothing could be kept.

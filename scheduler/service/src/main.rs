@@ -4,6 +4,7 @@
 use clap::Parser;
 use ebbtide_scheduler::args::Args;
 use ebbtide_scheduler::{Config, ServiceError};
+use std::path::Path;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -30,7 +31,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return complain(&ServiceError::Config(format!("no runtime: {error}")), 1),
     };
-    match runtime.block_on(run(config)) {
+    match runtime.block_on(run(config, args.ready_file.as_deref())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&error, 1),
     }
@@ -41,7 +42,7 @@ fn complain(error: &ServiceError, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-async fn run(config: Config) -> Result<(), ServiceError> {
+async fn run(config: Config, ready_file: Option<&Path>) -> Result<(), ServiceError> {
     let stop = CancellationToken::new();
     let watched = |kind| signal(kind).map_err(|e| ServiceError::Config(format!("signals: {e}")));
     let (mut terminate, mut interrupt) = (
@@ -50,6 +51,9 @@ async fn run(config: Config) -> Result<(), ServiceError> {
     );
     let bus = ebbtide_scheduler::open_bus(&config)?;
     let running = ebbtide_scheduler::start(config, bus, stop.clone()).await?;
+    if let Some(path) = ready_file {
+        running.write_ready_file(path)?;
+    }
     let asked = stop.clone();
     let finished = running.finish();
     tokio::pin!(finished);

@@ -11,8 +11,9 @@ use crate::task::Tasks;
 use crate::{clock, ids, inbox, ticker};
 use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, QueueKind, QueuePrefix};
 use ebbtide_engine::Engine;
-use ebbtide_store::{Store, StoreConfig};
+use ebbtide_store::{Lease, Store, StoreConfig, StoreError};
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -44,6 +45,22 @@ impl Running {
     #[must_use]
     pub fn keeper(&self) -> &Keeper {
         &self.keeper
+    }
+
+    /// Writes the addresses where others look for them, whole or not at all.
+    ///
+    /// # Errors
+    /// [`ServiceError::Config`] that names the file.
+    pub fn write_ready_file(&self, path: &Path) -> Result<(), ServiceError> {
+        let text = serde_json::json!({
+            "grpc": self.grpc.to_string(),
+            "http": self.http.to_string(),
+            "pid": std::process::id(),
+        });
+        let draft = path.with_extension("draft");
+        std::fs::write(&draft, format!("{text}\n"))
+            .and_then(|()| std::fs::rename(&draft, path))
+            .map_err(|e| ServiceError::Config(format!("--ready-file {}: {e}", path.display())))
     }
 
     /// Waits until the service has to end, and ends it: nothing new is taken, what was taken is finished.
@@ -100,12 +117,9 @@ pub async fn start(
     let engine = Arc::new(Engine::new(config.engine.clone())?);
     // The ports come first: whoever started a second copy by mistake shall hear it before it touches the database.
     let grpc_listener = grpc::listen(config.grpc.listen).await?;
-    let store = Store::open(&StoreConfig {
-        url: config.database.url.clone(),
-        max_connections: config.database.max_connections,
-        ..StoreConfig::default()
-    })
-    .await?;
+    let mut store_config = StoreConfig::new(&config.database.url)?;
+    store_config.max_connections = config.database.max_connections;
+    let store = Store::open(&store_config).await?;
     let holder = format!(
         "ebbtide-scheduler {} on {}",
         std::process::id(),
@@ -155,6 +169,7 @@ pub async fn start(
         bus: bus.status(),
     };
     let http = http::start(config.http.listen, pages, &tasks).await?;
+    let store_name = store.backend().as_str();
     let api = Api {
         keeper: keeper.clone(),
         store,
@@ -162,13 +177,7 @@ pub async fn start(
         carrier,
         policy: config.engine.policy.as_str().to_owned(),
         cost_module: config.engine.cost_module.clone(),
-        database: config
-            .database
-            .url
-            .split(':')
-            .next()
-            .unwrap_or_default()
-            .to_owned(),
+        database: store_name.to_owned(),
     };
     let grpc = grpc::serve(grpc_listener, api, &tasks);
     tracing::info!(%grpc, %http, session = %ids::new(), "ebbtide-scheduler is ready");
@@ -186,7 +195,7 @@ async fn acquire_lease(
     store: &Store,
     holder: &str,
     stop: &CancellationToken,
-) -> Result<ebbtide_store::Lease, ServiceError> {
+) -> Result<Lease, ServiceError> {
     let give_up = clock::now()
         .plus(ticker::LEASE)
         .plus(ebbtide_model::Seconds(2));
@@ -197,7 +206,7 @@ async fn acquire_lease(
         {
             Ok(lease) => return Ok(lease),
             // A holder that lives renews before its lease ends, so after that time there is one.
-            Err(error) if error.is_lease_held() && clock::now() < give_up => {
+            Err(error @ StoreError::LeaseHeld { .. }) if clock::now() < give_up => {
                 tracing::info!("{error}; waiting in case that scheduler is gone");
                 if !crate::task::pause(stop, Duration::from_millis(500)).await {
                     return Err(ServiceError::Stopping);

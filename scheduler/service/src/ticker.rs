@@ -6,18 +6,18 @@ use crate::keeper::Keeper;
 use crate::task::{Tasks, pause};
 use ebbtide_model::Seconds;
 use ebbtide_region::Input;
-use ebbtide_store::{Lease, Store};
+use ebbtide_store::{Lease, Store, StoreError};
 use std::time::Duration;
 
 /// Timeouts are whole seconds, so half a second late is early enough.
 const TICK: Duration = Duration::from_millis(500);
 /// How long a scheduler that says nothing more keeps others out.
-pub(crate) const LEASE: Seconds = Seconds(15);
+pub(crate) const LEASE: Seconds = Seconds(6);
 /// Several renewals fit into one lease.
-const RENEW: Duration = Duration::from_secs(4);
+const RENEW: Duration = Duration::from_secs(2);
 /// How often old rows are looked for, and how many are deleted at once.
 const PURGE: Duration = Duration::from_secs(300);
-const PURGE_ROWS: u32 = 1000;
+const PURGE_ROWS: u64 = 1000;
 
 /// Tells the region the time.
 pub(crate) fn start_ticks(keeper: Keeper, tasks: &Tasks) {
@@ -39,7 +39,7 @@ pub(crate) fn start_lease(store: Store, lease: Lease, tasks: &Tasks) {
     tasks.spawn("lease", async move {
         while pause(&stop, RENEW).await {
             if let Err(error) = store.renew_lease(&lease, clock::now(), LEASE).await {
-                if error.is_fenced() {
+                if matches!(error, StoreError::Fenced { .. }) {
                     tracing::error!("{}", ServiceError::Fenced);
                     stop.cancel();
                 } else {

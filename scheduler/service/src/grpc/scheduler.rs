@@ -7,6 +7,7 @@ use crate::keeper::{Told, not_read};
 use ebbtide_model::{Decision, DecisionId, Server, ServerId, ServerStatus, names};
 use ebbtide_proto::v1;
 use ebbtide_region::{Command, CreateServers, Event, Region, Reply};
+use ebbtide_store::DecisionFilter;
 use futures::{Stream, StreamExt};
 use std::pin::Pin;
 use tokio::sync::broadcast;
@@ -212,10 +213,14 @@ impl v1::scheduler_server::Scheduler for Door {
         request: Request<v1::ListDecisionsRequest>,
     ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
         let limit = limit(request.into_inner().limit, 20, 1000);
+        let filter = DecisionFilter {
+            limit,
+            ..DecisionFilter::default()
+        };
         let decisions = self
             .api
             .store
-            .decisions(limit)
+            .decisions(&filter)
             .await
             .map_err(|e| not_read(&e))?;
         Ok(Response::new(v1::ListDecisionsResponse {

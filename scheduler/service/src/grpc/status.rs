@@ -34,6 +34,7 @@ fn canonical(error: &ServiceError) -> Code {
         ServiceError::NotFound { .. } => Code::NotFound,
         ServiceError::Field { .. } => Code::InvalidArgument,
         ServiceError::NotRead { passing: false, .. } => Code::Internal,
+        ServiceError::NotWritten { passing: false, .. } => Code::FailedPrecondition,
         ServiceError::NotWritten { .. }
         | ServiceError::NotRead { .. }
         | ServiceError::Stopping

@@ -1,0 +1,89 @@
+//! `ebbtide-demo`: tells the story on a running region (`story`), or runs a whole region in this process (`embedded`).
+#![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: this program exists to talk.
+
+mod embedded;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use ebbtide_demo::story::{self, Teller};
+use ebbtide_engine::papers;
+use ebbtide_model::{Seconds, Timestamp};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// The paper's scenario on a region.
+#[derive(Debug, Parser)]
+#[command(name = "ebbtide-demo", version)]
+struct Args {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Load a table of the paper into a running region, send its request, tell what happens.
+    Story {
+        /// Where the region's API is.
+        #[arg(long, env = "EBBTIDE_ENDPOINT", default_value = "http://127.0.0.1:7470")]
+        endpoint: String,
+        /// Which table of the paper: 3, 4, 5 or 6.
+        #[arg(long, default_value_t = 5)]
+        table: u8,
+        /// Grace period of the preemptible flavors, in seconds.
+        #[arg(long, default_value_t = 3)]
+        grace: u32,
+    },
+    /// Run scheduler and four agents in this process, without RabbitMQ, until SIGTERM or Ctrl-C.
+    Embedded {
+        /// Where state is kept.
+        #[arg(long)]
+        dir: PathBuf,
+        /// Written with the addresses once the region answers.
+        #[arg(long)]
+        ready_file: PathBuf,
+    },
+}
+
+#[allow(clippy::disallowed_methods)] // The edge of this program: its one clock.
+fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}
+
+#[tokio::main]
+async fn main() -> ExitCode {
+    match run(Args::parse()).await {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ebbtide-demo: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn run(args: Args) -> Result<()> {
+    match args.what {
+        What::Story { endpoint, table, grace } => {
+            let all = papers::tables();
+            let wanted = format!("table{table}_");
+            let table = all
+                .iter()
+                .find(|t| t.key.starts_with(&wanted))
+                .with_context(|| format!("there is no table {table}; use 3, 4, 5 or 6"))?;
+            let mut teller = Teller::new(std::io::stdout(), now);
+            let ending = story::tell(&endpoint, table, Seconds(grace), &mut teller).await?;
+            let expected = table.expected.join("+");
+            let took = ending.took_millis;
+            teller.say(&format!(
+                "Done in {}.{} s. The paper expects {expected} to go, and {} went.",
+                took / 1000,
+                took % 1000 / 100,
+                ending.victims.join("+")
+            ))?;
+            println!("server {}", ending.server_id);
+            Ok(())
+        }
+        What::Embedded { dir, ready_file } => embedded::run(&dir, &ready_file).await,
+    }
+}

@@ -1,0 +1,150 @@
+#!/usr/bin/env bash
+# What up, down and test share: where a local region lives, and how its processes are started and ended.
+#
+# Every process has a file $region_dir/pid/NAME with its process id and the time at which it was started (from /proc), so that
+# down never ends a stranger that got the same id later.
+
+region_dir=${EBBTIDE_DEVSTACK_DIR:-$PWD/.devstack}
+region_target=${CARGO_TARGET_DIR:-$PWD/target}
+region_bin=$region_target/debug
+
+say() { printf '%s\n' "==> $*"; }
+
+# One value of a JSON file by its dotted path. Only the Python of the system is used for it, or our own command if there is none.
+region_json() {
+    "$region_bin/ebbtide-harness" json "$1" "$2"
+}
+
+# The time at which a process was started, in ticks since boot: with the id it names one process for ever.
+_region_birth() {
+    local stat
+    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
+    # The second field is the name in parentheses and may hold spaces; the birth is field 22, the 20th after it.
+    set -- ${stat##*) }
+    printf '%s' "${20}"
+}
+
+_region_alive() {
+    local pid birth
+    read -r pid birth < "$1" 2>/dev/null || return 1
+    [ "$(_region_birth "$pid")" = "$birth" ]
+}
+
+region_is_running() {
+    local file
+    for file in "$region_dir"/pid/*; do
+        [ -e "$file" ] && _region_alive "$file" && return 0
+    done
+    return 1
+}
+
+region_build() {
+    local flags=()
+    if [ "$1" = release ]; then
+        flags=(--release)
+        region_bin=$region_target/release
+    fi
+    command -v cargo >/dev/null || { echo "devstack: cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }
+    command -v cc >/dev/null || { echo "devstack: a C compiler is missing: apt-get install gcc libc6-dev" >&2; return 1; }
+    say "Building (the first time takes a few minutes)."
+    cargo build --quiet --locked "${flags[@]}" -p ebbtide-scheduler -p ebbtide-agent -p ebbtide-cli -p ebbtide-harness -p ebbtide-demo
+}
+
+# region_start NAME COMMAND…: in the background, with a log of its own, not tied to this terminal.
+region_start() {
+    local name=$1
+    shift
+    mkdir -p "$region_dir/pid" "$region_dir/log"
+    setsid "$@" > "$region_dir/log/$name.log" 2>&1 < /dev/null &
+    local pid=$!
+    printf '%s %s\n' "$pid" "$(_region_birth "$pid")" > "$region_dir/pid/$name"
+    disown "$pid"
+}
+
+# region_wait_for FILE NAME: until the process NAME has written FILE; fails if the process ends or after a minute.
+region_wait_for() {
+    local tries=0
+    until [ -s "$1" ]; do
+        _region_alive "$region_dir/pid/$2" || { echo "devstack: $2 has ended; its log says why:" >&2; return 1; }
+        tries=$((tries + 1))
+        [ "$tries" -lt 600 ] || { echo "devstack: $2 is not ready after a minute" >&2; return 1; }
+        sleep 0.1
+    done
+}
+
+region_start_scheduler() {
+    cat > "$region_dir/scheduler.toml" <<EOF
+[grpc]
+listen = "127.0.0.1:0"
+[http]
+listen = "127.0.0.1:0"
+[database]
+url = "sqlite://$region_dir/region.db"
+[bus]
+urls = ["$1"]
+[engine]
+policy = "$2"
+EOF
+    region_start scheduler "$region_bin/ebbtide-scheduler" --config "$region_dir/scheduler.toml" --ready-file "$region_dir/ready.json"
+    region_wait_for "$region_dir/ready.json" scheduler
+}
+
+# region_start_agents AMQP HOSTS VCPUS RAM_MB DISK_GB PATTERN: host-A, host-B… or names by the printf pattern, counted from 0.
+region_start_agents() {
+    local n name letters=ABCDEFGHIJKLMNOPQRSTUVWXYZ
+    mkdir -p "$region_dir/agents"
+    for ((n = 0; n < $2; n++)); do
+        if [ -n "$6" ]; then
+            # shellcheck disable=SC2059
+            name=$(printf "$6" "$n")
+        elif [ "$2" -le 26 ]; then
+            name=host-${letters:n:1}
+        else
+            name=$(printf 'host-%03d' "$n")
+        fi
+        region_agent_config "$name" "$1" "$3" "$4" "$5" > "$region_dir/agents/$name.toml"
+        region_start "agent-$name" "$region_bin/ebbtide-agent" run --config "$region_dir/agents/$name.toml"
+    done
+}
+
+region_show_logs() {
+    local log
+    for log in "$region_dir"/log/*.log; do
+        [ -s "$log" ] && { printf -- '--- %s\n' "$log"; tail -n 15 "$log"; } >&2
+    done
+    return 0
+}
+
+region_write_env() {
+    cat > "$region_dir/env" <<EOF
+export PATH="$region_bin:\$PATH"
+export EBBTIDE_ENDPOINT="$1"
+EOF
+}
+
+# Ends agents first, then the scheduler, then the broker; prints what was ended.
+region_stop() {
+    local file ended=() pid birth tries
+    for file in "$region_dir"/pid/agent-* "$region_dir"/pid/embedded "$region_dir"/pid/scheduler "$region_dir"/pid/services; do
+        [ -e "$file" ] || continue
+        if _region_alive "$file"; then
+            read -r pid birth < "$file"
+            kill -TERM "$pid" 2>/dev/null || true
+            ended+=("$(basename "$file")")
+        fi
+    done
+    for file in "$region_dir"/pid/*; do
+        [ -e "$file" ] || continue
+        tries=0
+        while _region_alive "$file" && [ "$tries" -lt 200 ]; do
+            sleep 0.1
+            tries=$((tries + 1))
+        done
+        if _region_alive "$file"; then
+            read -r pid birth < "$file"
+            kill -KILL "$pid" 2>/dev/null || true
+        fi
+        rm -f "$file"
+    done
+    printf '%s' "${ended[*]:-}"
+}
