@@ -17,6 +17,7 @@ mod engine;
 mod error;
 mod explain;
 mod filters;
+pub mod papers;
 mod plugins;
 mod pyfloat;
 mod ranking;
