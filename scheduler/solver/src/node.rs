@@ -161,7 +161,7 @@ impl Search {
     }
 
     /// The count of a class that is best at its value.
-    fn favourite(&self, class: usize, value: i128) -> u32 {
+    pub(crate) fn favourite(&self, class: usize, value: i128) -> u32 {
         let (mut count, high) = (self.low[class], self.high[class]);
         while count < high && self.model.scaled_member(class, count) < value {
             count += 1;
@@ -169,7 +169,7 @@ impl Search {
         count
     }
 
-    fn reduced(&self, class: usize, count: u32, value: i128) -> i128 {
+    pub(crate) fn reduced(&self, class: usize, count: u32, value: i128) -> i128 {
         self.model.scaled_weight(class, count) - i128::from(count) * value
     }
 

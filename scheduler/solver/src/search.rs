@@ -16,7 +16,11 @@
 use crate::classes::Classes;
 use crate::model::{Model, Objective};
 use crate::relax::{Bounds, Relaxation};
+use crate::tail::Tail;
 
+/// Nodes with so many combinations of counts are enumerated. Measured on 40 distinct vectors: from 2^10 to 2^16
+/// the time falls by a third, easy problems do not mind.
+const SMALL_NODE: u64 = 1 << 14;
 /// Budgets get rows in the relaxation only when its solution exceeds them, and at most so many.
 pub(crate) const MAX_BUDGET_ROWS: usize = 32;
 /// Closer to a whole number is whole.
@@ -97,6 +101,7 @@ pub(crate) struct Search {
     pub(crate) sums: Vec<i128>,
     pub(crate) used: Vec<u32>,
     pub(crate) trial: Vec<u32>,
+    pub(crate) tail: Tail,
     pub(crate) removable: Vec<(i128, u32)>,
 }
 
@@ -271,6 +276,16 @@ impl Search {
         }
     }
 
+    /// Whether plain enumeration of the node is in order.
+    fn is_small(&self) -> bool {
+        let mut sets = 1u64;
+        for &class in &self.open {
+            let c = class as usize;
+            sets = sets.saturating_mul(u64::from(self.high[c] - self.low[c]) + 1);
+        }
+        sets <= SMALL_NODE
+    }
+
     fn is_open(&self, class: u32) -> bool {
         self.low[class as usize] < self.high[class as usize]
     }
@@ -355,6 +370,13 @@ impl Search {
             }
         }
         self.thin(bound);
+        if self.is_small() {
+            return if self.enumerate(bound) {
+                Step::Found
+            } else {
+                Step::Pruned
+            };
+        }
         if let Some(frame) = self.stack.last() {
             bound = bound.max(frame.bound);
         }

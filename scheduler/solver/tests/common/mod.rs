@@ -57,26 +57,8 @@ pub enum Answer {
 
 impl Host {
     pub fn solve(&self, scratch: &mut Scratch, limits: Limits) -> Answer {
-        let width = self
-            .candidates
-            .iter()
-            .map(|c| c.budgets.len())
-            .max()
-            .unwrap_or(0);
-        let keys: Vec<u32> = self
-            .candidates
-            .iter()
-            .flat_map(|c| (0..width).map(|at| c.budgets.get(at).copied().unwrap_or(NO_BUDGET)))
-            .collect();
         let columns = Columns::of(self);
-        let problem = Problem {
-            budgets: Budgets {
-                limits: &self.limits,
-                keys_per_candidate: width,
-                keys: &keys,
-            },
-            ..columns.problem(self)
-        };
+        let problem = columns.problem(self);
         match solve(&problem, scratch, limits).expect("the problem is well-formed") {
             Outcome::NotNeeded => Answer::NotNeeded,
             Outcome::Solved(solution) => Answer::Solved {
@@ -176,17 +158,30 @@ impl Host {
 }
 
 /// Column copies of a host.
-struct Columns {
+pub struct Columns {
     resources: Vec<i64>,
     costs: Vec<Cost>,
     ages_ms: Vec<u64>,
     uuids: Vec<u128>,
+    width: usize,
+    keys: Vec<u32>,
 }
 
 impl Columns {
-    fn of(host: &Host) -> Self {
+    pub fn of(host: &Host) -> Self {
         let candidates = &host.candidates;
+        let width = candidates
+            .iter()
+            .map(|c| c.budgets.len())
+            .max()
+            .unwrap_or(0);
+        let place = |c: &Candidate, at: usize| c.budgets.get(at).copied().unwrap_or(NO_BUDGET);
         Columns {
+            width,
+            keys: candidates
+                .iter()
+                .flat_map(|c| (0..width).map(|at| place(c, at)))
+                .collect(),
             resources: candidates
                 .iter()
                 .flat_map(|c| c.resources.iter().copied())
@@ -200,14 +195,18 @@ impl Columns {
         }
     }
 
-    fn problem<'a>(&'a self, host: &'a Host) -> Problem<'a> {
+    pub fn problem<'a>(&'a self, host: &'a Host) -> Problem<'a> {
         Problem {
             deficit: &host.deficit,
             resources: &self.resources,
             costs: &self.costs,
             ages_ms: &self.ages_ms,
             uuids: &self.uuids,
-            budgets: Budgets::NONE,
+            budgets: Budgets {
+                limits: &host.limits,
+                keys_per_candidate: self.width,
+                keys: &self.keys,
+            },
             cutoff: host.cutoff.map(Cost::from_micros),
         }
     }
