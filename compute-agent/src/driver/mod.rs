@@ -1,5 +1,124 @@
-//! Drivers.
+//! Drivers: how the agent talks to a hypervisor.
+//!
+//! The contract that every driver keeps, and that [`conformance`] checks:
+//!
+//! **State.** The hypervisor, not the driver, knows which servers exist; a driver that is opened anew (the agent restarted)
+//! sees the same servers. A server is [running, stopped or hibernated](ebbtide_model::message::HostedState). A running
+//! server holds all its resources, another one at most its disk.
+//!
+//! **Idempotent.** Every call may be repeated, because an answer may have got lost. Starting a server that runs changes
+//! nothing and tells since when it runs; stopping one that is stopped changes nothing. Acting on a server that is not
+//! there is [`DriverError::NotFound`], which the agent takes for an answer, not for a failure.
+//!
+//! **Complete.** A call returns `Ok` when its effect is there, not when it was asked for: after [`Driver::terminate`] has
+//! returned, [`Driver::occupancy`] says that nothing is held (a hypervisor that frees memory later says so there).
+//! A call that returns an error other than [`DriverError::TimedOut`] has had no effect, as far as the driver can know.
+//!
+//! **Cancellable.** The agent drops the future of a call that takes too long. The call may then take effect or not, but
+//! repeating it must work.
+//!
+//! **Concurrent.** Calls about different servers run at the same time; the agent never makes two at a time about one server,
+//! except for [`Driver::list`] and [`Driver::inventory`], which may come at any time and must not block for long.
+//!
+//! **Physical.** What is not free cannot be given: [`Driver::start`] answers [`DriverError::NoRoom`] rather than
+//! overcommitting beyond the inventory that it reports, and leaves nothing behind.
+//!
+//! A new driver is one module, one line in [`registry`], and a test that runs it through [`conformance`].
+
 mod error;
 mod view;
+
+pub mod conformance;
+pub mod registry;
+pub mod simulated;
+
 pub use error::DriverError;
 pub use view::{GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
+
+use async_trait::async_trait;
+use ebbtide_model::message::Start;
+use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use std::fmt::Debug;
+
+/// A hypervisor, as the agent needs it. The contract is in the module's text.
+#[async_trait]
+pub trait Driver: Send + Sync + Debug {
+    /// Its name in the registry.
+    fn name(&self) -> &'static str;
+
+    /// Whether the hypervisor answers at all. While it does not, the agent sends no heartbeats, so that nothing new is
+    /// placed on the host.
+    ///
+    /// # Errors
+    /// [`DriverError::Failed`] with what is wrong and what to look at.
+    async fn health(&self) -> Result<(), DriverError>;
+
+    /// What the host has and is.
+    ///
+    /// # Errors
+    /// [`DriverError::Failed`].
+    async fn inventory(&self) -> Result<HostFacts, DriverError>;
+
+    /// Every server that the hypervisor has, by identifier.
+    ///
+    /// # Errors
+    /// [`DriverError::Failed`].
+    async fn list(&self) -> Result<Vec<ServerView>, DriverError>;
+
+    /// What one server still holds. [`Occupancy::Absent`] if it is not there.
+    ///
+    /// # Errors
+    /// [`DriverError::Failed`].
+    async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError>;
+
+    /// Starts a server, or lets a stopped or hibernated one go on. Returns since when it runs.
+    ///
+    /// # Errors
+    /// [`DriverError::NoRoom`], [`DriverError::Unsupported`], [`DriverError::Failed`].
+    async fn start(&self, start: &Start) -> Result<Timestamp, DriverError>;
+
+    /// Tells the guest that its end is near (ACPI, guest agent, metadata: whatever reaches it). Telling it again about the
+    /// same evacuation changes nothing.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`], [`DriverError::Unsupported`], [`DriverError::Failed`].
+    async fn give_notice(
+        &self,
+        server_id: ServerId,
+        notice: &GuestNotice,
+    ) -> Result<NoticeOutcome, DriverError>;
+
+    /// Tells the guest that it may stay. Without effect if it has no notice of this evacuation.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`], [`DriverError::Unsupported`], [`DriverError::Failed`].
+    async fn withdraw_notice(
+        &self,
+        server_id: ServerId,
+        evacuation_id: EvacuationId,
+    ) -> Result<(), DriverError>;
+
+    /// Ends the server; its local disk is gone.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`], [`DriverError::Failed`].
+    async fn terminate(&self, server_id: ServerId) -> Result<(), DriverError>;
+
+    /// Shuts the server down; its disk stays.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`], [`DriverError::Unsupported`], [`DriverError::Failed`].
+    async fn stop(&self, server_id: ServerId) -> Result<(), DriverError>;
+
+    /// Writes the server's memory to disk and frees the rest. A server that is stopped stays stopped.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`], [`DriverError::Unsupported`], [`DriverError::Failed`].
+    async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError>;
+
+    /// Removes the server with all it has, whatever it is doing.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`], [`DriverError::Failed`].
+    async fn delete(&self, server_id: ServerId) -> Result<(), DriverError>;
+}

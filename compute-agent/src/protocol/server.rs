@@ -120,14 +120,11 @@ impl AgentCore {
         command: CommandRef,
         server_id: ServerId,
     ) {
-        let note = self.notes.get(&server_id);
-        if let Some(note) = note.filter(|n| n.ended.is_some_and(|c| c.id == command.id)) {
-            // Followed before. If the server has been started anew since, this word is not about that one.
-            if note.is_ended() {
-                self.publish_deleted(turn, server_id, command, vec![token]);
-            } else {
-                turn.ack(token);
-            }
+        let followed = self.notes.get(&server_id).and_then(|note| note.ended);
+        if followed.is_some_and(|c| c.id == command.id) {
+            // If the server has been started anew since, this word is not about that one. It is said again that it was
+            // followed, because the report may have got lost in a crash.
+            self.publish_deleted(turn, server_id, command, vec![token]);
             return;
         }
         let work = self.work.entry(server_id).or_default();
@@ -291,20 +288,15 @@ impl AgentCore {
             .get(&server_id)
             .and_then(|n| n.started)
             .is_some_and(|c| c.id == start.command.id);
-        let reason = match failure {
-            Some(reason) => reason,
-            // It was followed and reported once, and has ended since: nothing new can be said about it.
-            None if followed => {
-                for token in start.tokens {
-                    turn.ack(token);
-                }
-                return;
-            }
-            None => {
+        let reason = failure.unwrap_or_else(|| {
+            // Said even if it was reported as started before: that report may have got lost in a crash.
+            let why = if followed {
+                "it was started and has ended since"
+            } else {
                 "the scheduler has said something newer about this server, and it does not run"
-                    .to_owned()
-            }
-        };
+            };
+            why.to_owned()
+        });
         let body = Body::StartFailed(StartFailed {
             server_id,
             host: self.host.clone(),

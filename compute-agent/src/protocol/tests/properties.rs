@@ -135,7 +135,7 @@ fn story() -> impl Strategy<Value = (Vec<Op>, Policy)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(512))]
+    #![proptest_config(ProptestConfig::with_cases(256))]
 
     #[test]
     fn a_victim_is_never_ended_before_its_grace_period_is_over_unless_released((ops, policy) in story()) {
@@ -185,10 +185,8 @@ proptest! {
         let _ = world.come_to_rest();
         for (server_id, ended) in &world.ended {
             let ran_at_first = u32::from((0..3).any(|n| server(n) == *server_id));
-            // Stopping it and then terminating it (escalation, or a second evacuation) ends it twice for one start.
-            let second_evacuation = u32::from(*server_id == server(1));
             let begun = ran_at_first + world.starts.get(server_id).copied().unwrap_or(0);
-            prop_assert!(*ended <= 2 * begun + second_evacuation, "{server_id}: {ended} ends, {begun} starts");
+            prop_assert!(*ended <= begun, "{server_id}: {ended} ends, {begun} starts");
         }
     }
 

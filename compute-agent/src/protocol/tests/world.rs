@@ -66,6 +66,7 @@ pub(super) struct World {
     released: BTreeSet<EvacuationId>,
     /// Servers that were powered off or had no running guest at some time.
     pub(super) off: BTreeSet<ServerId>,
+    /// How often a running server was ended by an interruption.
     pub(super) ended: BTreeMap<ServerId, u32>,
     /// Interruptions that the driver was asked for.
     pub(super) asked: BTreeMap<ServerId, u32>,
@@ -380,8 +381,10 @@ impl World {
                 let guest = self.guests.get_mut(&server_id).ok_or(gone)?;
                 let state = match behaviour {
                     InterruptionBehaviour::Terminate => {
+                        if guest.state == HostedState::Running {
+                            *self.ended.entry(server_id).or_default() += 1;
+                        }
                         self.guests.remove(&server_id);
-                        *self.ended.entry(server_id).or_default() += 1;
                         return Ok(Done::Interrupted);
                     }
                     InterruptionBehaviour::Stop => HostedState::Stopped,

@@ -1,0 +1,190 @@
+//! The simulated driver: a stand-in hypervisor that lives in a file.
+//!
+//! It keeps its servers across restarts of the agent, takes time to act, gives away no more than it has, and misbehaves on
+//! request: see [`faults`] and `ebbtide-agent simulate --help`. Its file is changed under a lock and replaced atomically, so
+//! that a person, a test and the agent can work on it at the same time.
+
+pub mod faults;
+mod settings;
+mod state;
+mod store;
+
+pub use faults::{FaultyAction, Faults, GuestHabit, OnNotice};
+pub use settings::SimulatedSettings;
+pub use state::{SimulatedGuest, SimulatedNotice, SimulatedState};
+pub use store::SimulatedStore;
+
+use super::registry::DriverContext;
+use super::{
+    Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView,
+};
+use crate::clock::Clock;
+use crate::error::AgentError;
+use crate::task;
+use async_trait::async_trait;
+use ebbtide_model::message::{HostedState, Start};
+use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The simulated hypervisor of one host.
+#[derive(Debug)]
+pub struct SimulatedDriver {
+    settings: SimulatedSettings,
+    store: Arc<SimulatedStore>,
+    clock: Arc<dyn Clock>,
+}
+
+pub(super) fn build(context: &DriverContext) -> Result<Arc<dyn Driver>, AgentError> {
+    let settings = SimulatedSettings::from_table(&context.settings)?;
+    let store = SimulatedStore::open(&context.state_dir)?;
+    let clock = Arc::clone(&context.clock);
+    Ok(Arc::new(SimulatedDriver::new(settings, store, clock)))
+}
+
+pub(super) fn check_settings(settings: &toml::Table) -> Result<(), AgentError> {
+    SimulatedSettings::from_table(settings).map(drop)
+}
+
+impl SimulatedDriver {
+    /// A hypervisor with these settings on this file.
+    #[must_use]
+    pub fn new(settings: SimulatedSettings, store: SimulatedStore, clock: Arc<dyn Clock>) -> Self {
+        Self {
+            settings,
+            store: Arc::new(store),
+            clock,
+        }
+    }
+
+    /// Reads or changes the state, beside the async threads. What guests have done by themselves meanwhile comes first.
+    async fn change<T: Send + 'static>(
+        &self,
+        what: FaultyAction,
+        change: impl FnOnce(&mut SimulatedState, Timestamp) -> T + Send + 'static,
+    ) -> Result<T, DriverError> {
+        let store = Arc::clone(&self.store);
+        let now = self.clock.now();
+        let changed = task::blocking(move || {
+            store.change(|state| {
+                state.live_on(now);
+                change(state, now)
+            })
+        });
+        changed.await.map_err(|error| Self::broken(what, &error))
+    }
+
+    fn broken(what: FaultyAction, error: &io::Error) -> DriverError {
+        DriverError::Failed {
+            what: what.words(),
+            detail: format!("its state file cannot be used: {error}"),
+        }
+    }
+
+    /// Takes the time that the action takes, or misbehaves as it was told to.
+    async fn begin(&self, what: FaultyAction) -> Result<(), DriverError> {
+        let plan = self
+            .change(what, move |state, _| state.faults.next(what))
+            .await?;
+        if plan.hangs {
+            tracing::info!(action = %what, "the simulated hypervisor hangs, as it was told to");
+            return std::future::pending().await;
+        }
+        let duration = self.settings.duration(what) + plan.extra;
+        if duration > Duration::ZERO {
+            tokio::time::sleep(duration).await;
+        }
+        if plan.fails {
+            return Err(DriverError::Failed {
+                what: what.words(),
+                detail: "it was told to fail (ebbtide-agent simulate … fail)".to_owned(),
+            });
+        }
+        Ok(())
+    }
+
+    async fn act<T: Send + 'static>(
+        &self,
+        what: FaultyAction,
+        effect: impl FnOnce(&mut SimulatedState, Timestamp) -> Result<T, DriverError> + Send + 'static,
+    ) -> Result<T, DriverError> {
+        self.begin(what).await?;
+        self.change(what, effect).await?
+    }
+}
+
+#[async_trait]
+impl Driver for SimulatedDriver {
+    fn name(&self) -> &'static str {
+        "simulated"
+    }
+
+    async fn health(&self) -> Result<(), DriverError> {
+        self.change(FaultyAction::List, |_, _| ()).await
+    }
+
+    async fn inventory(&self) -> Result<HostFacts, DriverError> {
+        Ok(self.settings.facts())
+    }
+
+    async fn list(&self) -> Result<Vec<ServerView>, DriverError> {
+        let list = |state: &mut SimulatedState, _| Ok(state.views());
+        self.act(FaultyAction::List, list).await
+    }
+
+    async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError> {
+        let look = move |state: &mut SimulatedState, _| Ok(state.occupancy(server_id));
+        self.act(FaultyAction::Look, look).await
+    }
+
+    async fn start(&self, start: &Start) -> Result<Timestamp, DriverError> {
+        let start = start.clone();
+        let inventory = self.settings.facts().inventory;
+        // The room is looked at when the start takes effect, not when it was asked for.
+        let effect = move |state: &mut SimulatedState, now| state.start(&start, &inventory, now);
+        self.act(FaultyAction::Start, effect).await
+    }
+
+    async fn give_notice(
+        &self,
+        server_id: ServerId,
+        notice: &GuestNotice,
+    ) -> Result<NoticeOutcome, DriverError> {
+        let notice = notice.clone();
+        let tell = move |state: &mut SimulatedState, now| state.give_notice(server_id, &notice, now);
+        self.act(FaultyAction::Notice, tell).await
+    }
+
+    async fn withdraw_notice(
+        &self,
+        server_id: ServerId,
+        evacuation_id: EvacuationId,
+    ) -> Result<(), DriverError> {
+        let tell = move |state: &mut SimulatedState, _| state.withdraw(server_id, evacuation_id);
+        self.act(FaultyAction::Withdraw, tell).await
+    }
+
+    async fn terminate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        let end = move |state: &mut SimulatedState, _| state.remove(server_id);
+        self.act(FaultyAction::Terminate, end).await
+    }
+
+    async fn stop(&self, server_id: ServerId) -> Result<(), DriverError> {
+        let end = move |state: &mut SimulatedState, _| state.halt(server_id, HostedState::Stopped);
+        self.act(FaultyAction::Stop, end).await
+    }
+
+    async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        let end = move |state: &mut SimulatedState, _| state.halt(server_id, HostedState::Hibernated);
+        self.act(FaultyAction::Hibernate, end).await
+    }
+
+    async fn delete(&self, server_id: ServerId) -> Result<(), DriverError> {
+        let end = move |state: &mut SimulatedState, _| state.remove(server_id);
+        self.act(FaultyAction::Delete, end).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

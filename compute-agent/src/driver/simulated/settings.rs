@@ -1,0 +1,147 @@
+//! The table `driver.simulated` of the configuration.
+
+use super::faults::FaultyAction;
+use crate::driver::HostFacts;
+use crate::error::AgentError;
+use ebbtide_model::{Inventory, ResourceClass, Trait};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+/// Longest time that an action may be configured to take: an hour is beyond every time limit of the agent.
+const MAX_SECONDS: f64 = 3_600.0;
+
+/// How large the simulated host is, and how long its hypervisor takes. All times are in seconds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct SimulatedSettings {
+    /// What the host has: a plain total, or a table with `total`, `reserved` and `allocation_ratio`.
+    pub inventory: BTreeMap<ResourceClass, Amount>,
+    /// What the host is.
+    pub traits: BTreeSet<Trait>,
+    /// Time to start a server.
+    pub start_seconds: f64,
+    /// Time to reach a guest with its notice.
+    pub notice_seconds: f64,
+    /// Time to terminate a server.
+    pub terminate_seconds: f64,
+    /// Time to stop a server.
+    pub stop_seconds: f64,
+    /// Time to hibernate a server.
+    pub hibernate_seconds: f64,
+    /// Time to delete a server.
+    pub delete_seconds: f64,
+}
+
+/// What the host has of one class, in short or in full.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(untagged)]
+pub enum Amount {
+    /// Only the total: nothing reserved, no overcommit.
+    Total(u64),
+    /// In full.
+    Full(Inventory),
+}
+
+impl Default for SimulatedSettings {
+    fn default() -> Self {
+        Self {
+            inventory: BTreeMap::new(),
+            traits: BTreeSet::new(),
+            // Of the order of what QEMU takes, shortened so that a demonstration is not dull.
+            start_seconds: 0.3,
+            notice_seconds: 0.05,
+            terminate_seconds: 0.2,
+            stop_seconds: 0.5,
+            hibernate_seconds: 1.0,
+            delete_seconds: 0.2,
+        }
+    }
+}
+
+impl SimulatedSettings {
+    /// Settings with this inventory and actions that take no time: for tests.
+    #[must_use]
+    pub fn instant(inventory: BTreeMap<ResourceClass, Inventory>) -> Self {
+        let full = inventory.into_iter().map(|(c, i)| (c, Amount::Full(i)));
+        Self {
+            inventory: full.collect(),
+            traits: BTreeSet::new(),
+            start_seconds: 0.0,
+            notice_seconds: 0.0,
+            terminate_seconds: 0.0,
+            stop_seconds: 0.0,
+            hibernate_seconds: 0.0,
+            delete_seconds: 0.0,
+        }
+    }
+
+    /// Reads and checks the table.
+    ///
+    /// # Errors
+    /// [`AgentError::Config`] that names the key.
+    pub fn from_table(table: &toml::Table) -> Result<Self, AgentError> {
+        let settings: Self = table
+            .clone()
+            .try_into()
+            .map_err(|error: toml::de::Error| {
+                AgentError::config("driver.simulated", error.message().to_owned())
+            })?;
+        if settings.inventory.is_empty() {
+            return Err(AgentError::config(
+                "driver.simulated.inventory",
+                "it is missing or empty; write for example inventory = { VCPU = 8, MEMORY_MB = 16384, DISK_GB = 100 }",
+            ));
+        }
+        for (class, inventory) in &settings.facts().inventory {
+            let refused = |error: ebbtide_model::ModelError| {
+                AgentError::config(format!("driver.simulated.inventory.{class}"), error.to_string())
+            };
+            inventory.check(class).map_err(refused)?;
+        }
+        for (key, seconds) in settings.seconds() {
+            if !(0.0..=MAX_SECONDS).contains(&seconds) {
+                let key = format!("driver.simulated.{key}");
+                let problem = format!("{seconds} is out of range, allowed is 0 to {MAX_SECONDS}");
+                return Err(AgentError::Config { key, problem });
+            }
+        }
+        Ok(settings)
+    }
+
+    fn seconds(&self) -> [(&'static str, f64); 6] {
+        [
+            ("start_seconds", self.start_seconds),
+            ("notice_seconds", self.notice_seconds),
+            ("terminate_seconds", self.terminate_seconds),
+            ("stop_seconds", self.stop_seconds),
+            ("hibernate_seconds", self.hibernate_seconds),
+            ("delete_seconds", self.delete_seconds),
+        ]
+    }
+
+    pub(super) fn facts(&self) -> HostFacts {
+        let full = |amount: &Amount| match amount {
+            Amount::Total(total) => Inventory::of(*total),
+            Amount::Full(inventory) => inventory.clone(),
+        };
+        let inventory = self.inventory.iter().map(|(c, a)| (c.clone(), full(a)));
+        HostFacts {
+            inventory: inventory.collect(),
+            traits: self.traits.clone(),
+        }
+    }
+
+    pub(super) fn duration(&self, what: FaultyAction) -> Duration {
+        let seconds = match what {
+            FaultyAction::Start => self.start_seconds,
+            FaultyAction::Notice | FaultyAction::Withdraw => self.notice_seconds,
+            FaultyAction::Terminate => self.terminate_seconds,
+            FaultyAction::Stop => self.stop_seconds,
+            FaultyAction::Hibernate => self.hibernate_seconds,
+            FaultyAction::Delete => self.delete_seconds,
+            FaultyAction::List | FaultyAction::Look => 0.0,
+        };
+        Duration::try_from_secs_f64(seconds).unwrap_or(Duration::ZERO)
+    }
+}

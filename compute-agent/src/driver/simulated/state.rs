@@ -1,0 +1,225 @@
+//! The servers of a simulated hypervisor, and what acting on them does. Pure: the time is an argument.
+
+use super::faults::{Faults, OnNotice};
+use crate::driver::{DriverError, GuestNotice, NoticeOutcome, Occupancy, ServerView};
+use ebbtide_model::message::{HostedState, Start};
+use ebbtide_model::{
+    EvacuationId, InterruptionBehaviour, Inventory, ResourceClass, Resources, ServerId, Timestamp,
+};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Everything that the hypervisor knows; the content of its file.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct SimulatedState {
+    /// Its servers.
+    pub servers: BTreeMap<ServerId, SimulatedGuest>,
+    /// How it is to misbehave.
+    pub faults: Faults,
+}
+
+/// One server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SimulatedGuest {
+    /// Its name.
+    pub name: String,
+    /// Its owner.
+    pub project_id: String,
+    /// The name of its flavor.
+    pub flavor: String,
+    /// What it takes while it runs.
+    pub resources: Resources,
+    /// True if it may be evacuated.
+    pub preemptible: bool,
+    /// What it is doing.
+    pub state: HostedState,
+    /// Since when it runs, or ran last.
+    pub since: Timestamp,
+    /// What it has been told.
+    #[serde(default)]
+    pub notice: Option<SimulatedNotice>,
+}
+
+/// What a guest has been told, and what it said to that.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct SimulatedNotice {
+    /// The evacuation.
+    pub evacuation_id: EvacuationId,
+    /// What will happen to it.
+    pub behaviour: InterruptionBehaviour,
+    /// When it was told.
+    pub at: Timestamp,
+    /// The earliest moment of its end, as it was told.
+    pub not_before: Timestamp,
+    /// It has said that it needs no more time.
+    #[serde(default)]
+    pub released: bool,
+}
+
+impl SimulatedGuest {
+    /// What nobody else can have because of it: all while it runs, only its disk otherwise.
+    #[must_use]
+    pub fn holds(&self) -> Resources {
+        if self.state == HostedState::Running {
+            return self.resources.clone();
+        }
+        let mut disk = Resources::new();
+        let class = ResourceClass::disk_gb();
+        let amount = self.resources.get(&class);
+        // The amount comes out of another `Resources`, so it is within the range.
+        let _ = disk.set(class, amount);
+        disk
+    }
+}
+
+impl SimulatedState {
+    /// Lets guests do what they are in the habit of doing.
+    pub(super) fn live_on(&mut self, now: Timestamp) {
+        for (server_id, guest) in &mut self.servers {
+            let habit = self.faults.habit(*server_id);
+            let Some(notice) = guest.notice.as_mut() else {
+                continue;
+            };
+            let waited = now.millis_since(notice.at);
+            if guest.state != HostedState::Running || (waited as f64) < habit.after_seconds * 1e3 {
+                continue;
+            }
+            match habit.on_notice {
+                OnNotice::Ignore => {}
+                OnNotice::Release => notice.released = true,
+                OnNotice::PowerOff => guest.state = HostedState::Stopped,
+            }
+        }
+    }
+
+    pub(super) fn views(&self) -> Vec<ServerView> {
+        let view = |(server_id, guest): (&ServerId, &SimulatedGuest)| ServerView {
+            server_id: *server_id,
+            state: guest.state,
+            released: guest
+                .notice
+                .as_ref()
+                .filter(|n| n.released)
+                .map(|n| n.evacuation_id),
+        };
+        self.servers.iter().map(view).collect()
+    }
+
+    pub(super) fn occupancy(&self, server_id: ServerId) -> Occupancy {
+        self.servers
+            .get(&server_id)
+            .map_or(Occupancy::Absent, |guest| Occupancy::Present {
+                state: guest.state,
+                holds: guest.holds(),
+                since: guest.since,
+            })
+    }
+
+    /// What all servers but one hold of a class.
+    fn used(&self, class: &ResourceClass, but: ServerId) -> u64 {
+        let others = self.servers.iter().filter(|(id, _)| **id != but);
+        others.map(|(_, guest)| guest.holds().get(class)).sum()
+    }
+
+    pub(super) fn start(
+        &mut self,
+        start: &Start,
+        inventory: &BTreeMap<ResourceClass, Inventory>,
+        now: Timestamp,
+    ) -> Result<Timestamp, DriverError> {
+        if let Some(guest) = self.servers.get(&start.server_id)
+            && guest.state == HostedState::Running
+        {
+            return Ok(guest.since);
+        }
+        for (class, asked) in start.resources.iter() {
+            let capacity = inventory.get(class).map_or(0, Inventory::capacity);
+            let free = capacity.saturating_sub(self.used(class, start.server_id));
+            if asked > free {
+                return Err(DriverError::NoRoom {
+                    detail: format!("{class}: {asked} asked for, {free} of {capacity} free"),
+                });
+            }
+        }
+        let guest = SimulatedGuest {
+            name: start.name.clone(),
+            project_id: start.project_id.clone(),
+            flavor: start.flavor.clone(),
+            resources: start.resources.clone(),
+            preemptible: start.preemptible,
+            state: HostedState::Running,
+            since: now,
+            notice: None,
+        };
+        self.servers.insert(start.server_id, guest);
+        Ok(now)
+    }
+
+    /// The server, or the answer that it is not there.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`].
+    pub fn guest(&mut self, server_id: ServerId) -> Result<&mut SimulatedGuest, DriverError> {
+        let gone = DriverError::NotFound { server_id };
+        self.servers.get_mut(&server_id).ok_or(gone)
+    }
+
+    pub(super) fn give_notice(
+        &mut self,
+        server_id: ServerId,
+        notice: &GuestNotice,
+        now: Timestamp,
+    ) -> Result<NoticeOutcome, DriverError> {
+        let guest = self.guest(server_id)?;
+        if guest.state != HostedState::Running {
+            return Ok(NoticeOutcome::NotRunning);
+        }
+        let known = guest.notice.as_ref().map(|n| n.evacuation_id);
+        if known != Some(notice.evacuation_id) {
+            guest.notice = Some(SimulatedNotice {
+                evacuation_id: notice.evacuation_id,
+                behaviour: notice.behaviour,
+                at: now,
+                not_before: notice.not_before,
+                released: false,
+            });
+        }
+        Ok(NoticeOutcome::Told)
+    }
+
+    pub(super) fn withdraw(
+        &mut self,
+        server_id: ServerId,
+        evacuation_id: EvacuationId,
+    ) -> Result<(), DriverError> {
+        let guest = self.guest(server_id)?;
+        guest.notice.take_if(|n| n.evacuation_id == evacuation_id);
+        Ok(())
+    }
+
+    pub(super) fn halt(
+        &mut self,
+        server_id: ServerId,
+        state: HostedState,
+    ) -> Result<(), DriverError> {
+        let guest = self.guest(server_id)?;
+        if guest.state == HostedState::Running {
+            guest.state = state;
+        }
+        guest.notice = None;
+        Ok(())
+    }
+
+    /// Removes a server; also what `simulate lose` does.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`].
+    pub fn remove(&mut self, server_id: ServerId) -> Result<(), DriverError> {
+        self.faults.guest.remove(&server_id);
+        match self.servers.remove(&server_id) {
+            Some(_) => Ok(()),
+            None => Err(DriverError::NotFound { server_id }),
+        }
+    }
+}

@@ -1,0 +1,10 @@
+//! The one place of this crate that makes identifiers. Those of reports are not made here but derived (see
+//! `protocol::report`), so that a repeated report has the same.
+
+use uuid::Uuid;
+
+/// A new identifier for one run of the agent.
+#[allow(clippy::disallowed_methods)] // This is the crate's `ids` module.
+pub(crate) fn session() -> Uuid {
+    Uuid::now_v7()
+}

@@ -1,0 +1,109 @@
+//! The bytes of the journal: a file, or in tests something that can run full.
+
+use std::fmt::Debug;
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+/// A sequence of bytes that grows durably.
+pub trait Storage: Send + Debug {
+    /// What people know it as.
+    fn path(&self) -> PathBuf;
+
+    /// All of it; nothing if it does not exist yet.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn read(&mut self) -> io::Result<Vec<u8>>;
+
+    /// Adds bytes at the end; they are durable when it returns.
+    ///
+    /// # Errors
+    /// Those of the system. Then any part of the bytes may have been added.
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()>;
+
+    /// Cuts it to a length, durably.
+    ///
+    /// # Errors
+    /// Those of the system.
+    fn truncate(&mut self, length: u64) -> io::Result<()>;
+
+    /// Replaces all of it, durably and atomically.
+    ///
+    /// # Errors
+    /// Those of the system. Then it is as it was.
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()>;
+}
+
+/// A file.
+#[derive(Debug)]
+pub struct FileStorage {
+    path: PathBuf,
+    /// Open for appending, once something has been appended.
+    file: Option<File>,
+}
+
+impl FileStorage {
+    /// The file at this path, whose directory must exist. It is made when something is written.
+    #[must_use]
+    pub fn new(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            file: None,
+        }
+    }
+
+    fn open(&mut self) -> io::Result<&mut File> {
+        if self.file.is_none() {
+            self.file = Some(OpenOptions::new().append(true).open(&self.path)?);
+        }
+        self.file
+            .as_mut()
+            .ok_or_else(|| io::Error::other("the file is not open"))
+    }
+}
+
+impl Storage for FileStorage {
+    fn path(&self) -> PathBuf {
+        self.path.clone()
+    }
+
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        match fs::read(&self.path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+            other => other,
+        }
+    }
+
+    fn append(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let file = self.open()?;
+        file.write_all(bytes)?;
+        file.sync_data()
+    }
+
+    fn truncate(&mut self, length: u64) -> io::Result<()> {
+        let file = self.open()?;
+        file.set_len(length)?;
+        file.sync_data()
+    }
+
+    fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let temporary = self.path.with_extension("new");
+        let written = File::create(&temporary).and_then(|mut file| {
+            file.write_all(bytes)?;
+            file.sync_all()
+        });
+        if let Err(error) = written {
+            // Half a file on a full disk helps nobody.
+            let _ = fs::remove_file(&temporary);
+            return Err(error);
+        }
+        fs::rename(&temporary, &self.path)?;
+        // The open file is the old one.
+        self.file = None;
+        match self.path.parent() {
+            Some(directory) => File::open(directory)?.sync_all(),
+            None => Ok(()),
+        }
+    }
+}
