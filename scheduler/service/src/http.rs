@@ -71,10 +71,28 @@ async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
 /// Ready: the region can be read, and messages flow.
 async fn ready(State(pages): State<Pages>) -> impl IntoResponse {
     let status = pages.bus.borrow().clone();
-    if !status.is_ready() {
+    let waiting = match status {
+        BusStatus::Connected => None,
+        BusStatus::Blocked { reason, .. } => {
+            Some(format!("the broker takes no messages: {reason}"))
+        }
+        BusStatus::Reconnecting {
+            attempts,
+            last_error,
+            ..
+        } => {
+            let why = last_error.unwrap_or_else(|| "connecting".to_owned());
+            Some(format!("no broker after {attempts} attempts: {why}"))
+        }
+        BusStatus::Closed => Some("the bus is closed".to_owned()),
+    };
+    if let Some(why) = waiting {
         return (
             StatusCode::SERVICE_UNAVAILABLE,
-            format!("not ready: bus {status:?}\n"),
+            format!(
+                "not ready: {why}
+"
+            ),
         );
     }
     match pages.keeper.look(|_| ()).await {

@@ -4,7 +4,7 @@ use crate::error::ServiceError;
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
 use crate::task::{Tasks, pause};
-use ebbtide_bus::{Bus, Delivery, QueuePrefix};
+use ebbtide_bus::{Bus, BusError, Delivery, QueuePrefix, Subscription};
 use ebbtide_model::message::Message;
 use ebbtide_region::Input;
 use std::sync::Arc;
@@ -15,18 +15,33 @@ const PREFETCH: u16 = 512;
 /// How long a report rests that could not be written, before it goes back to the queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Starts reading.
-pub(crate) async fn start(
+/// Starts reading. The broker need not be there yet: reports wait in its queue, and the rest of the service works meanwhile.
+pub(crate) fn start(
     bus: Arc<dyn Bus>,
-    prefix: &QueuePrefix,
+    prefix: QueuePrefix,
     keeper: Keeper,
     metrics: Metrics,
     tasks: &Tasks,
-) -> Result<(), ServiceError> {
-    let mut reports = bus.consume(&prefix.scheduler(), PREFETCH).await?;
-    bus.declare(&prefix.dead_letter()).await?;
-    let (reader, workers) = (tasks.clone(), tasks.clone());
-    reader.spawn("inbox", async move {
+) {
+    let workers = tasks.clone();
+    tasks.spawn("inbox", async move {
+        let opened = tokio::select! {
+            opened = open(&*bus, &prefix) => opened,
+            () = workers.stop().cancelled() => return,
+        };
+        let mut reports = match opened {
+            Ok(reports) => reports,
+            Err(_) if workers.stop().is_cancelled() => return,
+            Err(error) => {
+                // Waiting does not heal this: without reports the scheduler would be blind, so it ends.
+                tracing::error!(
+                    code = error.code(),
+                    "the scheduler's queue cannot be read: {error}"
+                );
+                workers.stop().cancel();
+                return;
+            }
+        };
         loop {
             let delivery = tokio::select! {
                 delivery = reports.next() => delivery,
@@ -36,7 +51,18 @@ pub(crate) async fn start(
             deal_with(delivery, &keeper, &metrics, &workers).await;
         }
     });
-    Ok(())
+}
+
+async fn open(bus: &dyn Bus, prefix: &QueuePrefix) -> Result<Subscription, BusError> {
+    let reports = bus.consume(&prefix.scheduler(), PREFETCH).await?;
+    // Made now so that an operator finds it before there is anything in it; if the broker is away, the first dead letter makes it.
+    if let Err(error) = bus.declare(&prefix.dead_letter()).await {
+        tracing::warn!(
+            code = error.code(),
+            "the dead letter queue could not be made yet: {error}"
+        );
+    }
+    Ok(reports)
 }
 
 async fn deal_with(delivery: Delivery, keeper: &Keeper, metrics: &Metrics, tasks: &Tasks) {

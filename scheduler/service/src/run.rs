@@ -144,12 +144,11 @@ pub async fn start(
     ticker::start_lease(store.clone(), lease, &tasks);
     inbox::start(
         Arc::clone(&bus),
-        &prefix,
+        prefix.clone(),
         keeper.clone(),
         metrics.clone(),
         &tasks,
-    )
-    .await?;
+    );
     outbox::start(
         Sender {
             outbox: outbox.clone(),
