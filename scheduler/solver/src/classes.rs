@@ -25,6 +25,10 @@ pub(crate) const COST_SHIFT: u32 = 64;
 const COUNT_SHIFT: u32 = 50;
 
 const NONE: u32 = u32::MAX;
+/// Stands for any number of rows.
+const ANY: usize = 0;
+/// Up to so many members a class is sorted by insertion while it is filled.
+const SHORT: usize = 16;
 
 /// A candidate with its packed weight.
 #[derive(Clone, Copy, Debug)]
@@ -44,6 +48,8 @@ pub(crate) struct Classes {
     /// Where a class's members are in `items`. There are gaps behind members that were cut off.
     pub(crate) start: Vec<u32>,
     pub(crate) len: Vec<u32>,
+    /// How many members of the class cover all that it adds to; the others are cut.
+    cap: Vec<u32>,
     pub(crate) items: Vec<Item>,
     /// The budgets that can bind: their limits, and which of them each class counts against
     /// (`budgets[budget_start[c]..budget_start[c + 1]]`, ascending).
@@ -146,10 +152,13 @@ impl Classes {
             let mut missing = deficit;
             for (i, amounts) in problem.resources.chunks_exact(width).enumerate() {
                 if usable(i) {
-                    missing = (missing - amounts[row as usize]).max(0);
+                    missing -= amounts[row as usize].min(missing);
+                    if missing == 0 {
+                        return true;
+                    }
                 }
             }
-            missing == 0
+            false
         })
     }
 
@@ -206,17 +215,24 @@ impl Classes {
     /// Groups the candidates. Without `with_budgets` only outright protection is heeded, which makes
     /// fewer and larger classes.
     pub(crate) fn build(&mut self, problem: &Problem<'_>, with_budgets: bool) {
-        self.group(problem, with_budgets);
+        // The number of rows as a constant lets the compiler unroll what runs for each candidate.
+        match self.rows.len() {
+            1 => self.group::<1>(problem, with_budgets),
+            2 => self.group::<2>(problem, with_budgets),
+            3 => self.group::<3>(problem, with_budgets),
+            4 => self.group::<4>(problem, with_budgets),
+            _ => self.group::<ANY>(problem, with_budgets),
+        }
         self.arrange();
         self.fill(problem);
     }
 
     /// First pass: finds the classes in the order of first sight.
-    fn group(&mut self, problem: &Problem<'_>, with_budgets: bool) {
+    fn group<const ROWS: usize>(&mut self, problem: &Problem<'_>, with_budgets: bool) {
         let work = &mut self.work;
         let n = problem.candidates();
         let width = problem.deficit.len();
-        let rows = self.rows.len();
+        let rows = if ROWS == ANY { self.rows.len() } else { ROWS };
         work.class_of.clear();
         work.amounts.clear();
         work.count.clear();
@@ -231,13 +247,13 @@ impl Classes {
         let has_keys = !problem.budgets.limits.is_empty() && problem.budgets.keys_per_candidate > 0;
         for i in 0..n {
             let source = &problem.resources[i * width..(i + 1) * width];
-            let mut hash = 0u64;
-            let mut any = 0;
-            for ((slot, &row), &deficit) in work.row.iter_mut().zip(&self.rows).zip(&self.deficit) {
-                let amount = source[row as usize].min(deficit);
-                *slot = amount;
+            let (mut hash, mut any) = (0u64, 0);
+            let row = &mut work.row[..rows];
+            for at in 0..rows {
+                let amount = source[self.rows[at] as usize].min(self.deficit[at]);
+                row[at] = amount;
                 any |= amount;
-                hash = mix(hash, amount as u64);
+                hash = hash.wrapping_add((amount as u64).wrapping_mul(odd(at)));
             }
             if any == 0 || (has_keys && is_protected(problem, i)) {
                 work.class_of.push(NONE);
@@ -253,10 +269,10 @@ impl Classes {
                 }
                 work.keys.sort_unstable();
                 for &key in &work.keys {
-                    hash = mix(hash, u64::from(key));
+                    hash = (hash.rotate_left(23) ^ u64::from(key)).wrapping_mul(GOLDEN);
                 }
             }
-            let mut slot = (hash >> 32) as usize & (slots - 1);
+            let mut slot = ((hash ^ hash >> 32).wrapping_mul(GOLDEN) >> 32) as usize & (slots - 1);
             let class = loop {
                 let class = work.table[slot];
                 if class == NONE {
@@ -305,6 +321,7 @@ impl Classes {
         self.amounts.clear();
         self.start.clear();
         self.len.clear();
+        self.cap.clear();
         self.budgets.clear();
         self.budget_start.clear();
         self.budget_start.push(0);
@@ -319,7 +336,19 @@ impl Classes {
             self.budget_start.push(self.budgets.len() as u32);
             self.start.push(start);
             self.len.push(0);
-            start += work.count[c];
+            let cap = (work.amounts[c * rows..(c + 1) * rows].iter())
+                .zip(&self.deficit)
+                .map(|(&amount, &deficit)| copies_to_cover(amount, deficit))
+                .max()
+                .unwrap_or(0)
+                .min(u64::from(work.count[c])) as u32;
+            self.cap.push(cap);
+            // Room for all where they are sorted afterwards.
+            start += if cap as usize <= SHORT {
+                cap
+            } else {
+                work.count[c]
+            };
             work.table[c] = place as u32;
         }
         self.items.clear();
@@ -334,20 +363,6 @@ impl Classes {
 
     /// Third pass: the members, sorted and cut.
     fn fill(&mut self, problem: &Problem<'_>) {
-        for (i, &class) in self.work.class_of.iter().enumerate() {
-            if class == NONE {
-                continue;
-            }
-            let c = self.work.table[class as usize] as usize;
-            let weight = (u128::from(problem.costs[i].micros()) << COST_SHIFT)
-                | (1 << COUNT_SHIFT)
-                | u128::from(problem.ages_ms[i]);
-            self.items[(self.start[c] + self.len[c]) as usize] = Item {
-                weight,
-                candidate: i as u32,
-            };
-            self.len[c] += 1;
-        }
         let before = |left: &Item, right: &Item| {
             left.weight.cmp(&right.weight).then_with(|| {
                 let uuid = |item: &Item| problem.uuids[item.candidate as usize];
@@ -356,22 +371,50 @@ impl Classes {
                     .then(left.candidate.cmp(&right.candidate))
             })
         };
-        for c in 0..self.count() {
-            let start = self.start[c] as usize;
-            let members = &mut self.items[start..start + self.len[c] as usize];
-            let rows = self.deficit.len();
-            let cap = self.amounts[c * rows..(c + 1) * rows]
-                .iter()
-                .zip(&self.deficit)
-                .map(|(&amount, &deficit)| copies_to_cover(amount, deficit))
-                .max()
-                .unwrap_or(0)
-                .min(members.len() as u64) as usize;
-            if cap < members.len() {
-                members.select_nth_unstable_by(cap - 1, before);
-                self.len[c] = cap as u32;
+        for (i, &class) in self.work.class_of.iter().enumerate() {
+            if class == NONE {
+                continue;
             }
-            members[..cap].sort_unstable_by(before);
+            let c = self.work.table[class as usize] as usize;
+            let weight = (u128::from(problem.costs[i].micros()) << COST_SHIFT)
+                | (1 << COUNT_SHIFT)
+                | u128::from(problem.ages_ms[i]);
+            let item = Item {
+                weight,
+                candidate: i as u32,
+            };
+            let (start, len, cap) = (self.start[c] as usize, self.len[c], self.cap[c]);
+            if cap as usize > SHORT {
+                self.items[start + len as usize] = item;
+                self.len[c] = len + 1;
+                continue;
+            }
+            let mut place = len as usize;
+            if len == cap {
+                place -= 1;
+                if before(&item, &self.items[start + place]).is_ge() {
+                    continue;
+                }
+            } else {
+                self.len[c] = len + 1;
+            }
+            let members = &mut self.items[start..start + cap as usize];
+            while place > 0 && before(&item, &members[place - 1]).is_lt() {
+                members[place] = members[place - 1];
+                place -= 1;
+            }
+            members[place] = item;
+        }
+        for c in 0..self.count() {
+            let (start, cap) = (self.start[c] as usize, self.cap[c] as usize);
+            if cap > SHORT {
+                let members = &mut self.items[start..start + self.len[c] as usize];
+                if cap < members.len() {
+                    members.select_nth_unstable_by(cap - 1, before);
+                    self.len[c] = cap as u32;
+                }
+                members[..cap].sort_unstable_by(before);
+            }
         }
     }
 }
@@ -393,9 +436,12 @@ fn is_protected(problem: &Problem<'_>, candidate: usize) -> bool {
         .any(|key| problem.budgets.limits[key] == 0)
 }
 
-/// One round of multiplicative hashing; the constant is the golden ratio in 64 bits.
-fn mix(hash: u64, word: u64) -> u64 {
-    (hash.rotate_left(23) ^ word).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+/// The golden ratio in 64 bits, for multiplicative hashing.
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
+
+/// A multiplier for each row; independent products are faster than one chain.
+fn odd(row: usize) -> u64 {
+    GOLDEN.wrapping_mul(2 * row as u64 + 1)
 }
 
 /// Cost, victims and total age of a sum of weights.
