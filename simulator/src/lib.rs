@@ -1,1 +1,25 @@
-//! Trace replays and their reports
+//! Trace replays and their reports.
+//!
+//! A [`Trace`] is a recorded list of creates and deletes of virtual machines. It is replayed against the engine alone
+//! ([`offline`]), or by the `ebbtide` command against a running region; both fill the same [`Report`], which is written as JSON and as a
+//! plot of both states h_f and h_n over time. [`RecordedPlacements`] is somebody else's answer to the same trace, to compare ours with.
+//!
+//! Nothing here reads a clock: trace time comes from the trace, real time from a closure.
+
+mod error;
+mod file;
+mod latency;
+pub mod offline;
+mod plot;
+mod recorded;
+mod report;
+mod share;
+mod trace;
+
+pub use error::SimError;
+pub use latency::{LatencySummary, Latencies};
+pub use plot::utilisation_svg;
+pub use recorded::{Comparison, Difference, HostPattern, RecordedPlacements};
+pub use report::{ClassSample, Report, Sample, Sampling};
+pub use share::PreemptibleShare;
+pub use trace::{EventKind, Irregularities, ReadOptions, Shape, Trace, TraceEvent};

@@ -1,0 +1,55 @@
+//! Reading files that may be compressed. The first bytes decide, not the name: a renamed file is read all the same.
+
+use crate::SimError;
+use std::io::Read;
+use std::path::Path;
+
+/// Largest file after decompression, in bytes. A trace of 30 days of a whole region has 10 MB; what is larger than this is a mistake or an
+/// attack.
+const MAX_BYTES: u64 = 1 << 30;
+const GZIP: &[u8] = &[0x1f, 0x8b];
+const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+
+/// The contents of a file, decompressed if it is gzip or zstd.
+///
+/// # Errors
+/// [`SimError::Read`], also for a compressed file that is cut.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, SimError> {
+    let wrong = |problem: String| SimError::Read { path: path.to_path_buf(), problem };
+    let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
+    let raw = limited(file).map_err(&wrong)?;
+    if raw.starts_with(GZIP) {
+        limited(flate2::read::MultiGzDecoder::new(raw.as_slice()))
+            .map_err(|problem| wrong(format!("gzip: {problem}")))
+    } else if raw.starts_with(ZSTD) {
+        unzstd(&raw).map_err(|problem| wrong(format!("zstd: {problem}")))
+    } else {
+        Ok(raw)
+    }
+}
+
+fn limited(reader: impl Read) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    reader
+        .take(MAX_BYTES + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|error| error.to_string())?;
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(format!("larger than {MAX_BYTES} bytes"));
+    }
+    Ok(bytes)
+}
+
+/// All frames of a zstd file: parallel compressors write several.
+fn unzstd(mut raw: &[u8]) -> Result<Vec<u8>, String> {
+    let mut bytes = Vec::new();
+    while !raw.is_empty() {
+        let frame = ruzstd::decoding::StreamingDecoder::new(&mut raw)
+            .map_err(|error| error.to_string())?;
+        bytes.extend(limited(frame)?);
+        if bytes.len() as u64 > MAX_BYTES {
+            return Err(format!("larger than {MAX_BYTES} bytes"));
+        }
+    }
+    Ok(bytes)
+}
