@@ -1,0 +1,248 @@
+//! Queues that somebody else meddles with: deleted, declared otherwise, filled by strangers.
+
+use std::time::Duration;
+
+use ebbtide_bus::{AmqpBus, Bus, QueueKind};
+use lapin::options::{
+    BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions,
+};
+use lapin::types::FieldTable;
+use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
+use uuid::Uuid;
+
+use crate::carriers::config;
+use crate::support::{PATIENCE, message, next, shared_broker, soon, text, unique_prefix};
+
+/// Somebody else on the same broker, with full rights and no manners.
+struct Stranger {
+    _connection: Connection,
+    channel: Channel,
+}
+
+impl Stranger {
+    async fn new(url: &str) -> Self {
+        let connection = Connection::connect(url, ConnectionProperties::default())
+            .await
+            .unwrap();
+        let channel = connection.create_channel().await.unwrap();
+        channel
+            .confirm_select(ConfirmSelectOptions::default())
+            .await
+            .unwrap();
+        Self {
+            _connection: connection,
+            channel,
+        }
+    }
+
+    async fn delete(&self, queue: &str) {
+        self.channel
+            .queue_delete(queue.into(), QueueDeleteOptions::default())
+            .await
+            .unwrap();
+    }
+
+    async fn publish(&self, queue: &str, body: &[u8], properties: BasicProperties) {
+        let options = BasicPublishOptions::default();
+        let sent = self
+            .channel
+            .basic_publish("".into(), queue.into(), options, body, properties);
+        assert!(sent.await.unwrap().await.unwrap().is_ack());
+    }
+}
+
+async fn connect(url: &str) -> AmqpBus {
+    AmqpBus::connect(config(&[url]), PATIENCE).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_reader_whose_queue_is_deleted_gets_it_back() {
+    let broker = shared_broker().await;
+    let bus = connect(broker.url()).await;
+    let queue = unique_prefix().agent("host-1").unwrap();
+    let mut subscription = bus.consume(&queue, 3).await.unwrap();
+    let stranger = Stranger::new(broker.url()).await;
+    for round in ["first", "second", "third"] {
+        stranger.delete(queue.as_str()).await;
+        // Another bus that knows nothing of the queue can publish once the reader has healed it.
+        let reading = tokio::spawn(async move {
+            let got = next(&mut subscription).await;
+            (subscription, got)
+        });
+        let other = connect(broker.url()).await;
+        soon("the queue is there again", async {
+            while other.publish(&queue, &message(round)).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        })
+        .await;
+        let (same, got) = soon("the message", reading).await.unwrap();
+        subscription = same;
+        assert_eq!(text(&got), round);
+        got.ack().await;
+        other.close().await;
+    }
+    bus.close().await;
+}
+
+#[tokio::test]
+async fn a_declared_queue_that_vanished_is_declared_anew_by_publishing() {
+    let broker = shared_broker().await;
+    let bus = connect(broker.url()).await;
+    let queue = unique_prefix().agent("host-1").unwrap();
+    bus.declare(&queue).await.unwrap();
+    Stranger::new(broker.url())
+        .await
+        .delete(queue.as_str())
+        .await;
+    bus.publish(&queue, &message("x")).await.unwrap();
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    let got = next(&mut subscription).await;
+    assert_eq!(text(&got), "x");
+    got.ack().await;
+    bus.close().await;
+}
+
+#[tokio::test]
+async fn a_queue_of_another_kind_is_a_clear_error() {
+    let broker = shared_broker().await;
+    let queue = unique_prefix().scheduler();
+    let stranger = Stranger::new(broker.url()).await;
+    let transient = QueueDeclareOptions {
+        exclusive: false,
+        auto_delete: true,
+        ..QueueDeclareOptions::default()
+    };
+    stranger
+        .channel
+        .queue_declare(queue.as_str().into(), transient, FieldTable::default())
+        .await
+        .unwrap();
+    let bus = connect(broker.url()).await;
+    let declare = soon("declare", bus.declare(&queue)).await.unwrap_err();
+    let consume = soon("consume", bus.consume(&queue, 1)).await.unwrap_err();
+    for error in [declare, consume] {
+        assert_eq!(error.code(), "EB-BUS-010");
+        assert!(error.to_string().contains("inequivalent arg"), "{error}");
+    }
+    // The bus itself is none the worse for it.
+    let mut subscription = bus.consume(&unique_prefix().scheduler(), 1).await.unwrap();
+    bus.publish(subscription.queue(), &message("x"))
+        .await
+        .unwrap();
+    next(&mut subscription).await.ack().await;
+    bus.close().await;
+}
+
+#[tokio::test]
+async fn quorum_queues_carry_messages_and_dead_letters() {
+    let broker = shared_broker().await;
+    let mut config = config(&[broker.url()]);
+    config.queue_kind = QueueKind::Quorum;
+    let bus = AmqpBus::connect(config, PATIENCE).await.unwrap();
+    let queue = unique_prefix().agent("host-1").unwrap();
+    let mut subscription = bus.consume(&queue, 2).await.unwrap();
+    bus.publish(&queue, &message("good")).await.unwrap();
+    bus.publish(&queue, &message("bad")).await.unwrap();
+    let got = next(&mut subscription).await;
+    assert_eq!(text(&got), "good");
+    got.ack().await;
+    next(&mut subscription)
+        .await
+        .dead_letter("no use for it")
+        .await
+        .unwrap();
+    let mut letters = bus.consume(&queue.dead_letter(), 1).await.unwrap();
+    let letter = next(&mut letters).await;
+    assert_eq!(text(&letter), "bad");
+    letter.ack().await;
+    bus.close().await;
+}
+
+#[tokio::test]
+async fn a_message_that_a_quorum_queue_gives_up_becomes_a_dead_letter() {
+    let broker = shared_broker().await;
+    let mut config = config(&[broker.url()]);
+    config.queue_kind = QueueKind::Quorum;
+    let bus = AmqpBus::connect(config, PATIENCE).await.unwrap();
+    let queue = unique_prefix().agent("host-1").unwrap();
+    bus.declare(&queue).await.unwrap();
+    // An operator's policy or RabbitMQ 4 limits redeliveries; a message's own expiry has the same end.
+    let stranger = Stranger::new(broker.url()).await;
+    let id = Uuid::new_v4();
+    let expiring = BasicProperties::default()
+        .with_message_id(id.to_string().into())
+        .with_expiration("1".into());
+    let mut letters = bus.consume(&queue.dead_letter(), 1).await.unwrap();
+    stranger.publish(queue.as_str(), b"too old", expiring).await;
+    let letter = next(&mut letters).await;
+    assert_eq!(letter.message_id, id);
+    let note = letter
+        .dead_letter
+        .clone()
+        .expect("a note made from the broker's headers");
+    assert_eq!(note.queue, queue.as_str());
+    assert_eq!(note.reason, "the broker gave it up: expired");
+    letter.ack().await;
+    bus.close().await;
+}
+
+#[tokio::test]
+async fn a_foreign_message_without_a_usable_id_gets_a_stable_one() {
+    let broker = shared_broker().await;
+    let bus = connect(broker.url()).await;
+    let queue = unique_prefix().scheduler();
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    let stranger = Stranger::new(broker.url()).await;
+    let named = |id: &str| BasicProperties::default().with_message_id(id.into());
+    for properties in [BasicProperties::default(), named("not-a-uuid"), named("")] {
+        stranger
+            .publish(queue.as_str(), b"whatever", properties)
+            .await;
+        let first = next(&mut subscription).await;
+        let id = first.message_id;
+        assert!(!id.is_nil());
+        assert_eq!(first.content_type, "");
+        first.retry().await;
+        let again = next(&mut subscription).await;
+        assert_eq!(again.message_id, id, "redelivery changed the derived id");
+        again.dead_letter("no content type").await.unwrap();
+    }
+    let id = Uuid::new_v4();
+    stranger
+        .publish(queue.as_str(), b"{}", named(&id.to_string()))
+        .await;
+    let got = next(&mut subscription).await;
+    assert_eq!(got.message_id, id);
+    got.ack().await;
+    bus.close().await;
+}
+
+#[tokio::test]
+async fn unroutable_messages_among_many_are_attributed_to_their_own_publishers() {
+    let broker = shared_broker().await;
+    let bus = std::sync::Arc::new(connect(broker.url()).await);
+    let prefix = unique_prefix();
+    let (there, missing) = (
+        prefix.agent("there").unwrap(),
+        prefix.agent("missing").unwrap(),
+    );
+    bus.declare(&there).await.unwrap();
+    let mut publishes = tokio::task::JoinSet::new();
+    for number in 0..600 {
+        let (bus, there, missing) = (bus.clone(), there.clone(), missing.clone());
+        publishes.spawn(async move {
+            let lost = number % 3 == 0;
+            let queue = if lost { &missing } else { &there };
+            (lost, bus.publish(queue, &message("x")).await)
+        });
+    }
+    while let Some(done) = publishes.join_next().await {
+        let (lost, outcome) = done.unwrap();
+        match outcome {
+            Ok(()) => assert!(!lost, "an unroutable message was reported as stored"),
+            Err(error) => assert!(lost && error.code() == "EB-BUS-009", "{error}"),
+        }
+    }
+    bus.close().await;
+}

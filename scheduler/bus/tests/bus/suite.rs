@@ -1,0 +1,466 @@
+//! The contract of the bus as tests. Every carrier passes all of it.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use ebbtide_bus::{Bus, BusStatus, MAX_BODY_BYTES, Outgoing, QueueName};
+use uuid::Uuid;
+
+use crate::carriers::Carrier;
+use crate::support::{message, next, soon, status, text, unique_prefix};
+
+async fn publish_all(bus: &dyn Bus, queue: &QueueName, texts: &[&str]) {
+    bus.declare(queue).await.unwrap();
+    for text in texts {
+        bus.publish(queue, &message(text)).await.unwrap();
+    }
+}
+
+pub async fn a_message_arrives_as_it_was_sent(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().agent("host-1").unwrap();
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    let sent = Outgoing {
+        message_id: Uuid::new_v4(),
+        content_type: "application/cloudevents+json".to_owned(),
+        body: vec![0, 1, 2, 255, b'{', b'\n'],
+    };
+    bus.publish(&queue, &sent).await.unwrap();
+    let got = next(&mut subscription).await;
+    assert_eq!(got.message_id, sent.message_id);
+    assert_eq!(got.content_type, sent.content_type);
+    assert_eq!(got.body, sent.body);
+    assert_eq!(got.queue, queue);
+    assert_eq!(got.dead_letter, None);
+    assert!(!got.redelivered);
+    got.ack().await;
+    bus.close().await;
+}
+
+pub async fn an_acked_message_never_comes_again(carrier: &dyn Carrier) {
+    let queue = carrier.prefix().scheduler();
+    let first = carrier.connect().await;
+    publish_all(first.as_ref(), &queue, &["acked"]).await;
+    let mut subscription = first.consume(&queue, 5).await.unwrap();
+    next(&mut subscription).await.ack().await;
+    first.close().await;
+
+    let second = carrier.connect().await;
+    publish_all(second.as_ref(), &queue, &["sentinel"]).await;
+    let mut subscription = second.consume(&queue, 5).await.unwrap();
+    let got = next(&mut subscription).await;
+    assert_eq!(text(&got), "sentinel");
+    got.ack().await;
+    second.close().await;
+}
+
+pub async fn messages_come_in_the_order_in_which_one_task_sent_them(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    let sent: Vec<String> = (0..300).map(|n| n.to_string()).collect();
+    let texts: Vec<&str> = sent.iter().map(String::as_str).collect();
+    publish_all(bus.as_ref(), &queue, &texts).await;
+    let mut subscription = bus.consume(&queue, 7).await.unwrap();
+    for expected in &sent {
+        let got = next(&mut subscription).await;
+        assert_eq!(text(&got), expected);
+        got.ack().await;
+    }
+    bus.close().await;
+}
+
+pub async fn a_dropped_delivery_comes_again(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    publish_all(bus.as_ref(), &queue, &["x"]).await;
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    let first = next(&mut subscription).await;
+    let id = first.message_id;
+    drop(first);
+    let again = next(&mut subscription).await;
+    assert_eq!(again.message_id, id);
+    assert!(again.redelivered);
+    again.ack().await;
+    bus.close().await;
+}
+
+pub async fn a_retried_delivery_comes_again_before_those_behind_it(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    publish_all(bus.as_ref(), &queue, &["a", "b"]).await;
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    next(&mut subscription).await.retry().await;
+    for (expected, redelivered) in [("a", true), ("b", false)] {
+        let got = next(&mut subscription).await;
+        assert_eq!((text(&got), got.redelivered), (expected, redelivered));
+        got.ack().await;
+    }
+    bus.close().await;
+}
+
+pub async fn unsettled_deliveries_come_again_after_the_connection_broke(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    publish_all(bus.as_ref(), &queue, &["a", "b", "c"]).await;
+    let mut subscription = bus.consume(&queue, 2).await.unwrap();
+    let held = [next(&mut subscription).await, next(&mut subscription).await];
+    carrier.sever().await;
+    let mut seen = HashMap::new();
+    while seen.len() < 3 {
+        let got = next(&mut subscription).await;
+        seen.insert(text(&got).to_owned(), got.redelivered);
+        got.ack().await;
+    }
+    assert!(seen["a"] && seen["b"], "{seen:?}");
+    drop(held);
+    // The subscription works on as before.
+    publish_all(bus.as_ref(), &queue, &["d"]).await;
+    let got = next(&mut subscription).await;
+    assert_eq!(text(&got), "d");
+    got.ack().await;
+    bus.close().await;
+}
+
+pub async fn an_ack_on_a_broken_connection_does_nothing(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    publish_all(bus.as_ref(), &queue, &["x"]).await;
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    let stale = next(&mut subscription).await;
+    let id = stale.message_id;
+    carrier.sever().await;
+    soon("a stale ack returns", stale.ack()).await;
+    let again = next(&mut subscription).await;
+    assert_eq!(again.message_id, id);
+    assert!(again.redelivered);
+    again.ack().await;
+    bus.close().await;
+}
+
+pub async fn a_subscription_holds_no_more_than_its_prefetch(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    publish_all(bus.as_ref(), &queue, &["1", "2", "3", "4", "5"]).await;
+    let mut slow = bus.consume(&queue, 2).await.unwrap();
+    let held = [next(&mut slow).await, next(&mut slow).await];
+    // Everything that the slow reader may not hold goes to the quick one.
+    let mut quick = bus.consume(&queue, 10).await.unwrap();
+    let mut got = Vec::new();
+    for _ in 0..3 {
+        let delivery = next(&mut quick).await;
+        got.push(text(&delivery).to_owned());
+        delivery.ack().await;
+    }
+    assert_eq!(got, ["3", "4", "5"]);
+    // Settling makes room again.
+    drop(quick);
+    for delivery in held {
+        delivery.ack().await;
+    }
+    publish_all(bus.as_ref(), &queue, &["6"]).await;
+    let delivery = next(&mut slow).await;
+    assert_eq!(text(&delivery), "6");
+    delivery.ack().await;
+    bus.close().await;
+}
+
+pub async fn publishing_to_a_missing_queue_is_an_error(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().agent("never-registered").unwrap();
+    let lost = message("nobody would get this");
+    let error = bus.publish(&queue, &lost).await.unwrap_err();
+    assert_eq!(error.code(), "EB-BUS-009");
+    assert!(error.to_string().contains(queue.as_str()), "{error}");
+    assert!(
+        error.to_string().contains(&lost.message_id.to_string()),
+        "{error}"
+    );
+    bus.declare(&queue).await.unwrap();
+    bus.publish(&queue, &lost).await.unwrap();
+    bus.close().await;
+}
+
+pub async fn a_dead_letter_keeps_body_id_type_reason_and_origin(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().agent("host-1").unwrap();
+    publish_all(bus.as_ref(), &queue, &["not JSON"]).await;
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    let bad = next(&mut subscription).await;
+    let id = bad.message_id;
+    bad.dead_letter("EB-MODEL-007: täglich grüßt das Murmeltier")
+        .await
+        .unwrap();
+
+    let mut letters = bus.consume(&queue.dead_letter(), 1).await.unwrap();
+    let letter = next(&mut letters).await;
+    assert_eq!(letter.message_id, id);
+    assert_eq!(letter.content_type, Outgoing::CLOUD_EVENT);
+    assert_eq!(text(&letter), "not JSON");
+    let note = letter.dead_letter.clone().expect("a note");
+    assert_eq!(note.reason, "EB-MODEL-007: täglich grüßt das Murmeltier");
+    assert_eq!(note.queue, queue.as_str());
+    letter.ack().await;
+
+    // It is gone from its old queue.
+    publish_all(bus.as_ref(), &queue, &["sentinel"]).await;
+    let got = next(&mut subscription).await;
+    assert_eq!(text(&got), "sentinel");
+    got.ack().await;
+    bus.close().await;
+}
+
+pub async fn a_dead_letter_can_itself_be_retried(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    publish_all(bus.as_ref(), &queue, &["x"]).await;
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    next(&mut subscription)
+        .await
+        .dead_letter("first look")
+        .await
+        .unwrap();
+    let mut letters = bus.consume(&queue.dead_letter(), 1).await.unwrap();
+    next(&mut letters).await.retry().await;
+    let letter = next(&mut letters).await;
+    assert!(letter.redelivered);
+    assert_eq!(letter.dead_letter.as_ref().unwrap().reason, "first look");
+    letter.ack().await;
+    bus.close().await;
+}
+
+pub async fn concurrent_publishers_lose_nothing_and_keep_their_own_order(carrier: &dyn Carrier) {
+    const PUBLISHERS: usize = 40;
+    const EACH: usize = 25;
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    let mut subscription = bus.consume(&queue, 50).await.unwrap();
+    let mut publishers = tokio::task::JoinSet::new();
+    for publisher in 0..PUBLISHERS {
+        let (bus, queue) = (Arc::clone(&bus), queue.clone());
+        publishers.spawn(async move {
+            for number in 0..EACH {
+                let text = format!("{publisher} {number}");
+                bus.publish(&queue, &message(&text)).await.unwrap();
+            }
+        });
+    }
+    let mut expected = [0; PUBLISHERS];
+    for _ in 0..PUBLISHERS * EACH {
+        let got = next(&mut subscription).await;
+        let (publisher, number) = text(&got).split_once(' ').unwrap();
+        let publisher: usize = publisher.parse().unwrap();
+        assert_eq!(number.parse::<usize>().unwrap(), expected[publisher]);
+        expected[publisher] += 1;
+        got.ack().await;
+    }
+    assert_eq!(expected, [EACH; PUBLISHERS]);
+    while let Some(done) = publishers.join_next().await {
+        done.unwrap();
+    }
+    bus.close().await;
+}
+
+pub async fn declaring_twice_changes_nothing(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let other = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    publish_all(bus.as_ref(), &queue, &["kept"]).await;
+    bus.declare(&queue).await.unwrap();
+    other.declare(&queue).await.unwrap();
+    let mut subscription = other.consume(&queue, 1).await.unwrap();
+    let got = next(&mut subscription).await;
+    assert_eq!(text(&got), "kept");
+    got.ack().await;
+    bus.close().await;
+    other.close().await;
+}
+
+pub async fn messages_wait_for_a_reader_that_comes_later(carrier: &dyn Carrier) {
+    let queue = carrier.prefix().agent("asleep").unwrap();
+    let writer = carrier.connect().await;
+    publish_all(writer.as_ref(), &queue, &["1", "2", "3"]).await;
+    writer.close().await;
+    let reader = carrier.connect().await;
+    let mut subscription = reader.consume(&queue, 1).await.unwrap();
+    for expected in ["1", "2", "3"] {
+        let got = next(&mut subscription).await;
+        assert_eq!(text(&got), expected);
+        assert!(!got.redelivered);
+        got.ack().await;
+    }
+    reader.close().await;
+}
+
+pub async fn cancelling_next_loses_nothing(carrier: &dyn Carrier) {
+    const MESSAGES: usize = 100;
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    let mut subscription = bus.consume(&queue, 3).await.unwrap();
+    let writer = {
+        let (bus, queue) = (Arc::clone(&bus), queue.clone());
+        tokio::spawn(async move {
+            for number in 0..MESSAGES {
+                bus.publish(&queue, &message(&number.to_string()))
+                    .await
+                    .unwrap();
+            }
+        })
+    };
+    let mut seen = Vec::new();
+    soon("all messages, with impatient polling", async {
+        while seen.len() < MESSAGES {
+            // Far shorter than a round trip: most of these calls are cancelled half way.
+            let patience = Duration::from_micros(300);
+            if let Ok(got) = tokio::time::timeout(patience, subscription.next()).await {
+                let got = got.expect("the subscription ended");
+                assert!(!got.redelivered, "a cancelled call gave a message back");
+                seen.push(text(&got).parse::<usize>().unwrap());
+                got.ack().await;
+            }
+        }
+    })
+    .await;
+    assert_eq!(seen, (0..MESSAGES).collect::<Vec<_>>());
+    writer.await.unwrap();
+    bus.close().await;
+}
+
+pub async fn a_delivery_outlives_its_subscription(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    publish_all(bus.as_ref(), &queue, &["in work", "waiting", "waiting too"]).await;
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    let held = next(&mut subscription).await;
+    drop(subscription);
+    let mut other = bus.consume(&queue, 5).await.unwrap();
+    for expected in ["waiting", "waiting too"] {
+        let got = next(&mut other).await;
+        assert_eq!(text(&got), expected);
+        got.ack().await;
+    }
+    held.ack().await;
+    publish_all(bus.as_ref(), &queue, &["sentinel"]).await;
+    let got = next(&mut other).await;
+    assert_eq!(text(&got), "sentinel", "the message in work came again");
+    got.ack().await;
+    bus.close().await;
+}
+
+pub async fn closing_is_final_clean_and_idempotent(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    publish_all(bus.as_ref(), &queue, &["unsettled"]).await;
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    let unsettled = next(&mut subscription).await;
+    assert_eq!(*bus.status().borrow(), BusStatus::Connected);
+
+    soon("close", bus.close()).await;
+    soon("close again", bus.close()).await;
+    status(bus.as_ref(), "status closed", |s| *s == BusStatus::Closed).await;
+    assert!(
+        soon("next after close", subscription.next())
+            .await
+            .is_none()
+    );
+    assert!(
+        soon("next after close", subscription.next())
+            .await
+            .is_none()
+    );
+    let codes = [
+        bus.publish(&queue, &message("late"))
+            .await
+            .unwrap_err()
+            .code(),
+        bus.declare(&queue).await.unwrap_err().code(),
+        bus.consume(&queue, 1).await.unwrap_err().code(),
+    ];
+    assert_eq!(codes, ["EB-BUS-011"; 3]);
+    soon("a late ack", unsettled.ack()).await;
+
+    let other = carrier.connect().await;
+    let mut subscription = other.consume(&queue, 1).await.unwrap();
+    let again = next(&mut subscription).await;
+    assert_eq!(text(&again), "unsettled");
+    assert!(again.redelivered);
+    again.ack().await;
+    other.close().await;
+}
+
+pub async fn closing_one_bus_leaves_the_other_alone(carrier: &dyn Carrier) {
+    let one = carrier.connect().await;
+    let two = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    let mut subscription = two.consume(&queue, 1).await.unwrap();
+    one.close().await;
+    two.publish(&queue, &message("x")).await.unwrap();
+    next(&mut subscription).await.ack().await;
+    assert_eq!(*two.status().borrow(), BusStatus::Connected);
+    two.close().await;
+}
+
+pub async fn closing_wakes_a_waiting_reader(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let mut subscription = bus.consume(&carrier.prefix().scheduler(), 1).await.unwrap();
+    let reader = tokio::spawn(async move { subscription.next().await.is_none() });
+    bus.close().await;
+    assert!(soon("the reader ends", reader).await.unwrap());
+}
+
+pub async fn regions_with_different_prefixes_do_not_meet(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let (north, south) = (carrier.prefix(), unique_prefix());
+    for (prefix, name) in [(&north, "north"), (&south, "south")] {
+        publish_all(bus.as_ref(), &prefix.agent("host-1").unwrap(), &[name]).await;
+    }
+    let mut seen = HashSet::new();
+    for (prefix, name) in [(&north, "north"), (&south, "south")] {
+        let queue = prefix.agent("host-1").unwrap();
+        let mut subscription = bus.consume(&queue, 5).await.unwrap();
+        let got = next(&mut subscription).await;
+        assert_eq!(text(&got), name);
+        seen.insert(got.message_id);
+        got.ack().await;
+    }
+    assert_eq!(seen.len(), 2);
+    bus.close().await;
+}
+
+pub async fn senseless_requests_are_refused(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    assert_eq!(
+        bus.consume(&queue, 0).await.unwrap_err().code(),
+        "EB-BUS-005"
+    );
+    bus.declare(&queue).await.unwrap();
+    let mut bad = message("x");
+    bad.body = vec![0; MAX_BODY_BYTES + 1];
+    assert_eq!(
+        bus.publish(&queue, &bad).await.unwrap_err().code(),
+        "EB-BUS-004"
+    );
+    let mut bad = message("x");
+    bad.content_type = "x".repeat(256);
+    assert_eq!(
+        bus.publish(&queue, &bad).await.unwrap_err().code(),
+        "EB-BUS-004"
+    );
+    bus.close().await;
+}
+
+pub async fn the_largest_body_and_the_empty_one_pass(carrier: &dyn Carrier) {
+    let bus = carrier.connect().await;
+    let queue = carrier.prefix().scheduler();
+    let mut subscription = bus.consume(&queue, 1).await.unwrap();
+    for size in [0, MAX_BODY_BYTES] {
+        let mut sent = message("");
+        sent.body = (0..size).map(|n| (n % 251) as u8).collect();
+        bus.publish(&queue, &sent).await.unwrap();
+        let got = next(&mut subscription).await;
+        assert!(got.body == sent.body, "a body of {size} bytes was changed");
+        got.ack().await;
+    }
+    bus.close().await;
+}
