@@ -1,0 +1,86 @@
+//! As whom the servers run.
+
+use crate::error::{Error, Result};
+use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+/// The user of the servers: the caller, or `nobody` when the caller is root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RunAs {
+    /// The caller is an ordinary user.
+    Caller,
+    /// The caller is root; these are the numeric user and group of `nobody`.
+    Nobody { uid: u32, gid: u32 },
+}
+
+impl RunAs {
+    /// What the present user calls for.
+    pub(crate) fn current() -> Self {
+        if !rustix::process::geteuid().is_root() {
+            return Self::Caller;
+        }
+        // Debian's fixed numbers, unless the system says otherwise.
+        let (uid, gid) = std::fs::read_to_string("/etc/passwd")
+            .ok()
+            .and_then(|passwd| {
+                let line = passwd.lines().find(|line| line.starts_with("nobody:"))?;
+                let mut fields = line.split(':').skip(2);
+                Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+            })
+            .unwrap_or((65534, 65534));
+        Self::Nobody { uid, gid }
+    }
+
+    /// Arguments for `setpriv` that make the change.
+    pub(crate) fn setpriv_arguments(self) -> Vec<OsString> {
+        match self {
+            Self::Caller => Vec::new(),
+            Self::Nobody { uid, gid } => vec![
+                format!("--reuid={uid}").into(),
+                format!("--regid={gid}").into(),
+                "--clear-groups".into(),
+            ],
+        }
+    }
+
+    /// Gives `path` to the user.
+    pub(crate) fn give(self, path: &Path) -> Result<()> {
+        match self {
+            Self::Caller => Ok(()),
+            Self::Nobody { uid, gid } => std::os::unix::fs::chown(path, Some(uid), Some(gid))
+                .map_err(Error::io("change the owner of", path)),
+        }
+    }
+
+    /// Checks that the user can reach `directory`, whose parents exist: every one of them must let others in.
+    pub(crate) fn check_reach(self, directory: &Path) -> Result<()> {
+        let Self::Nobody { uid, .. } = self else {
+            return Ok(());
+        };
+        for ancestor in directory.ancestors().skip(1) {
+            let metadata = ancestor
+                .metadata()
+                .map_err(Error::io("look at", ancestor))?;
+            let open_to_others = metadata.mode() & 0o001 != 0;
+            if !open_to_others && metadata.uid() != uid {
+                return Err(Error::Unreachable(ancestor.to_owned()));
+            }
+        }
+        Ok(())
+    }
+
+    /// A folder for temporary directories that the user can reach: the system's, or /tmp when root has a private one.
+    pub(crate) fn temporary_base(self) -> Result<PathBuf> {
+        let own = std::env::temp_dir();
+        // check_reach looks at the parents of its argument only, so it gets an imaginary child.
+        match self.check_reach(&own.join("x")) {
+            Err(Error::Unreachable(_)) => {
+                let common = PathBuf::from("/tmp");
+                self.check_reach(&common.join("x"))?;
+                Ok(common)
+            }
+            other => other.map(|()| own),
+        }
+    }
+}
