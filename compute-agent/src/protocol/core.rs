@@ -187,6 +187,12 @@ impl AgentCore {
             .collect()
     }
 
+    /// How many records [`AgentCore::records`] has.
+    #[must_use]
+    pub fn remembered(&self) -> usize {
+        self.evacuations.len() + self.notes.len()
+    }
+
     /// True if nothing is under way but finished work that is remembered.
     #[must_use]
     pub fn is_idle(&self) -> bool {

@@ -1,0 +1,72 @@
+//! One call of the driver: bounded in time, and a panic in a driver is an answer like any other.
+
+use crate::driver::{Driver, DriverError};
+use crate::protocol::{Action, ActionId, Done};
+use ebbtide_model::{InterruptionBehaviour, ServerId};
+use futures::FutureExt;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What came of a call.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) action: ActionId,
+    pub(super) server_id: ServerId,
+    pub(super) words: &'static str,
+    pub(super) result: Result<Done, DriverError>,
+}
+
+pub(super) async fn drive(
+    driver: Arc<dyn Driver>,
+    action: ActionId,
+    server_id: ServerId,
+    what: Action,
+    limit: Duration,
+) -> Answer {
+    let words = what.words();
+    let call = AssertUnwindSafe(call(&*driver, server_id, what)).catch_unwind();
+    let result = match tokio::time::timeout(limit, call).await {
+        Ok(Ok(result)) => result,
+        Ok(Err(_)) => Err(DriverError::Failed {
+            what: words,
+            detail: format!("the {} driver panicked; this is a defect", driver.name()),
+        }),
+        Err(_) => Err(DriverError::TimedOut {
+            what: words,
+            seconds: limit.as_secs(),
+        }),
+    };
+    Answer {
+        action,
+        server_id,
+        words,
+        result,
+    }
+}
+
+async fn call(
+    driver: &dyn Driver,
+    server_id: ServerId,
+    what: Action,
+) -> Result<Done, DriverError> {
+    match what {
+        Action::GiveNotice(notice) => driver
+            .give_notice(server_id, &notice)
+            .await
+            .map(Done::Noticed),
+        Action::WithdrawNotice(evacuation_id) => driver
+            .withdraw_notice(server_id, evacuation_id)
+            .await
+            .map(|()| Done::Withdrawn),
+        Action::Interrupt(behaviour) => match behaviour {
+            InterruptionBehaviour::Terminate => driver.terminate(server_id).await,
+            InterruptionBehaviour::Stop => driver.stop(server_id).await,
+            InterruptionBehaviour::Hibernate => driver.hibernate(server_id).await,
+        }
+        .map(|()| Done::Interrupted),
+        Action::Look => driver.occupancy(server_id).await.map(Done::Seen),
+        Action::Start(start) => driver.start(&start).await.map(Done::Started),
+        Action::Delete => driver.delete(server_id).await.map(|()| Done::Deleted),
+    }
+}

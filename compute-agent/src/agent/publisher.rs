@@ -1,0 +1,263 @@
+//! Reports and heartbeats to the scheduler, one after the other.
+//!
+//! One task sends everything, and a heartbeat's list is taken at the moment of sending. So a heartbeat never contradicts a
+//! report that was sent before it: whoever was reported as started is in the next heartbeat, unless it has ended since.
+
+use crate::clock::Clock;
+use crate::driver::Driver;
+use crate::protocol::ReportId;
+use ebbtide_bus::{Bus, BusError, Outgoing, QueueName};
+use ebbtide_model::message::{Body, Heartbeat, Hosted, Message};
+use ebbtide_model::{MessageId, ModelError};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+use tokio::sync::{Notify, mpsc};
+use tokio::time::MissedTickBehavior;
+use uuid::Uuid;
+
+/// How long the hypervisor may take to tell what it has, for a heartbeat.
+const LIST_LIMIT: Duration = Duration::from_secs(10);
+/// Pause after a failed attempt, on top of the time that the bus itself has tried.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// Pause when a person has to change something at the broker.
+const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+
+/// Who speaks.
+#[derive(Debug, Clone)]
+pub(super) struct Identity {
+    pub(super) host: String,
+    pub(super) session: Uuid,
+    sequence: Arc<AtomicU64>,
+}
+
+impl Identity {
+    pub(super) fn new(host: &str, session: Uuid) -> Self {
+        Self {
+            host: host.to_owned(),
+            session,
+            sequence: Arc::new(AtomicU64::new(0)),
+        }
+    }
+}
+
+/// What became of a report.
+#[derive(Debug)]
+pub(super) enum Sent {
+    Confirmed(ReportId),
+    Impossible(ReportId, String),
+}
+
+/// The session's end of the publisher.
+#[derive(Debug)]
+pub(super) struct Publisher {
+    reports: mpsc::UnboundedSender<(ReportId, Message)>,
+    sent: mpsc::UnboundedReceiver<Sent>,
+    heartbeat: Arc<Notify>,
+    under_way: usize,
+}
+
+/// The part that runs in a task of its own.
+pub(super) struct Worker {
+    pub(super) bus: Arc<dyn Bus>,
+    pub(super) driver: Arc<dyn Driver>,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) identity: Identity,
+    pub(super) queue: QueueName,
+    pub(super) heartbeat_interval: Duration,
+}
+
+impl Publisher {
+    /// The publisher, and its work to be spawned.
+    pub(super) fn new(worker: Worker) -> (Self, impl Future<Output = ()> + Send + 'static) {
+        // Unbounded, but never longer than the evacuations and commands in hand: the protocol reports on what it was told.
+        let (reports, to_send) = mpsc::unbounded_channel();
+        let (done, sent) = mpsc::unbounded_channel();
+        let heartbeat = Arc::new(Notify::new());
+        let work = worker.run(to_send, done, Arc::clone(&heartbeat));
+        let publisher = Self {
+            reports,
+            sent,
+            heartbeat,
+            under_way: 0,
+        };
+        (publisher, work)
+    }
+
+    pub(super) fn send(&mut self, report: ReportId, message: Message) {
+        // It fails only when the worker is gone, at the end of the session; then the journal has the report.
+        if self.reports.send((report, message)).is_ok() {
+            self.under_way += 1;
+        }
+    }
+
+    /// A heartbeat as soon as possible.
+    pub(super) fn beat(&self) {
+        self.heartbeat.notify_one();
+    }
+
+    /// The next report that was settled. Safe to cancel.
+    pub(super) async fn next(&mut self) -> Sent {
+        match self.sent.recv().await {
+            Some(sent) => {
+                self.under_way -= 1;
+                sent
+            }
+            None => std::future::pending().await,
+        }
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.under_way == 0
+    }
+}
+
+impl Worker {
+    async fn run(
+        self,
+        mut to_send: mpsc::UnboundedReceiver<(ReportId, Message)>,
+        done: mpsc::UnboundedSender<Sent>,
+        heartbeat: Arc<Notify>,
+    ) {
+        // A library user may ask for none at all.
+        let period = self.heartbeat_interval.max(Duration::from_millis(1));
+        let mut interval = tokio::time::interval(period);
+        interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                report = to_send.recv() => {
+                    let Some((report, message)) = report else { return };
+                    let sent = match self.send(&message).await {
+                        Ok(()) => Sent::Confirmed(report),
+                        Err(reason) => Sent::Impossible(report, reason),
+                    };
+                    if done.send(sent).is_err() {
+                        return;
+                    }
+                }
+                // The first tick is at once: it registers the host.
+                _ = interval.tick() => self.beat().await,
+                () = heartbeat.notified() => {
+                    interval.reset();
+                    self.beat().await;
+                }
+            }
+        }
+    }
+
+    /// Sends a report until the broker has confirmed it. `Err` only if it can never be sent.
+    async fn send(&self, message: &Message) -> Result<(), String> {
+        let body = match message.to_bytes() {
+            Ok(body) => body,
+            Err(error) => return Err(Self::impossible(message, &error)),
+        };
+        let outgoing = Outgoing::cloud_event(message.id.0, body);
+        loop {
+            let error = match self.publish(&outgoing).await {
+                Ok(()) => {
+                    tracing::info!(
+                        report = message.body.event_type(), message_id = %message.id,
+                        server_id = message.body.server_id().map(tracing::field::display),
+                        "reported"
+                    );
+                    return Ok(());
+                }
+                Err(error) => error,
+            };
+            match error {
+                BusError::InvalidMessage { .. } => {
+                    tracing::error!(code = error.code(), "a report cannot be sent: {error}");
+                    return Err(error.to_string());
+                }
+                // The session ends soon; what was not confirmed is said again by the next one.
+                BusError::Closed => std::future::pending().await,
+                error => {
+                    tracing::warn!(
+                        code = error.code(), report = message.body.event_type(),
+                        "a report waits: {error}"
+                    );
+                    let transient = error.is_transient();
+                    let pause = if transient { RETRY_PAUSE } else { REFUSED_PAUSE };
+                    tokio::time::sleep(pause).await;
+                }
+            }
+        }
+    }
+
+    /// Publishes, and makes the scheduler's queue if nobody has made it yet: the agent may be the first to come.
+    async fn publish(&self, outgoing: &Outgoing) -> Result<(), BusError> {
+        match self.bus.publish(&self.queue, outgoing).await {
+            Err(BusError::Unroutable { .. }) => {
+                self.bus.declare(&self.queue).await?;
+                self.bus.publish(&self.queue, outgoing).await
+            }
+            other => other,
+        }
+    }
+
+    fn impossible(message: &Message, error: &ModelError) -> String {
+        tracing::error!(
+            code = error.code(), report = message.body.event_type(),
+            "a report cannot be written: {error}"
+        );
+        error.to_string()
+    }
+
+    async fn beat(&self) {
+        let list = tokio::time::timeout(LIST_LIMIT, self.heartbeat()).await;
+        let heartbeat = match list {
+            Ok(Ok(heartbeat)) => heartbeat,
+            Ok(Err(error)) => {
+                tracing::error!(code = error.code(), "no heartbeat: {error}");
+                return;
+            }
+            Err(_) => {
+                tracing::error!(
+                    "no heartbeat: the hypervisor did not tell what it has within {LIST_LIMIT:?}"
+                );
+                return;
+            }
+        };
+        // Each heartbeat is a message of its own; host, session and sequence name it.
+        let words = format!("{} heartbeat {}", heartbeat.host, heartbeat.sequence);
+        let message = Message {
+            id: MessageId(Uuid::new_v5(&heartbeat.session, words.as_bytes())),
+            source: format!("/ebbtide/agent/{}", heartbeat.host),
+            time: self.clock.now(),
+            body: Body::Heartbeat(heartbeat),
+        };
+        let published = match message.to_bytes() {
+            Ok(body) => {
+                let outgoing = Outgoing::cloud_event(message.id.0, body);
+                self.publish(&outgoing).await
+            }
+            Err(error) => {
+                Self::impossible(&message, &error);
+                return;
+            }
+        };
+        match published {
+            Ok(()) => tracing::debug!(message_id = %message.id, "heartbeat"),
+            // Not repeated: the next one says more.
+            Err(error) => tracing::warn!(code = error.code(), "a heartbeat was not sent: {error}"),
+        }
+    }
+
+    async fn heartbeat(&self) -> Result<Heartbeat, crate::driver::DriverError> {
+        self.driver.health().await?;
+        let facts = self.driver.inventory().await?;
+        let servers = self.driver.list().await?;
+        let hosted = servers.into_iter().map(|view| Hosted {
+            server_id: view.server_id,
+            state: view.state,
+        });
+        Ok(Heartbeat {
+            host: self.identity.host.clone(),
+            session: self.identity.session,
+            sequence: self.identity.sequence.fetch_add(1, Ordering::Relaxed) + 1,
+            inventory: facts.inventory,
+            traits: facts.traits,
+            servers: hosted.collect(),
+        })
+    }
+}

@@ -1,0 +1,407 @@
+//! One life of the protocol: from reading the journal until shutdown, or until the journal cannot be written.
+//!
+//! Everything that happens becomes an [`Input`]; every [`Effect`] is done here, the journal first.
+
+use super::drive::{Answer, drive};
+use super::publisher::{Identity, Publisher, Sent, Worker};
+use super::{Agent, AgentConfig};
+use crate::clock::Clock;
+use crate::driver::{Driver, DriverError, ServerView};
+use crate::error::AgentError;
+use crate::journal::{Journal, Storage};
+use crate::protocol::{AgentCore, Effect, Input, Record, Token};
+use crate::task::{self, Tasks};
+use ebbtide_bus::{Bus, BusError, Delivery, QueueName, Subscription};
+use ebbtide_model::ServerId;
+use ebbtide_model::message::{HostedState, Message};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+/// Longest time between two looks at the clock while something waits for it: if the clock is set forward, deadlines are
+/// seen this much late at most.
+const MAX_SLEEP: Duration = Duration::from_secs(5);
+/// How long the hypervisor may take to list its servers.
+const LIST_LIMIT: Duration = Duration::from_secs(10);
+/// Pause before reading from the queue is tried again.
+const CONSUME_PAUSE: Duration = Duration::from_secs(1);
+
+/// Why a session ended.
+#[derive(Debug)]
+pub(super) enum End {
+    Shutdown,
+    JournalBroken(AgentError),
+}
+
+type Views = Result<Vec<ServerView>, DriverError>;
+
+pub(super) struct Session {
+    config: AgentConfig,
+    bus: Arc<dyn Bus>,
+    driver: Arc<dyn Driver>,
+    clock: Arc<dyn Clock>,
+    queue: QueueName,
+    journal: Arc<Mutex<Journal>>,
+    core: AgentCore,
+    /// What the restored protocol wants first.
+    first: Vec<Effect>,
+    deliveries: HashMap<Token, Delivery>,
+    next_token: u64,
+    publisher: Publisher,
+    /// The publisher's work; ends with the session.
+    _worker: Tasks<()>,
+    calls: Tasks<Answer>,
+    looks: Tasks<Views>,
+    dead_letters: Tasks<()>,
+    subscribing: Tasks<Result<Subscription, BusError>>,
+    subscription: Option<Subscription>,
+    /// What the hypervisor had when it was looked at last.
+    seen: Option<Vec<(ServerId, HostedState)>>,
+    /// Nothing new is begun.
+    stopping: bool,
+}
+
+impl Session {
+    pub(super) async fn open(
+        agent: &Agent,
+        storage: Box<dyn Storage>,
+        identity: Identity,
+    ) -> Result<Self, AgentError> {
+        let config = agent.config.clone();
+        let queue = config.queue_prefix.agent(&config.host)?;
+        let host = config.host.clone();
+        let (journal, records) = in_background(move || Journal::open(storage, &host)).await?;
+        let now = agent.clock.now();
+        let remembered = records.len();
+        let (core, first) = AgentCore::restore(&config.host, config.policy.clone(), records, now);
+        tracing::info!(remembered, "the journal has been read");
+        let (publisher, work) = Publisher::new(Worker {
+            bus: Arc::clone(&agent.bus),
+            driver: Arc::clone(&agent.driver),
+            clock: Arc::clone(&agent.clock),
+            identity,
+            queue: config.queue_prefix.scheduler(),
+            heartbeat_interval: config.heartbeat_interval,
+        });
+        let mut worker = Tasks::new("publisher");
+        worker.spawn(work);
+        Ok(Self {
+            bus: Arc::clone(&agent.bus),
+            driver: Arc::clone(&agent.driver),
+            clock: Arc::clone(&agent.clock),
+            config,
+            queue,
+            journal: Arc::new(Mutex::new(journal)),
+            core,
+            first,
+            deliveries: HashMap::new(),
+            next_token: 1,
+            publisher,
+            _worker: worker,
+            calls: Tasks::new("driver"),
+            looks: Tasks::new("look"),
+            dead_letters: Tasks::new("dead-letter"),
+            subscribing: Tasks::new("subscribe"),
+            subscription: None,
+            seen: None,
+            stopping: false,
+        })
+    }
+
+    /// Works until `shutdown`, or until the journal cannot be written.
+    ///
+    /// # Errors
+    /// What waiting does not heal.
+    pub(super) async fn run(mut self, shutdown: &CancellationToken) -> Result<End, AgentError> {
+        self.subscribe(Duration::ZERO);
+        let period = self.config.poll_interval.max(Duration::from_millis(1));
+        let mut poll = tokio::time::interval(period);
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let first = std::mem::take(&mut self.first);
+        let mut broken = self.perform(first).await.err();
+        let mut give_up: Option<Instant> = None;
+        loop {
+            if let Some(error) = broken {
+                return Ok(End::JournalBroken(error));
+            }
+            if self.stopping && self.calls.is_empty() && self.publisher.is_idle() {
+                return Ok(End::Shutdown);
+            }
+            let sleep = self.sleep();
+            let input = tokio::select! {
+                () = shutdown.cancelled(), if !self.stopping => {
+                    tracing::info!("asked to end: taking no more commands");
+                    self.stopping = true;
+                    // What is not settled goes back to its queue when the session ends.
+                    self.subscription = None;
+                    give_up = Some(self.patience_ends());
+                    continue;
+                }
+                () = until(give_up) => {
+                    tracing::warn!("ending with calls or reports under way; they are repeated after the next start");
+                    return Ok(End::Shutdown);
+                }
+                delivery = next_delivery(&mut self.subscription) => match delivery {
+                    Some(delivery) => self.receive(delivery),
+                    None => {
+                        // The bus was closed by whoever owns it.
+                        self.subscription = None;
+                        self.subscribe(CONSUME_PAUSE);
+                        continue;
+                    }
+                },
+                opened = self.subscribing.next() => {
+                    if matches!(opened, Err(BusError::Closed)) && shutdown.is_cancelled() {
+                        return Ok(End::Shutdown);
+                    }
+                    self.subscribed(opened)?;
+                    continue;
+                }
+                answer = self.calls.next() => Some(Self::answered(answer)),
+                sent = self.publisher.next() => Some(match sent {
+                    Sent::Confirmed(report) => Input::Published(report),
+                    Sent::Impossible(report, reason) => Input::Unpublishable { report, reason },
+                }),
+                () = self.dead_letters.next() => continue,
+                _ = poll.tick(), if !self.stopping => {
+                    self.look();
+                    continue;
+                }
+                views = self.looks.next() => self.looked(views),
+                () = sleep_for(sleep) => Some(Input::Tick),
+            };
+            if let Some(input) = input {
+                let effects = self.core.handle(self.clock.now(), input);
+                broken = self.perform(effects).await.err();
+            }
+        }
+    }
+
+    #[allow(clippy::disallowed_methods)] // A relative limit of tokio's timer, not the time of day.
+    fn patience_ends(&self) -> Instant {
+        Instant::now() + self.config.shutdown_grace
+    }
+
+    /// How long the protocol can sleep; `None` if nothing waits for time.
+    fn sleep(&self) -> Option<Duration> {
+        let at = self.core.next_wakeup().filter(|_| !self.stopping)?;
+        let millis = at.millis_since(self.clock.now()).unsigned_abs();
+        Some(Duration::from_millis(millis).min(MAX_SLEEP))
+    }
+
+    // ---- what comes in ----
+
+    fn subscribe(&mut self, pause: Duration) {
+        let (bus, queue) = (Arc::clone(&self.bus), self.queue.clone());
+        let prefetch = self.config.prefetch;
+        // Beside the rest, because it takes long when the broker is away.
+        self.subscribing.spawn(async move {
+            tokio::time::sleep(pause).await;
+            bus.consume(&queue, prefetch).await
+        });
+    }
+
+    fn subscribed(&mut self, opened: Result<Subscription, BusError>) -> Result<(), AgentError> {
+        match opened {
+            _ if self.stopping => {}
+            Ok(subscription) => {
+                tracing::info!(queue = %self.queue, "taking commands");
+                self.subscription = Some(subscription);
+            }
+            Err(error) if error.is_transient() => {
+                tracing::warn!(code = error.code(), "commands cannot be read yet: {error}");
+                self.subscribe(CONSUME_PAUSE);
+            }
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    fn receive(&mut self, delivery: Delivery) -> Option<Input> {
+        match Message::from_bytes(&delivery.body) {
+            Ok(message) => {
+                tracing::info!(
+                    command = message.body.event_type(), message_id = %message.id,
+                    server_id = message.body.server_id().map(tracing::field::display),
+                    redelivered = delivery.redelivered, "received"
+                );
+                let token = Token(self.next_token);
+                self.next_token += 1;
+                self.deliveries.insert(token, delivery);
+                Some(Input::Command { token, message })
+            }
+            Err(error) => {
+                let reason = format!("{}: {error}", error.code());
+                self.dead_letter(delivery, reason);
+                None
+            }
+        }
+    }
+
+    fn dead_letter(&mut self, delivery: Delivery, reason: String) {
+        self.dead_letters.spawn(async move {
+            // The bus says in its log that it was moved, and why.
+            if let Err(error) = delivery.dead_letter(&reason).await {
+                tracing::warn!(
+                    code = error.code(),
+                    "a message that cannot be used comes again, because it could not be moved: {error}"
+                );
+            }
+        });
+    }
+
+    fn answered(answer: Answer) -> Input {
+        let Answer {
+            action,
+            server_id,
+            words,
+            result,
+        } = answer;
+        match &result {
+            Ok(done) => tracing::debug!(%server_id, action = words, ?done, "the hypervisor did it"),
+            Err(error) => {
+                tracing::warn!(%server_id, action = words, code = error.code(), "{error}");
+            }
+        }
+        Input::ActionDone { action, result }
+    }
+
+    /// Looks at the servers, if no look is under way.
+    fn look(&mut self) {
+        if self.looks.is_empty() {
+            let driver = Arc::clone(&self.driver);
+            self.looks.spawn(async move {
+                let late = DriverError::TimedOut {
+                    what: "list its servers",
+                    seconds: LIST_LIMIT.as_secs(),
+                };
+                let list = tokio::time::timeout(LIST_LIMIT, driver.list());
+                list.await.unwrap_or(Err(late))
+            });
+        }
+    }
+
+    fn looked(&mut self, views: Views) -> Option<Input> {
+        match views {
+            Ok(views) => {
+                let mut seen: Vec<_> = views.iter().map(|v| (v.server_id, v.state)).collect();
+                seen.sort_unstable_by_key(|(server_id, _)| *server_id);
+                // The first look changes nothing: the first heartbeat has just told.
+                if self.seen.as_ref().is_some_and(|before| *before != seen) {
+                    self.publisher.beat();
+                }
+                self.seen = Some(seen);
+                self.core.is_watching().then_some(Input::Observed(views))
+            }
+            Err(error) => {
+                tracing::warn!(code = error.code(), "the servers cannot be seen: {error}");
+                None
+            }
+        }
+    }
+
+    // ---- what goes out ----
+
+    /// Does what the protocol wants. `Err` if the journal could not be written; then nothing of it was done.
+    async fn perform(&mut self, effects: Vec<Effect>) -> Result<(), AgentError> {
+        let (records, effects): (Vec<Effect>, Vec<Effect>) = effects
+            .into_iter()
+            .partition(|effect| matches!(effect, Effect::Journal(_)));
+        let records = records.into_iter().filter_map(|effect| match effect {
+            Effect::Journal(record) => Some(record),
+            _ => None,
+        });
+        self.write(records.collect()).await?;
+        for effect in effects {
+            match effect {
+                // Written above.
+                Effect::Journal(_) => {}
+                // The next agent asks anew; the journal says what for.
+                Effect::Drive { .. } if self.stopping => {}
+                Effect::Drive {
+                    action,
+                    server_id,
+                    what,
+                } => {
+                    tracing::info!(%server_id, action = what.words(), "asking the hypervisor");
+                    let driver = Arc::clone(&self.driver);
+                    let limit = self.config.action_timeout;
+                    self.calls.spawn(drive(driver, action, server_id, what, limit));
+                }
+                Effect::Publish { report, message } => self.publisher.send(report, message),
+                Effect::Ack(token) => {
+                    if let Some(delivery) = self.deliveries.remove(&token) {
+                        delivery.ack().await;
+                    }
+                }
+                Effect::DeadLetter(token, reason) => {
+                    if let Some(delivery) = self.deliveries.remove(&token) {
+                        self.dead_letter(delivery, reason);
+                    }
+                }
+                Effect::ServersChanged => self.publisher.beat(),
+            }
+        }
+        Ok(())
+    }
+
+    async fn write(&self, records: Vec<Record>) -> Result<(), AgentError> {
+        if records.is_empty() {
+            return Ok(());
+        }
+        let journal = Arc::clone(&self.journal);
+        // A panic while it was locked leaves the journal as a failed write does, and the next write mends it.
+        let replace = journal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .is_mostly_garbage(self.core.remembered());
+        // What the protocol remembers includes what is to be written now.
+        let records = if replace { self.core.records() } else { records };
+        in_background(move || {
+            let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
+            if replace {
+                journal.replace(&records)
+            } else {
+                journal.append(&records)
+            }
+        })
+        .await
+    }
+}
+
+async fn next_delivery(subscription: &mut Option<Subscription>) -> Option<Delivery> {
+    match subscription {
+        Some(subscription) => subscription.next().await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn sleep_for(time: Option<Duration>) {
+    match time {
+        Some(time) => tokio::time::sleep(time).await,
+        None => std::future::pending().await,
+    }
+}
+
+async fn until(moment: Option<Instant>) {
+    match moment {
+        Some(moment) => tokio::time::sleep_until(moment).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Runs something that waits for the disk beside the async threads.
+async fn in_background<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, AgentError> + Send + 'static,
+) -> Result<T, AgentError> {
+    match task::blocking(move || Ok(work())).await {
+        Ok(result) => result,
+        Err(source) => Err(AgentError::Io {
+            what: "work on the journal in",
+            path: "the background".into(),
+            source,
+        }),
+    }
+}

@@ -1,0 +1,411 @@
+//! Configuration: a TOML file, then the environment (`EBBTIDE_AGENT__BUS__PREFIX` is `bus.prefix`), then flags; the later
+//! wins. Everything is checked before anything is started, and unknown keys are errors, because a typing error would
+//! otherwise be a silent default.
+
+use crate::driver::registry;
+use crate::error::AgentError;
+use crate::protocol::Policy;
+use ebbtide_bus::{AmqpConfig, BrokerUrl, QueueKind, QueuePrefix};
+use ebbtide_model::names;
+use serde::Deserialize;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use toml::{Table, Value};
+
+/// Environment variables that begin so are configuration.
+pub const ENVIRONMENT_PREFIX: &str = "EBBTIDE_AGENT__";
+
+/// Keys whose value is text even if it looks like something else (a host may be called `17`).
+const TEXT_KEYS: &[&str] = &["host", "state_dir", "bus.urls", "bus.prefix", "log.filter"];
+
+/// Everything that can be configured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Config {
+    /// The host for which this agent speaks; `host`.
+    pub host: String,
+    /// Where journal, lock and the simulated hypervisor are; `state_dir`.
+    pub state_dir: PathBuf,
+    /// How the scheduler is reached; table `bus`.
+    pub bus: BusSettings,
+    /// The agent's own habits; table `agent`.
+    pub agent: AgentSettings,
+    /// How patient it is; table `evacuation`.
+    pub evacuation: Policy,
+    /// Which hypervisor it drives; table `driver`.
+    pub driver: DriverSettings,
+    /// What it tells about itself; table `log`.
+    pub log: LogSettings,
+}
+
+/// The table `bus`.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct BusSettings {
+    /// `amqp://USER:PASSWORD@HOST:PORT/VHOST` or `amqps://…`; one, or the brokers of one cluster.
+    urls: OneOrMany,
+    /// The first part of every queue's name; the same as the scheduler's.
+    pub prefix: String,
+    /// `classic` or `quorum`; the same as the scheduler's.
+    pub queue_type: String,
+}
+
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(String),
+    Many(Vec<String>),
+}
+
+impl Default for BusSettings {
+    fn default() -> Self {
+        Self {
+            urls: OneOrMany::One("amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()),
+            prefix: ebbtide_bus::DEFAULT_PREFIX.to_owned(),
+            queue_type: "classic".to_owned(),
+        }
+    }
+}
+
+impl std::fmt::Debug for BusSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The URLs may hold a password.
+        f.debug_struct("BusSettings")
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The table `agent`. All times are in seconds.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct AgentSettings {
+    /// Time between two heartbeats if nothing changes. 0.1 to 3600; well below the scheduler's service down time.
+    pub heartbeat_seconds: f64,
+    /// Time between two looks at the servers, for those that end by themselves and guests that release. 0.05 to 60.
+    pub poll_seconds: f64,
+    /// A call of the hypervisor that takes longer counts as failed. 1 to 1800.
+    pub action_timeout_seconds: f64,
+    /// How long calls under way and reports may take at shutdown. 0 to 600.
+    pub shutdown_seconds: f64,
+    /// Commands in hand at the same time. A notice is in hand until its victim has ended, so this limits the evacuations
+    /// at one time. 16 to 65535.
+    pub prefetch: u16,
+}
+
+impl Default for AgentSettings {
+    fn default() -> Self {
+        Self {
+            // A third of the scheduler's default service down time or less: two may get lost.
+            heartbeat_seconds: 10.0,
+            // A guest that releases early should not wait noticeably.
+            poll_seconds: 1.0,
+            // Writing the memory of a large guest to disk takes a minute.
+            action_timeout_seconds: 120.0,
+            // Below the 90 s after which systemd kills.
+            shutdown_seconds: 10.0,
+            // More servers than any host runs.
+            prefetch: 4_096,
+        }
+    }
+}
+
+/// The table `driver`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DriverSettings {
+    /// Its name in the registry; `driver.kind`.
+    pub kind: String,
+    /// Its own table, `driver.KIND`.
+    pub settings: Table,
+}
+
+/// The table `log`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LogSettings {
+    /// `text` for people, `json` for machines.
+    pub format: LogFormat,
+    /// What is logged, as `tracing` filters are written: `info`, `ebbtide_agent=debug,warn`.
+    pub filter: String,
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::Text,
+            filter: "info".to_owned(),
+        }
+    }
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// One line for people.
+    Text,
+    /// One JSON object a line.
+    Json,
+}
+
+/// One setting from outside the file: its key with dots, its value, and what to call it in an error.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    /// For example `bus.prefix`.
+    pub key: String,
+    /// As it was written.
+    pub value: String,
+    /// For example `environment variable EBBTIDE_AGENT__BUS__PREFIX`.
+    pub origin: String,
+}
+
+/// The settings among environment variables.
+pub fn overrides_from(environment: impl Iterator<Item = (String, String)>) -> Vec<Override> {
+    let setting = |(name, value): (String, String)| {
+        let key = name.strip_prefix(ENVIRONMENT_PREFIX)?;
+        let key = key.to_lowercase().replace("__", ".");
+        let origin = format!("environment variable {name}");
+        Some(Override { key, value, origin })
+    };
+    environment.filter_map(setting).collect()
+}
+
+impl Config {
+    /// Reads the file, applies the overrides in their order, and checks everything.
+    ///
+    /// # Errors
+    /// [`AgentError::ConfigFile`] with line and column, [`AgentError::Config`] with the key.
+    pub fn read(file: Option<&Path>, overrides: &[Override]) -> Result<Self, AgentError> {
+        let mut table = match file {
+            None => Table::new(),
+            Some(path) => read_file(path)?,
+        };
+        for setting in overrides {
+            set(&mut table, setting)?;
+        }
+        Self::from_table(table)
+    }
+
+    /// Takes and checks a whole configuration.
+    ///
+    /// # Errors
+    /// [`AgentError::Config`] with the key.
+    pub fn from_table(mut table: Table) -> Result<Self, AgentError> {
+        let host = text(&mut table, "host")?.ok_or_else(|| {
+            AgentError::config("host", "it is missing; write host = \"NAME\" or give --host NAME")
+        })?;
+        let state_dir = text(&mut table, "state_dir")?.ok_or_else(|| {
+            AgentError::config("state_dir", "it is missing; name a directory that only this agent uses")
+        })?;
+        let config = Self {
+            host,
+            state_dir: state_dir.into(),
+            bus: section(&mut table, "bus")?,
+            agent: section(&mut table, "agent")?,
+            evacuation: section(&mut table, "evacuation")?,
+            driver: driver(&mut table)?,
+            log: section(&mut table, "log")?,
+        };
+        if let Some(key) = table.keys().next() {
+            let known = "host, state_dir, bus, agent, evacuation, driver, log";
+            return Err(AgentError::config(key, format!("it is unknown, use one of {known}")));
+        }
+        config.check()?;
+        Ok(config)
+    }
+
+    fn check(&self) -> Result<(), AgentError> {
+        names::check_host_name(&self.host)
+            .map_err(|error| AgentError::config("host", error.to_string()))?;
+        if self.state_dir.as_os_str().is_empty() {
+            return Err(AgentError::config("state_dir", "it is empty"));
+        }
+        self.amqp()?;
+        self.queue_prefix()?;
+        let agent = &self.agent;
+        for (key, value, low, high) in [
+            ("heartbeat_seconds", agent.heartbeat_seconds, 0.1, 3_600.0),
+            ("poll_seconds", agent.poll_seconds, 0.05, 60.0),
+            // Above, a delivery could be older than RabbitMQ's consumer_timeout of 30 minutes.
+            ("action_timeout_seconds", agent.action_timeout_seconds, 1.0, 1_800.0),
+            ("shutdown_seconds", agent.shutdown_seconds, 0.0, 600.0),
+            ("prefetch", f64::from(agent.prefetch), 16.0, 65_535.0),
+        ] {
+            if !(low..=high).contains(&value) {
+                let problem = format!("{value} is out of range, allowed is {low} to {high}");
+                return Err(AgentError::config(format!("agent.{key}"), problem));
+            }
+        }
+        self.evacuation
+            .check()
+            .map_err(|(key, problem)| AgentError::config(format!("evacuation.{key}"), problem))?;
+        registry::check(&self.driver.kind, &self.driver.settings)?;
+        let filter = &self.log.filter;
+        filter
+            .parse::<tracing_subscriber::EnvFilter>()
+            .map_err(|error| AgentError::config("log.filter", format!("{filter:?}: {error}")))?;
+        Ok(())
+    }
+
+    /// The settings of the AMQP carrier.
+    ///
+    /// # Errors
+    /// [`AgentError::Config`] with the key; the URLs' text is not repeated.
+    pub fn amqp(&self) -> Result<AmqpConfig, AgentError> {
+        let urls: &[String] = match &self.bus.urls {
+            OneOrMany::One(url) => std::slice::from_ref(url),
+            OneOrMany::Many(urls) => urls,
+        };
+        if urls.is_empty() {
+            return Err(AgentError::config("bus.urls", "it is empty; name at least one broker"));
+        }
+        let parsed: Result<Vec<BrokerUrl>, _> = urls.iter().map(|url| url.parse()).collect();
+        let refused = |key: &str, error: ebbtide_bus::BusError| {
+            AgentError::config(key, error.to_string())
+        };
+        let brokers = parsed.map_err(|error| refused("bus.urls", error))?;
+        // At most 128 bytes are taken; the beginning of a long host name tells enough.
+        let name: String = format!("ebbtide-agent {}", self.host).chars().take(100).collect();
+        let mut amqp = AmqpConfig::new(brokers, name);
+        amqp.queue_kind = self
+            .bus
+            .queue_type
+            .parse::<QueueKind>()
+            .map_err(|error| refused("bus.queue_type", error))?;
+        Ok(amqp)
+    }
+
+    /// The first part of all queue names.
+    ///
+    /// # Errors
+    /// [`AgentError::Config`].
+    pub fn queue_prefix(&self) -> Result<QueuePrefix, AgentError> {
+        QueuePrefix::new(&self.bus.prefix)
+            .map_err(|error| AgentError::config("bus.prefix", error.to_string()))
+    }
+
+    /// What [`Agent::run`](crate::Agent::run) needs of it.
+    ///
+    /// # Errors
+    /// [`AgentError::Config`].
+    pub fn agent_config(&self) -> Result<crate::AgentConfig, AgentError> {
+        let seconds = |value| Duration::try_from_secs_f64(value).unwrap_or(Duration::ZERO);
+        let mut agent = crate::AgentConfig::new(&self.host, &self.state_dir);
+        agent.queue_prefix = self.queue_prefix()?;
+        agent.prefetch = self.agent.prefetch;
+        agent.heartbeat_interval = seconds(self.agent.heartbeat_seconds);
+        agent.poll_interval = seconds(self.agent.poll_seconds);
+        agent.action_timeout = seconds(self.agent.action_timeout_seconds);
+        agent.shutdown_grace = seconds(self.agent.shutdown_seconds);
+        agent.policy = self.evacuation.clone();
+        Ok(agent)
+    }
+}
+
+fn read_file(path: &Path) -> Result<Table, AgentError> {
+    let refused = |problem: String| AgentError::ConfigFile {
+        path: path.to_owned(),
+        problem,
+    };
+    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
+    text.parse::<Table>()
+        .map_err(|error| refused(error.to_string().trim_end().to_owned()))
+}
+
+fn text(table: &mut Table, key: &'static str) -> Result<Option<String>, AgentError> {
+    match table.remove(key) {
+        None => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(other) => {
+            let problem = format!("expected text, found {}", other.type_str());
+            Err(AgentError::config(key, problem))
+        }
+    }
+}
+
+fn subtable(table: &mut Table, key: &str) -> Result<Table, AgentError> {
+    match table.remove(key) {
+        None => Ok(Table::new()),
+        Some(Value::Table(section)) => Ok(section),
+        Some(other) => {
+            let problem = format!("expected a table, found {}", other.type_str());
+            Err(AgentError::config(key, problem))
+        }
+    }
+}
+
+/// Reads one table, key by key first, so that a wrong type is reported with the name of its key.
+fn section<T: serde::de::DeserializeOwned>(
+    table: &mut Table,
+    name: &'static str,
+) -> Result<T, AgentError> {
+    let section = subtable(table, name)?;
+    for (key, value) in &section {
+        let single = Table::from_iter([(key.clone(), value.clone())]);
+        if let Err(error) = single.try_into::<T>() {
+            let key = format!("{name}.{key}");
+            return Err(AgentError::config(key, error.message().to_owned()));
+        }
+    }
+    section
+        .try_into()
+        .map_err(|error| AgentError::config(name, error.message().to_owned()))
+}
+
+fn driver(table: &mut Table) -> Result<DriverSettings, AgentError> {
+    let mut section = subtable(table, "driver")?;
+    let kind = match section.remove("kind") {
+        None => "simulated".to_owned(),
+        Some(Value::String(kind)) => kind,
+        Some(_) => return Err(AgentError::config("driver.kind", "expected text")),
+    };
+    let mut settings = Table::new();
+    for (name, value) in section {
+        // Settings of a driver that is not used may stay in the file.
+        let known = registry::DRIVERS.iter().any(|d| d.name == name);
+        match value {
+            Value::Table(own) if name == kind => settings = own,
+            Value::Table(_) if known => {}
+            _ => {
+                let problem = "it is unknown: there are driver.kind and a table for each driver";
+                return Err(AgentError::config(format!("driver.{name}"), problem));
+            }
+        }
+    }
+    Ok(DriverSettings { kind, settings })
+}
+
+/// Sets one key. The value is read as TOML if it is some (numbers, booleans, lists, inline tables), else as text.
+fn set(table: &mut Table, setting: &Override) -> Result<(), AgentError> {
+    let refused = |problem: &str| {
+        let problem = format!("{problem} ({})", setting.origin);
+        AgentError::config(setting.key.clone(), problem)
+    };
+    let parts: Vec<&str> = setting.key.split('.').collect();
+    if parts.iter().any(|part| part.is_empty()) {
+        return Err(refused("it is no key: write TABLE.KEY"));
+    }
+    let Some((last, tables)) = parts.split_last() else {
+        return Err(refused("it is no key: write TABLE.KEY"));
+    };
+    let mut here = table;
+    for part in tables {
+        here = here
+            .entry((*part).to_owned())
+            .or_insert_with(|| Value::Table(Table::new()))
+            .as_table_mut()
+            .ok_or_else(|| refused("a part of it is not a table"))?;
+    }
+    let plain = TEXT_KEYS.contains(&setting.key.as_str()) && !setting.value.starts_with('[');
+    let parsed = if plain {
+        None
+    } else {
+        let line = format!("value = {}", setting.value);
+        line.parse::<Table>().ok().and_then(|mut t| t.remove("value"))
+    };
+    let value = parsed.unwrap_or_else(|| Value::String(setting.value.clone()));
+    here.insert((*last).to_owned(), value);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,81 @@
+//! `ebbtide-agent`: reads its configuration, starts, and ends on SIGTERM or SIGINT.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: answers go to people directly.
+
+use clap::Parser;
+use ebbtide_agent::cli::{self, Cli, Command, ConfigArgs, ConfigCommand};
+use ebbtide_agent::clock::{Clock, SystemClock};
+use ebbtide_agent::driver::registry::{self, DriverContext};
+use ebbtide_agent::{Agent, AgentError, logging};
+use ebbtide_bus::{AmqpBus, Bus};
+use std::process::ExitCode;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let done = match cli.command {
+        None => run(&cli.run),
+        Some(Command::Run(args)) => run(&args),
+        Some(Command::Config(ConfigCommand::Check(args))) => check(&args),
+        Some(Command::Simulate(args)) => args.run().map(|said| print!("{said}")),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("ebbtide-agent: {}: {error}", error.code());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn check(args: &ConfigArgs) -> Result<(), AgentError> {
+    let config = args.read(std::env::vars())?;
+    print!("{}", cli::describe(&config)?);
+    Ok(())
+}
+
+fn run(args: &ConfigArgs) -> Result<(), AgentError> {
+    let config = args.read(std::env::vars())?;
+    logging::init(&config.log)?;
+    let started = tokio::runtime::Runtime::new().map_err(failed("start the runtime for"));
+    started?.block_on(async {
+        let shutdown = CancellationToken::new();
+        let on = |kind| signal(kind).map_err(failed("listen for the signals of"));
+        let (mut terminate, mut interrupt) =
+            (on(SignalKind::terminate())?, on(SignalKind::interrupt())?);
+        std::fs::create_dir_all(&config.state_dir).map_err(|source| AgentError::Io {
+            what: "make the state directory",
+            path: config.state_dir.clone(),
+            source,
+        })?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let context = DriverContext {
+            host: config.host.clone(),
+            state_dir: config.state_dir.clone(),
+            settings: config.driver.settings.clone(),
+            clock: Arc::clone(&clock),
+        };
+        let driver = registry::build(&config.driver.kind, &context)?;
+        let bus: Arc<dyn Bus> = Arc::new(AmqpBus::open(config.amqp()?)?);
+        let agent = Agent::new(config.agent_config()?, bus, driver).with_clock(clock);
+        let serving = agent.serve(shutdown.clone());
+        tokio::pin!(serving);
+        loop {
+            tokio::select! {
+                served = &mut serving => return served,
+                _ = terminate.recv() => tracing::info!("SIGTERM"),
+                _ = interrupt.recv() => tracing::info!("SIGINT"),
+            }
+            shutdown.cancel();
+        }
+    })
+}
+
+fn failed(what: &'static str) -> impl Fn(std::io::Error) -> AgentError {
+    move |source| AgentError::Io {
+        what,
+        path: "this process".into(),
+        source,
+    }
+}
