@@ -1,1 +1,154 @@
-//! The ebbtide command
+//! The `ebbtide` command for operators and tenants, after the habits of the `openstack` client.
+//!
+//! - `args` says what may be typed, `config` what stands in files, `commands/*` does it, one file a noun.
+//! - `output` and `render` say how answers look, `json` turns messages of the contract into JSON, `errors` has every way to
+//!   fail with its code, next step and exit code.
+//!
+//! Invariants: standard output carries data only, standard error talk only. No command reads a clock but by `clock`, makes an id
+//! but by `ids`, or starts a task but by `task`.
+
+pub mod args;
+pub mod client;
+pub mod clock;
+pub mod commands;
+pub mod config;
+pub mod decision_view;
+pub mod errors;
+pub mod ids;
+pub mod json;
+pub mod output;
+pub mod render;
+pub mod resolve;
+pub mod task;
+
+use args::Cli;
+use clap::Parser;
+use client::Region;
+use errors::CliError;
+use output::{ColorChoice, Format, Io, Output};
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+/// What every command works with.
+#[derive(Debug)]
+pub struct Context {
+    /// How to speak.
+    pub output: Output,
+    /// Address of the region.
+    pub endpoint: String,
+    /// On whose behalf.
+    pub project: String,
+}
+
+impl Context {
+    /// Connects to the region.
+    ///
+    /// # Errors
+    /// [`CliError::Unreachable`] if nobody answers.
+    pub async fn region(&self) -> Result<Region, CliError> {
+        Region::connect(&self.endpoint).await
+    }
+}
+
+/// Runs the command with the process's arguments, streams and environment.
+#[must_use]
+pub fn main() -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2) // The command waits for the region; more threads would only take memory.
+        .enable_all()
+        .build()
+    {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let _ = writeln!(std::io::stderr(), "EB-CLI-013: cannot start: {error}");
+            return ExitCode::from(errors::REFUSED);
+        }
+    };
+    let code = runtime.block_on(run(std::env::args_os(), process_io()));
+    // A task that hangs on the network must not keep the command from ending.
+    runtime.shutdown_background();
+    ExitCode::from(code)
+}
+
+/// The process's own streams and environment.
+fn process_io() -> Io {
+    let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+    let home = set("XDG_CONFIG_HOME")
+        .map(PathBuf::from)
+        .or_else(|| set("HOME").map(|home| PathBuf::from(home).join(".config")));
+    let out_is_terminal = std::io::stdout().is_terminal();
+    Io {
+        out: Box::new(std::io::stdout()),
+        err: Box::new(std::io::stderr()),
+        out_is_terminal,
+        err_is_terminal: std::io::stderr().is_terminal(),
+        width: comfy_table::Table::new()
+            .width()
+            .filter(|_| out_is_terminal),
+        no_color: set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb"),
+        now: clock::now,
+        config_home: home,
+    }
+}
+
+/// Runs one command line; the first argument is the program's name. Answers with the exit code.
+pub async fn run(args: impl IntoIterator<Item = OsString>, mut io: Io) -> u8 {
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error, &mut io),
+    };
+    let globals = cli.globals;
+    let config = config::load(globals.config.as_deref(), io.config_home.as_deref());
+    // Even a broken configuration file is reported in the format asked for.
+    let settings = config.as_ref().cloned().unwrap_or_default();
+    let format = globals.output.or(settings.output).unwrap_or(Format::Table);
+    let color = globals
+        .color
+        .or(settings.color)
+        .unwrap_or(ColorChoice::Auto);
+    let named = globals.endpoint.or(settings.endpoint);
+    let endpoint = config::endpoint(named.as_deref().unwrap_or(config::DEFAULT_ENDPOINT));
+    let mut context = Context {
+        output: Output::new(io, format, color, globals.quiet, globals.column),
+        endpoint: endpoint.as_ref().cloned().unwrap_or_default(),
+        project: globals
+            .project
+            .or(settings.project)
+            .unwrap_or_else(|| config::DEFAULT_PROJECT.to_owned()),
+    };
+    let done = match (config, endpoint) {
+        (Err(error), _) | (_, Err(error)) => Err(error),
+        _ => Box::pin(commands::run(&mut context, cli.command)).await,
+    };
+    match done {
+        Ok(()) => errors::OK,
+        Err(error) if error.is_broken_pipe() => errors::OK,
+        Err(error) => {
+            context.output.fail(&error, &context.endpoint);
+            error.exit_code()
+        }
+    }
+}
+
+/// What clap has to say: help and version are data, mistakes are talk.
+fn usage(error: &clap::Error, io: &mut Io) -> u8 {
+    let rendered = error.render();
+    let (stream, colored) = if error.use_stderr() {
+        (&mut io.err, io.err_is_terminal && !io.no_color)
+    } else {
+        (&mut io.out, io.out_is_terminal && !io.no_color)
+    };
+    let _ = if colored {
+        write!(stream, "{}", rendered.ansi())
+    } else {
+        write!(stream, "{rendered}")
+    };
+    let _ = stream.flush();
+    if error.use_stderr() {
+        errors::USAGE
+    } else {
+        errors::OK
+    }
+}

@@ -15,7 +15,10 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 /// # Errors
 /// [`SimError::Read`], also for a compressed file that is cut.
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, SimError> {
-    let wrong = |problem: String| SimError::Read { path: path.to_path_buf(), problem };
+    let wrong = |problem: String| SimError::Read {
+        path: path.to_path_buf(),
+        problem,
+    };
     let file = std::fs::File::open(path).map_err(|error| wrong(error.to_string()))?;
     let raw = limited(file).map_err(&wrong)?;
     if raw.starts_with(GZIP) {
@@ -44,8 +47,8 @@ fn limited(reader: impl Read) -> Result<Vec<u8>, String> {
 fn unzstd(mut raw: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::new();
     while !raw.is_empty() {
-        let frame = ruzstd::decoding::StreamingDecoder::new(&mut raw)
-            .map_err(|error| error.to_string())?;
+        let frame =
+            ruzstd::decoding::StreamingDecoder::new(&mut raw).map_err(|error| error.to_string())?;
         bytes.extend(limited(frame)?);
         if bytes.len() as u64 > MAX_BYTES {
             return Err(format!("larger than {MAX_BYTES} bytes"));

@@ -36,7 +36,9 @@ impl Latencies {
     pub fn summary(&self) -> LatencySummary {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
-        let Some(max) = sorted.last() else { return LatencySummary::default() };
+        let Some(max) = sorted.last() else {
+            return LatencySummary::default();
+        };
         let ms = |duration: Duration| duration.as_secs_f64() * 1e3;
         let rank = |percent: usize| {
             let rank = (sorted.len() * percent).div_ceil(100).max(1);
@@ -66,7 +68,10 @@ mod tests {
             latencies.add(Duration::from_millis(ms));
         }
         let s = latencies.summary();
-        assert_eq!((s.count, s.p50_ms, s.p90_ms, s.p99_ms, s.max_ms), (100, 50.0, 90.0, 99.0, 100.0));
+        assert_eq!(
+            (s.count, s.p50_ms, s.p90_ms, s.p99_ms, s.max_ms),
+            (100, 50.0, 90.0, 99.0, 100.0)
+        );
         assert!((s.mean_ms - 50.5).abs() < 1e-9, "{}", s.mean_ms);
         let mut one = Latencies::default();
         one.add(Duration::from_millis(3));

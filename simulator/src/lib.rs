@@ -17,7 +17,7 @@ mod share;
 mod trace;
 
 pub use error::SimError;
-pub use latency::{LatencySummary, Latencies};
+pub use latency::{Latencies, LatencySummary};
 pub use plot::utilisation_svg;
 pub use recorded::{Comparison, Difference, HostPattern, RecordedPlacements};
 pub use report::{ClassSample, Report, Sample, Sampling};

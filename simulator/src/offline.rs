@@ -4,8 +4,8 @@
 //! preemptor that is deleted while it waits leaves its victims to their end (the region does better; see its evacuations).
 
 use crate::{
-    ClassSample, EventKind, Latencies, PreemptibleShare, RecordedPlacements, Report,
-    Sample, Sampling, Shape, SimError, Trace, TraceEvent,
+    ClassSample, EventKind, Latencies, PreemptibleShare, RecordedPlacements, Report, Sample,
+    Sampling, Shape, SimError, Trace, TraceEvent,
 };
 use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, Phase};
 use ebbtide_model::{
@@ -97,7 +97,10 @@ pub fn replay(
         report.events += 1;
         report.trace_seconds = event.at - first;
     }
-    if let Some(last) = trace.events.get(usize::try_from(report.events).unwrap_or(0).wrapping_sub(1)) {
+    if let Some(last) = trace
+        .events
+        .get(usize::try_from(report.events).unwrap_or(0).wrapping_sub(1))
+    {
         report.samples.push(cloud.sample(last.at));
     }
     report.decision_latency = latencies.summary();
@@ -130,7 +133,10 @@ impl<'a> Cloud<'a> {
     fn new(options: &'a OfflineOptions) -> Result<Self, SimError> {
         let inventory: BTreeMap<ResourceClass, Inventory> = [
             (ResourceClass::vcpu(), u64::from(options.host_cpu)),
-            (ResourceClass::memory_mb(), u64::from(options.host_mem_gb) * 1024),
+            (
+                ResourceClass::memory_mb(),
+                u64::from(options.host_mem_gb) * 1024,
+            ),
         ]
         .into_iter()
         .map(|(class, total)| (class, Inventory::of(total)))
@@ -147,7 +153,8 @@ impl<'a> Cloud<'a> {
                 // The order of registration is the order of first-fit.
                 created_at: Timestamp::from_millis(i64::try_from(position).unwrap_or(i64::MAX)),
             };
-            host.check().map_err(|problem| SimError::Option(problem.to_string()))?;
+            host.check()
+                .map_err(|problem| SimError::Option(problem.to_string()))?;
             table.put_host(&host);
             table.set_health(name, HostHealth::Up);
         }
@@ -192,7 +199,8 @@ impl<'a> Cloud<'a> {
 
     fn plan(&mut self, when: Timestamp, id: ServerId, leaves: bool) {
         self.sequence += 1;
-        self.planned.push(Reverse((when.as_millis(), self.sequence, id, leaves)));
+        self.planned
+            .push(Reverse((when.as_millis(), self.sequence, id, leaves)));
     }
 
     fn flavor(&mut self, shape: Shape, preemptible: bool) -> Flavor {
@@ -208,7 +216,10 @@ impl<'a> Cloud<'a> {
                 extra_specs: [(flavor::PREEMPTIBLE.to_owned(), word)].into(),
             }
         };
-        self.flavors.entry((shape, preemptible)).or_insert_with(build).clone()
+        self.flavors
+            .entry((shape, preemptible))
+            .or_insert_with(build)
+            .clone()
     }
 
     fn decide(&mut self, event: &TraceEvent) -> Result<Decision, SimError> {
@@ -225,9 +236,14 @@ impl<'a> Cloud<'a> {
             force_hosts: Vec::new(),
             alternates: 0,
         };
-        let id = DecisionId(Uuid::new_v5(&NAMESPACE, format!("decision:{name}").as_bytes()));
+        let id = DecisionId(Uuid::new_v5(
+            &NAMESPACE,
+            format!("decision:{name}").as_bytes(),
+        ));
         let seed = self.options.preemptible.seed();
-        Ok(self.engine.decide(&self.table, &self.budgets, &request, at(event.at), seed, id)?)
+        Ok(self
+            .engine
+            .decide(&self.table, &self.budgets, &request, at(event.at), seed, id)?)
     }
 
     /// Does what was decided; answers with the host.
@@ -286,7 +302,11 @@ impl<'a> Cloud<'a> {
             protected_until: None,
             price_per_hour: properties.price_per_hour,
             priority: properties.priority,
-            phase: if waits { Phase::Claimed } else { Phase::Running },
+            phase: if waits {
+                Phase::Claimed
+            } else {
+                Phase::Running
+            },
         })?;
         if waits {
             // Whoever is leaving its host leaves within one grace period from now.

@@ -67,6 +67,9 @@ fn point(class: &ClassSample, hours: f64) -> Point {
     }
 }
 
+/// Which of a point's values.
+type Value = fn(&Point) -> f64;
+/// Drawing fails with the backend's own errors.
 type Drawn = Result<(), Box<dyn std::error::Error>>;
 
 fn draw(
@@ -76,7 +79,11 @@ fn draw(
 ) -> Drawn {
     root.fill(&WHITE)?;
     let (head, body) = root.split_vertically(TITLE_HEIGHT);
-    head.draw(&Text::new(title.to_owned(), (20, 12), ("sans-serif", 18).into_font()))?;
+    head.draw(&Text::new(
+        title.to_owned(),
+        (20, 12),
+        ("sans-serif", 18).into_font(),
+    ))?;
     if panels.is_empty() {
         let font = ("sans-serif", 16).into_font();
         body.draw(&Text::new("nothing was used in any sample", (20, 40), font))?;
@@ -109,22 +116,23 @@ fn panel(
         .light_line_style(WHITE)
         .draw()?;
     // From the back to the front: each area hides the lower part of the one before.
-    let layers: [(&str, RGBColor, fn(&Point) -> f64); 3] = [
-        ("leaving (h_f is the upper edge)", LEAVING, |point| point.full),
+    let layers: [(&str, RGBColor, Value); 3] = [
+        ("leaving (h_f is the upper edge)", LEAVING, |point| {
+            point.full
+        }),
         ("preemptible", PREEMPTIBLE, |point| point.with_preemptible),
         ("normal (h_n)", NORMAL, |point| point.normal),
     ];
     for (label, color, value) in layers {
         chart
-            .draw_series(AreaSeries::new(
-                steps(points, value),
-                0.0,
-                color.filled(),
-            ))?
+            .draw_series(AreaSeries::new(steps(points, value), 0.0, color.filled()))?
             .label(label)
             .legend(move |(x, y)| Rectangle::new([(x, y - 5), (x + 12, y + 5)], color.filled()));
     }
-    chart.draw_series(LineSeries::new([(0.0, 100.0), (hours, 100.0)], BLACK.stroke_width(1)))?;
+    chart.draw_series(LineSeries::new(
+        [(0.0, 100.0), (hours, 100.0)],
+        BLACK.stroke_width(1),
+    ))?;
     chart
         .configure_series_labels()
         .position(SeriesLabelPosition::UpperLeft)
@@ -135,10 +143,13 @@ fn panel(
 }
 
 /// Between two samples the earlier one holds: steps, not slopes.
-fn steps(points: &[Point], value: fn(&Point) -> f64) -> Vec<(f64, f64)> {
+fn steps(points: &[Point], value: Value) -> Vec<(f64, f64)> {
     let mut line = Vec::with_capacity(points.len() * 2);
     for (position, point) in points.iter().enumerate() {
-        if let Some(before) = position.checked_sub(1).and_then(|before| points.get(before)) {
+        if let Some(before) = position
+            .checked_sub(1)
+            .and_then(|before| points.get(before))
+        {
             line.push((point.hours, value(before)));
         }
         line.push((point.hours, value(point)));
@@ -213,8 +224,16 @@ mod tests {
     #[test]
     fn between_two_samples_the_earlier_one_holds() {
         let points: Vec<Point> = [(0.0, 1.0), (1.0, 5.0)]
-            .map(|(hours, full)| Point { hours, normal: 0.0, with_preemptible: 0.0, full })
+            .map(|(hours, full)| Point {
+                hours,
+                normal: 0.0,
+                with_preemptible: 0.0,
+                full,
+            })
             .into();
-        assert_eq!(steps(&points, |p| p.full), [(0.0, 1.0), (1.0, 1.0), (1.0, 5.0)]);
+        assert_eq!(
+            steps(&points, |p| p.full),
+            [(0.0, 1.0), (1.0, 1.0), (1.0, 5.0)]
+        );
     }
 }

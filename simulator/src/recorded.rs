@@ -60,24 +60,37 @@ impl RecordedPlacements {
         pattern: &HostPattern,
         trace: &Trace,
     ) -> Result<Self, SimError> {
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(bytes);
+        let mut reader = csv::ReaderBuilder::new()
+            .trim(csv::Trim::All)
+            .from_reader(bytes);
         let line_error = |line: u64, problem: String| SimError::Line {
             path: path.to_path_buf(),
             line,
             problem,
         };
         let of_csv = |error: csv::Error| {
-            line_error(error.position().map_or(1, csv::Position::line), error.to_string())
+            line_error(
+                error.position().map_or(1, csv::Position::line),
+                error.to_string(),
+            )
         };
         let headers = reader.headers().map_err(of_csv)?.clone();
         let place = |name: &str| {
-            headers.iter().position(|header| header == name).ok_or_else(|| SimError::Header {
-                path: path.to_path_buf(),
-                problem: format!("column {name} is missing; a recording has event, vm and action"),
-            })
+            headers
+                .iter()
+                .position(|header| header == name)
+                .ok_or_else(|| SimError::Header {
+                    path: path.to_path_buf(),
+                    problem: format!(
+                        "column {name} is missing; a recording has event, vm and action"
+                    ),
+                })
         };
         let (event_at, vm_at, action_at) = (place("event")?, place("vm")?, place("action")?);
-        let mut creates = trace.events.iter().filter(|event| event.kind == EventKind::Create);
+        let mut creates = trace
+            .events
+            .iter()
+            .filter(|event| event.kind == EventKind::Create);
         let mut hosts = Vec::new();
         for record in reader.records() {
             let record = record.map_err(of_csv)?;
@@ -99,7 +112,10 @@ impl RecordedPlacements {
             }
             let action: u32 = field(action_at).parse().map_err(|_| {
                 let action = ebbtide_model::names::shorten(field(action_at));
-                line_error(line, format!("action {action:?} is not a whole number, not negative"))
+                line_error(
+                    line,
+                    format!("action {action:?} is not a whole number, not negative"),
+                )
             })?;
             hosts.push(pattern.host(action));
         }
@@ -121,7 +137,10 @@ impl RecordedPlacements {
     /// Starts a comparison.
     #[must_use]
     pub fn comparison(&self) -> Comparison {
-        Comparison { expected: self.0.len() as u64, ..Comparison::default() }
+        Comparison {
+            expected: self.0.len() as u64,
+            ..Comparison::default()
+        }
     }
 
     /// Compares the place of the create number `index`, counted from 0 over the creates of the trace. `None`: it was refused.
@@ -133,11 +152,17 @@ impl RecordedPlacements {
         vm: &str,
         host: Option<&str>,
     ) {
-        let Some(expected) = self.0.get(index) else { return };
+        let Some(expected) = self.0.get(index) else {
+            return;
+        };
         comparison.compared += 1;
         if host == Some(expected.as_str()) {
             comparison.equal += 1;
-        } else if comparison.first_difference.as_ref().is_none_or(|first| line < first.line) {
+        } else if comparison
+            .first_difference
+            .as_ref()
+            .is_none_or(|first| line < first.line)
+        {
             comparison.first_difference = Some(Difference {
                 line,
                 vm: vm.to_owned(),
@@ -229,7 +254,10 @@ mod tests {
             parse("seq,event,vm,action\n0,create,a,0\n1,delete,a,0\n2,create,b,3\n").unwrap();
         let mut comparison = recorded.comparison();
         recorded.compare(&mut comparison, 0, 2, "a", Some("s0n0"));
-        assert_eq!(comparison.to_string(), "1 of 2 placements equal; 1 were not replayed");
+        assert_eq!(
+            comparison.to_string(),
+            "1 of 2 placements equal; 1 were not replayed"
+        );
         recorded.compare(&mut comparison, 1, 4, "b", Some("s0n0"));
         recorded.compare(&mut comparison, 2, 9, "beyond", Some("s0n0"));
         assert!(!comparison.agrees());

@@ -20,11 +20,16 @@ impl Sampling {
     /// # Errors
     /// [`SimError::Option`] for a step that is not above zero.
     pub fn new(span: (f64, f64), every: Option<f64>) -> Result<Self, SimError> {
-        let every = every.unwrap_or(((span.1 - span.0) / DEFAULT_SAMPLES).max(1.0));
+        let every = every.unwrap_or_else(|| ((span.1 - span.0) / DEFAULT_SAMPLES).max(1.0));
         if every.is_finite() && every > 0.0 {
-            Ok(Self { every, next: span.0 })
+            Ok(Self {
+                every,
+                next: span.0,
+            })
         } else {
-            Err(SimError::Option(format!("a sample every {every} s makes no sense: use more than 0")))
+            Err(SimError::Option(format!(
+                "a sample every {every} s makes no sense: use more than 0"
+            )))
         }
     }
 
@@ -134,8 +139,8 @@ impl Report {
             problem,
         };
         std::fs::create_dir_all(directory).map_err(|e| wrong(directory, e.to_string()))?;
-        let json = serde_json::to_string_pretty(self)
-            .map_err(|e| wrong(directory, e.to_string()))?;
+        let json =
+            serde_json::to_string_pretty(self).map_err(|e| wrong(directory, e.to_string()))?;
         let svg = plot::utilisation_svg(&self.title(), &self.samples)?;
         let mut files = Vec::new();
         for (name, text) in [("report.json", json + "\n"), ("utilisation.svg", svg)] {
@@ -147,7 +152,9 @@ impl Report {
     }
 
     fn title(&self) -> String {
-        let file = Path::new(&self.trace).file_name().map(std::ffi::OsStr::to_string_lossy);
+        let file = Path::new(&self.trace)
+            .file_name()
+            .map(std::ffi::OsStr::to_string_lossy);
         format!(
             "{}: {} of {} creates placed, {} refused, {} preempted ({})",
             file.as_deref().unwrap_or("trace"),
@@ -173,7 +180,10 @@ mod tests {
             .collect();
         assert_eq!(due, [true, false, false, true, true, false, true]);
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY] {
-            assert!(Sampling::new((0.0, 1.0), Some(bad)).is_err(), "{bad} was taken");
+            assert!(
+                Sampling::new((0.0, 1.0), Some(bad)).is_err(),
+                "{bad} was taken"
+            );
         }
         assert!(Sampling::new((5.0, 5.0), None).unwrap().due(5.0));
     }
@@ -181,12 +191,20 @@ mod tests {
     #[test]
     fn a_report_is_two_files_that_can_be_read() {
         let directory = tempfile::tempdir().unwrap();
-        let report = Report { trace: "a/<b>&.csv".into(), creates: 3, ..Report::default() };
+        let report = Report {
+            trace: "a/<b>&.csv".into(),
+            creates: 3,
+            ..Report::default()
+        };
         let files = report.write(&directory.path().join("new")).unwrap();
         let json: serde_json::Value =
             serde_json::from_str(&std::fs::read_to_string(&files[0]).unwrap()).unwrap();
         assert_eq!(json["creates"], 3);
         assert_eq!(json["decision_latency"]["p99_ms"], 0.0);
-        assert!(std::fs::read_to_string(&files[1]).unwrap().contains("&lt;b&gt;&amp;.csv"));
+        assert!(
+            std::fs::read_to_string(&files[1])
+                .unwrap()
+                .contains("&lt;b&gt;&amp;.csv")
+        );
     }
 }

@@ -67,7 +67,9 @@ mod tests {
     fn the_share_is_about_what_was_asked_for() {
         for share in [0.0, 0.1, 0.3, 0.9, 1.0] {
             let chosen = PreemptibleShare::new(share, 7).unwrap();
-            let hits = (0..10_000).filter(|vm| chosen.contains(&vm.to_string())).count();
+            let hits = (0..10_000)
+                .filter(|vm| chosen.contains(&vm.to_string()))
+                .count();
             let wanted = share * 10_000.0;
             assert!((hits as f64 - wanted).abs() <= 200.0, "{share}: {hits}");
         }
@@ -76,9 +78,19 @@ mod tests {
     #[test]
     fn the_choice_is_fixed_for_ever() {
         let chosen = PreemptibleShare::new(0.5, 42).unwrap();
-        let picked: String =
-            (0..32).map(|vm| if chosen.contains(&vm.to_string()) { '1' } else { '0' }).collect();
-        assert_eq!(picked, FIXED, "a replay of last year would not be repeatable");
+        let picked: String = (0..32)
+            .map(|vm| {
+                if chosen.contains(&vm.to_string()) {
+                    '1'
+                } else {
+                    '0'
+                }
+            })
+            .collect();
+        assert_eq!(
+            picked, FIXED,
+            "a replay of last year would not be repeatable"
+        );
     }
 
     const FIXED: &str = "01001010010100100010100000110011";

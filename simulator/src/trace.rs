@@ -147,22 +147,31 @@ impl Trace {
         let mut shapes = std::collections::HashMap::new();
         let mut clock = 0.0_f64;
         for record in reader.records() {
-            if options.limit.is_some_and(|limit| trace.events.len() >= limit) {
+            if options
+                .limit
+                .is_some_and(|limit| trace.events.len() >= limit)
+            {
                 break;
             }
             let record = record.map_err(|e| csv_error(path, &e))?;
             let line = record.position().map_or(0, csv::Position::line);
-            let event = columns.event(&record, line).map_err(|problem| SimError::Line {
-                path: path.to_path_buf(),
-                line,
-                problem,
-            })?;
+            let event = columns
+                .event(&record, line)
+                .map_err(|problem| SimError::Line {
+                    path: path.to_path_buf(),
+                    line,
+                    problem,
+                })?;
             let mut irregular = |counter: fn(&mut Irregularities) -> &mut u64, problem: String| {
                 *counter(&mut trace.irregularities) += 1;
                 if options.lenient {
                     Ok(())
                 } else {
-                    Err(SimError::Order { path: path.to_path_buf(), line, problem })
+                    Err(SimError::Order {
+                        path: path.to_path_buf(),
+                        line,
+                        problem,
+                    })
                 }
             };
             let mut event = event;
@@ -211,7 +220,10 @@ impl Trace {
     /// How many VMs are created.
     #[must_use]
     pub fn creates(&self) -> usize {
-        self.events.iter().filter(|event| event.kind == EventKind::Create).count()
+        self.events
+            .iter()
+            .filter(|event| event.kind == EventKind::Create)
+            .count()
     }
 
     /// Time of the first and of the last event, in seconds; zero without events.
@@ -233,15 +245,23 @@ fn csv_error(path: &Path, error: &csv::Error) -> SimError {
 impl Columns {
     fn find(headers: &csv::StringRecord, path: &Path) -> Result<Self, SimError> {
         let place = |name: &str| {
-            let mut places = headers.iter().enumerate().filter(|(_, header)| *header == name);
-            let wrong = |problem: String| SimError::Header { path: path.to_path_buf(), problem };
+            let mut places = headers
+                .iter()
+                .enumerate()
+                .filter(|(_, header)| *header == name);
+            let wrong = |problem: String| SimError::Header {
+                path: path.to_path_buf(),
+                problem,
+            };
             match (places.next(), places.next()) {
                 (Some((place, _)), None) => Ok(place),
                 (Some(_), Some(_)) => Err(wrong(format!("column {name} is there twice"))),
                 (None, _) => {
                     let there: Vec<&str> = headers.iter().take(20).collect();
                     let there = shorten(&there.join(", "));
-                    Err(wrong(format!("column {name} is missing; there are: {there}")))
+                    Err(wrong(format!(
+                        "column {name} is missing; there are: {there}"
+                    )))
                 }
             }
         };
@@ -274,10 +294,19 @@ impl Columns {
         };
         let vm = field(self.vm);
         if vm.is_empty() || vm.len() > MAX_VM || vm.chars().any(char::is_control) {
-            return Err(format!("vm {:?}: use 1 to {MAX_VM} printable bytes", shorten(vm)));
+            return Err(format!(
+                "vm {:?}: use 1 to {MAX_VM} printable bytes",
+                shorten(vm)
+            ));
         }
         let at = number(field(self.time_s), "time_s", 0.0, MAX_TIME)?;
-        Ok(TraceEvent { line, kind, vm: vm.to_owned(), shape: self.shape(record)?, at })
+        Ok(TraceEvent {
+            line,
+            kind,
+            vm: vm.to_owned(),
+            shape: self.shape(record)?,
+            at,
+        })
     }
 
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // Both are in range by then.
@@ -289,7 +318,10 @@ impl Columns {
         }
         // The least that can be counted is one MiB.
         let mem_gb = number(field(self.mem_gb), "mem_gb", 1.0 / 1024.0, MAX_MEM_GB)?;
-        Ok(Shape { vcpus: cpu as u32, ram_mb: (mem_gb * 1024.0).round() as u32 })
+        Ok(Shape {
+            vcpus: cpu as u32,
+            ram_mb: (mem_gb * 1024.0).round() as u32,
+        })
     }
 }
 
@@ -301,7 +333,10 @@ fn number(text: &str, column: &str, least: f64, most: f64) -> Result<f64, String
     if (least..=most).contains(&value) {
         Ok(value)
     } else {
-        Err(format!("{column} {} is out of range, allowed is {least} to {most}", shorten(text)))
+        Err(format!(
+            "{column} {} is out of range, allowed is {least} to {most}",
+            shorten(text)
+        ))
     }
 }
 
@@ -318,7 +353,10 @@ mod tests {
 
     fn parse(lines: &str, lenient: bool) -> Result<Trace, SimError> {
         let text = format!("{HEADER}{lines}");
-        let options = ReadOptions { lenient, limit: None };
+        let options = ReadOptions {
+            lenient,
+            limit: None,
+        };
         Trace::parse(text.as_bytes(), Path::new("t.csv"), options)
     }
 
@@ -327,17 +365,27 @@ mod tests {
         let trace = parse("0,create,a,2,4,0.5,1,0\n1,delete,a,2,4,9,1,0\n", false).unwrap();
         assert_eq!(trace.creates(), 1);
         assert_eq!(trace.span(), (0.5, 9.0));
-        let shape = Shape { vcpus: 2, ram_mb: 4096 };
+        let shape = Shape {
+            vcpus: 2,
+            ram_mb: 4096,
+        };
         assert_eq!(trace.events[1].shape, shape);
         assert_eq!(trace.events[1].line, 3);
         assert_eq!(shape.flavor_name(false), "replay.c2m4");
         assert_eq!(shape.flavor_name(true), "replay.c2m4.preemptible");
-        let half = Shape { vcpus: 1, ram_mb: 512 };
+        let half = Shape {
+            vcpus: 1,
+            ram_mb: 512,
+        };
         assert_eq!(half.flavor_name(false), "replay.c1m0.5");
 
         let other_order = "time_s,vm,event,mem_gb,cpu\n1,x,create,0.5,1\n";
-        let trace =
-            Trace::parse(other_order.as_bytes(), Path::new("t"), ReadOptions::default()).unwrap();
+        let trace = Trace::parse(
+            other_order.as_bytes(),
+            Path::new("t"),
+            ReadOptions::default(),
+        )
+        .unwrap();
         assert_eq!(trace.events[0].shape, half);
     }
 
@@ -364,7 +412,10 @@ mod tests {
             for lenient in [false, true] {
                 let error = parse(&format!("{good}{bad}\n"), lenient).unwrap_err();
                 let text = error.to_string();
-                assert!(text.contains("line 3") && text.contains(says), "{bad:?}: {text}");
+                assert!(
+                    text.contains("line 3") && text.contains(says),
+                    "{bad:?}: {text}"
+                );
                 assert_eq!(error.code(), "EB-SIM-003");
             }
         }
@@ -379,8 +430,11 @@ mod tests {
         assert!(error.to_string().contains("line 2"), "{error}");
         assert!(error.next_step().unwrap().contains("--lenient"));
         let trace = parse(lines, true).unwrap();
-        let expected =
-            Irregularities { deletes_without_create: 2, repeated_creates: 1, backwards: 1 };
+        let expected = Irregularities {
+            deletes_without_create: 2,
+            repeated_creates: 1,
+            backwards: 1,
+        };
         assert_eq!(trace.irregularities, expected);
         let kept: Vec<(u64, f64)> = trace.events.iter().map(|e| (e.line, e.at)).collect();
         assert_eq!(kept, [(3, 5.0), (5, 5.0), (6, 7.0)]);
@@ -388,11 +442,13 @@ mod tests {
 
     #[test]
     fn a_header_without_a_needed_column_is_refused() {
-        for (header, says) in
-            [("event,vm,cpu,mem_gb", "time_s is missing"), ("vm,vm,cpu,mem_gb,time_s,event", "twice"), ("", "event is missing")]
-        {
-            let error =
-                Trace::parse(header.as_bytes(), Path::new("t"), ReadOptions::default()).unwrap_err();
+        for (header, says) in [
+            ("event,vm,cpu,mem_gb", "time_s is missing"),
+            ("vm,vm,cpu,mem_gb,time_s,event", "twice"),
+            ("", "event is missing"),
+        ] {
+            let error = Trace::parse(header.as_bytes(), Path::new("t"), ReadOptions::default())
+                .unwrap_err();
             assert!(error.to_string().contains(says), "{header:?}: {error}");
         }
     }
@@ -400,7 +456,10 @@ mod tests {
     #[test]
     fn a_limit_keeps_the_beginning_and_does_not_look_further() {
         let text = format!("{HEADER}0,create,a,1,1,0,1,0\n1,create,b,1,1,1,1,0\nnonsense\n");
-        let options = ReadOptions { limit: Some(2), lenient: false };
+        let options = ReadOptions {
+            limit: Some(2),
+            lenient: false,
+        };
         let trace = Trace::parse(text.as_bytes(), Path::new("t"), options).unwrap();
         assert_eq!(trace.events.len(), 2);
     }
@@ -417,12 +476,20 @@ mod tests {
         let frame = ruzstd::encoding::compress_to_vec(text.as_bytes(), level);
         let second = ruzstd::encoding::compress_to_vec(&b"1,create,b,1,1,1,1,0\n"[..], level);
         let frames = [frame.clone(), second].concat();
-        for (bytes, creates) in
-            [(text.as_bytes(), 1), (gzip.as_slice(), 1), (frame.as_slice(), 1), (frames.as_slice(), 2)]
-        {
+        for (bytes, creates) in [
+            (text.as_bytes(), 1),
+            (gzip.as_slice(), 1),
+            (frame.as_slice(), 1),
+            (frames.as_slice(), 2),
+        ] {
             let path = directory.path().join("trace.csv");
             std::fs::write(&path, bytes).unwrap();
-            assert_eq!(Trace::read(&path, ReadOptions::default()).unwrap().creates(), creates);
+            assert_eq!(
+                Trace::read(&path, ReadOptions::default())
+                    .unwrap()
+                    .creates(),
+                creates
+            );
         }
         for bytes in [&gzip[..gzip.len() / 2], &frame[..frame.len() / 2]] {
             let path = directory.path().join("cut.csv");

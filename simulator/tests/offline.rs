@@ -1,5 +1,7 @@
 //! The engine alone against traces: the recorded first-fit placements, and a tiny trace whose outcome can be told by hand.
 
+#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
+
 use ebbtide_engine::{EngineConfig, Policy};
 use ebbtide_model::Seconds;
 use ebbtide_simulator::offline::{OfflineOptions, replay};
@@ -29,7 +31,10 @@ fn options(policy: Policy, hosts: &[&str], cpu: u32, mem_gb: u32, share: f64) ->
         hosts: hosts.iter().map(|&host| host.to_owned()).collect(),
         host_cpu: cpu,
         host_mem_gb: mem_gb,
-        engine: EngineConfig { policy, ..EngineConfig::default() },
+        engine: EngineConfig {
+            policy,
+            ..EngineConfig::default()
+        },
         preemptible: PreemptibleShare::new(share, 1).unwrap(),
         grace: Seconds(30),
         sample_every: None,
@@ -46,7 +51,9 @@ fn run(
         ticks.set(ticks.get() + 1);
         Duration::from_millis(ticks.get())
     };
-    replay(trace, options, recorded, &clock, &mut |_| ControlFlow::Continue(()))
+    replay(trace, options, recorded, &clock, &mut |_| {
+        ControlFlow::Continue(())
+    })
 }
 
 #[test]
@@ -58,13 +65,20 @@ fn first_fit_places_the_huawei_trace_as_recorded() {
         RecordedPlacements::read(&data("placement_firstfit.csv.zst"), &pattern, &trace).unwrap();
     let names: Vec<String> = (0..10).map(|action| pattern.host(action)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
-    let report =
-        run(&trace, &options(Policy::FirstFit, &names, 40, 90, 0.0), Some(&recorded)).unwrap();
+    let report = run(
+        &trace,
+        &options(Policy::FirstFit, &names, 40, 90, 0.0),
+        Some(&recorded),
+    )
+    .unwrap();
     let comparison = report.placements.unwrap();
     assert_eq!(comparison.to_string(), "3111 of 3111 placements equal");
     assert!(comparison.agrees());
     // After the recording ends the region is full for a while: a plain first-fit refuses 13 of the rest as well.
-    assert_eq!((report.creates, report.refused, report.preempted), (3155, 13, 0));
+    assert_eq!(
+        (report.creates, report.refused, report.preempted),
+        (3155, 13, 0)
+    );
 }
 
 #[test]
@@ -73,13 +87,23 @@ fn the_same_seed_gives_the_same_report_and_nobody_normal_is_refused_more_often_f
     let hosts: Vec<String> = (0..10).map(|host| format!("h{host}")).collect();
     let names: Vec<&str> = hosts.iter().map(String::as_str).collect();
     let mixed = options(Policy::Tiered, &names, 40, 90, 0.3);
-    let (first, second) = (run(&trace, &mixed, None).unwrap(), run(&trace, &mixed, None).unwrap());
+    let (first, second) = (
+        run(&trace, &mixed, None).unwrap(),
+        run(&trace, &mixed, None).unwrap(),
+    );
     assert_eq!(first, second);
-    assert!(first.preempted > 0, "this trace fills the region; somebody has to leave");
+    assert!(
+        first.preempted > 0,
+        "this trace fills the region; somebody has to leave"
+    );
     assert_eq!(first.creates, first.placed + first.refused);
     for sample in &first.samples {
         for class in &sample.classes {
-            assert!(class.normal <= class.capacity, "{class:?} at {}", sample.at_seconds);
+            assert!(
+                class.normal <= class.capacity,
+                "{class:?} at {}",
+                sample.at_seconds
+            );
         }
     }
 }
@@ -99,13 +123,22 @@ create,d,4,1,9000
 fn without_preemptibles_the_third_of_two_is_refused() {
     let trace = Trace::parse(TINY.as_bytes(), Path::new("tiny"), ReadOptions::default()).unwrap();
     let report = run(&trace, &options(Policy::Tiered, &["h"], 2, 8, 0.0), None).unwrap();
-    let counts = (report.creates, report.placed, report.refused, report.preempted);
+    let counts = (
+        report.creates,
+        report.placed,
+        report.refused,
+        report.preempted,
+    );
     assert_eq!(counts, (4, 2, 2, 0));
     assert_eq!((report.deletes, report.deletes_without_server), (2, 1));
     assert_eq!(report.decision_latency.count, 4);
     let (last, first) = (report.samples.last().unwrap(), &report.samples[0]);
     assert_eq!((first.at_seconds, last.at_seconds), (0.0, 9000.0));
-    let cpu = last.classes.iter().find(|class| class.resource_class == "VCPU").unwrap();
+    let cpu = last
+        .classes
+        .iter()
+        .find(|class| class.resource_class == "VCPU")
+        .unwrap();
     assert_eq!((cpu.capacity, cpu.full()), (2, 0));
 }
 
@@ -123,7 +156,12 @@ fn a_preemptible_one_leaves_for_a_normal_one_after_its_grace_period() {
     options.preemptible = PreemptibleShare::new(0.5, seed).unwrap();
     options.sample_every = Some(10.0);
     let report = run(&trace, &options, None).unwrap();
-    let counts = (report.placed, report.waited, report.refused, report.preempted);
+    let counts = (
+        report.placed,
+        report.waited,
+        report.refused,
+        report.preempted,
+    );
     assert_eq!(counts, (3, 1, 1, 1));
     // One of a and b is gone when its delete comes.
     assert_eq!((report.deletes, report.deletes_without_server), (2, 1));

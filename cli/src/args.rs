@@ -1,0 +1,143 @@
+//! What may be typed: the global options and the tree of commands. The options of a command stand in its own file.
+
+use crate::Context;
+use crate::commands::{
+    aggregate, budget, completion, conform, decision, evacuation, explain, flavor, host, replay,
+    server, status, watch, what_if,
+};
+use crate::output::{ColorChoice, Format};
+use clap::{Args, Parser, Subcommand};
+use std::path::PathBuf;
+
+const AFTER_HELP: &str = "\
+Exit codes:
+  0  all went well
+  1  refused or failed, \"no valid host\" included
+  2  the command line or the configuration file is wrong
+  3  the region cannot be reached
+  4  what was asked for does not exist
+
+Data goes to standard output, everything else to standard error.
+Options come before environment variables, those before ~/.config/ebbtide/config.toml
+(keys: endpoint, project, output, color), that before the defaults.
+
+Examples:
+  ebbtide status
+  ebbtide flavor create spot.small --vcpus 1 --ram 2000 --disk 20 --preemptible
+  ebbtide server create --flavor spot.small --wait worker-1
+  ebbtide what-if --flavor m1.large --count 3
+  ebbtide explain worker-1
+  ebbtide server list -o json | jq -r '.[].host'";
+
+/// Places virtual machines, and gives idle capacity to preemptible ones until somebody needs it.
+#[derive(Debug, Parser)]
+#[command(name = "ebbtide", version, after_help = AFTER_HELP, max_term_width = 100)]
+pub struct Cli {
+    /// Options of every command.
+    #[command(flatten)]
+    pub globals: Globals,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Options of every command.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub struct Globals {
+    /// Address of the region [default: http://127.0.0.1:7470]
+    #[arg(long, env = "EBBTIDE_ENDPOINT", global = true, value_name = "URL")]
+    pub endpoint: Option<String>,
+    /// On whose behalf [default: default]
+    #[arg(long, env = "EBBTIDE_PROJECT", global = true, value_name = "PROJECT")]
+    pub project: Option<String>,
+    /// How to print answers [default: table]
+    #[arg(
+        short,
+        short_alias = 'f',
+        long,
+        alias = "format",
+        global = true,
+        value_enum
+    )]
+    pub output: Option<Format>,
+    /// Print only this column; may be repeated
+    #[arg(short, long, global = true, value_name = "COLUMN")]
+    pub column: Vec<String>,
+    /// When to use colours [default: auto: on a terminal, unless NO_COLOR is set]
+    #[arg(
+        long,
+        global = true,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "auto|always|never"
+    )]
+    pub color: Option<ColorChoice>,
+    /// Print data and errors only
+    #[arg(short, long, global = true)]
+    pub quiet: bool,
+    /// Configuration file [default: ~/.config/ebbtide/config.toml]
+    #[arg(long, env = "EBBTIDE_CONFIG", global = true, value_name = "FILE")]
+    pub config: Option<PathBuf>,
+}
+
+/// Whose things to show.
+#[derive(Debug, Args)]
+pub struct Scope {
+    /// Those of all projects (for operators)
+    #[arg(long)]
+    pub all_projects: bool,
+}
+
+impl Scope {
+    /// The project to ask for; empty for all.
+    #[must_use]
+    pub fn project(&self, context: &Context) -> String {
+        if self.all_projects {
+            String::new()
+        } else {
+            context.project.clone()
+        }
+    }
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Compute hosts: what they have, what is free, who may use them
+    #[command(subcommand)]
+    Host(host::HostCommand),
+    /// Flavors: sizes of servers, normal and preemptible
+    #[command(subcommand)]
+    Flavor(flavor::FlavorCommand),
+    /// Servers and server groups
+    #[command(subcommand)]
+    Server(server::ServerCommand),
+    /// Host aggregates and their metadata
+    #[command(subcommand)]
+    Aggregate(aggregate::AggregateCommand),
+    /// Disruption budgets: how many victims a project or server group may have in a time
+    #[command(subcommand)]
+    Budget(budget::BudgetCommand),
+    /// Decide as for `server create`, but change nothing
+    WhatIf(what_if::WhatIfArgs),
+    /// Say why a decision is as it is
+    Explain(explain::ExplainArgs),
+    /// Decisions of the scheduler
+    #[command(subcommand)]
+    Decision(decision::DecisionCommand),
+    /// Evacuations: victims on their way out
+    #[command(subcommand)]
+    Evacuation(evacuation::EvacuationCommand),
+    /// Show everything that happens, as it happens
+    Watch(watch::WatchArgs),
+    /// The region at a glance: hosts, servers, both states h_f and h_n
+    Status(status::StatusArgs),
+    /// Drive the region (or, offline, the engine alone) with a VM request trace
+    Replay(Box<replay::ReplayArgs>),
+    /// Prove that the engine decides as the papers say
+    #[command(subcommand)]
+    Conform(conform::ConformCommand),
+    /// Print a completion script for a shell
+    Completion(completion::CompletionArgs),
+}

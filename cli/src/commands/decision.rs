@@ -1,0 +1,80 @@
+//! `ebbtide decision list`: the last decisions.
+
+use crate::Context;
+use crate::decision_view;
+use crate::errors::CliError;
+use crate::json;
+use crate::output::{Cell, Listing, number, text};
+use crate::render::{Tone, when, yes};
+use clap::Subcommand;
+use ebbtide_proto::v1;
+
+const LIST: &str = "\
+Newest first.
+
+Examples:
+  ebbtide decision list
+  ebbtide decision list --limit 100 -o json
+  ebbtide explain $(ebbtide decision list --limit 1 -o value -c id)";
+
+/// What can be done with decisions.
+#[derive(Debug, Subcommand)]
+pub enum DecisionCommand {
+    /// The last decisions, newest first
+    #[command(after_help = LIST)]
+    List {
+        /// How many
+        #[arg(long, default_value_t = 20, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+        limit: u32,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// What the region says.
+pub async fn run(context: &mut Context, command: DecisionCommand) -> Result<(), CliError> {
+    let DecisionCommand::List { limit } = command;
+    let request = v1::ListDecisionsRequest { limit };
+    let answer = context
+        .region()
+        .await?
+        .scheduler
+        .list_decisions(request)
+        .await?;
+    let decisions = answer.into_inner().decisions;
+    let now = context.output.now();
+    let row = |decision: &v1::Decision| {
+        let victims: usize = decision.placements.iter().map(|p| p.victims.len()).sum();
+        let tone = if decision.no_valid_host.is_some() {
+            Tone::Bad
+        } else {
+            Tone::Plain
+        };
+        vec![
+            Cell::new(&decision.id),
+            when(&decision.at, now),
+            Cell::new(&decision.project_id),
+            Cell::new(&decision.flavor_name),
+            yes(decision.preemptible),
+            Cell::new(decision.server_ids.len().max(decision.placements.len())),
+            Cell::new(decision_view::outcome(decision)).tone(tone),
+            Cell::new(victims),
+        ]
+    };
+    context.output.listing(Listing {
+        columns: vec![
+            text("id", "ID"),
+            text("at", "When"),
+            text("project_id", "Project"),
+            text("flavor_name", "Flavor"),
+            text("preemptible", "Preemptible"),
+            number("servers", "Servers"),
+            text("outcome", "Outcome"),
+            number("victims", "Victims"),
+        ],
+        rows: decisions.iter().map(row).collect(),
+        json: json::list(&decisions),
+        none: "no decisions yet",
+    })
+}

@@ -1,0 +1,219 @@
+//! `ebbtide host`: compute hosts.
+
+use crate::Context;
+use crate::commands::server_view;
+use crate::errors::CliError;
+use crate::json;
+use crate::output::{Cell, Details, Listing, number, text};
+use crate::render::{Tone, number as decimal, optional, plural, state, when};
+use crate::resolve::HOST_HINT;
+use clap::Subcommand;
+use ebbtide_proto::v1;
+
+const LIST: &str = "\
+Free amounts are given in both states: \"free now\" (h_f, all servers count) is what a preemptible
+server can get, \"free for normal\" (h_n, only normal servers count) what a normal one can get.
+
+Examples:
+  ebbtide host list
+  ebbtide host list -o value -c name -c health";
+const SHOW: &str = "Examples:\n  ebbtide host show host-B\n  ebbtide host show host-B -o json";
+const DISABLE: &str = "\
+Servers that run there go on; no new ones come.
+
+Examples:
+  ebbtide host disable host-B --reason \"new memory, back on Monday\"";
+const ENABLE: &str = "Examples:\n  ebbtide host enable host-B";
+
+/// What can be done with hosts.
+#[derive(Debug, Subcommand)]
+pub enum HostCommand {
+    /// All hosts
+    #[command(after_help = LIST)]
+    List,
+    /// One host, its resources and its servers
+    #[command(after_help = SHOW)]
+    Show {
+        /// Its name
+        host: String,
+    },
+    /// Put no new servers on a host
+    #[command(after_help = DISABLE)]
+    Disable {
+        /// Its name
+        host: String,
+        /// Why, for the colleagues
+        #[arg(long)]
+        reason: String,
+    },
+    /// Put servers on a host again
+    #[command(after_help = ENABLE)]
+    Enable {
+        /// Its name
+        host: String,
+    },
+}
+
+/// Does it.
+///
+/// # Errors
+/// What the region says.
+pub async fn run(context: &mut Context, command: HostCommand) -> Result<(), CliError> {
+    let mut region = context.region().await?;
+    let hint = |status: tonic::Status| CliError::from(status).hint(HOST_HINT);
+    match command {
+        HostCommand::List => {
+            let answer = region.admin.list_hosts(v1::ListHostsRequest {}).await?;
+            list(context, &answer.into_inner().hosts)
+        }
+        HostCommand::Show { host } => {
+            let request = v1::GetHostRequest { name: host };
+            let answer = region
+                .admin
+                .get_host(request)
+                .await
+                .map_err(hint)?
+                .into_inner();
+            show(context, &answer.host.unwrap_or_default(), &answer.servers)
+        }
+        HostCommand::Disable { host, reason } => {
+            let request = v1::DisableHostRequest { name: host, reason };
+            let answer = region.admin.disable_host(request).await.map_err(hint)?;
+            one(context, &answer.into_inner().host.unwrap_or_default())
+        }
+        HostCommand::Enable { host } => {
+            let request = v1::EnableHostRequest { name: host };
+            let answer = region.admin.enable_host(request).await.map_err(hint)?;
+            one(context, &answer.into_inner().host.unwrap_or_default())
+        }
+    }
+}
+
+fn usage<'a>(host: &'a v1::Host, class: &str) -> Option<&'a v1::ResourceUsage> {
+    host.resources
+        .iter()
+        .find(|usage| usage.resource_class == class)
+}
+
+/// A free amount; negative while victims drain.
+fn free(amount: Option<i64>) -> Cell {
+    match amount {
+        Some(amount) if amount < 0 => Cell::new(amount).tone(Tone::Warn),
+        Some(amount) => Cell::new(amount),
+        None => optional(""),
+    }
+}
+
+fn list(context: &mut Context, hosts: &[v1::Host]) -> Result<(), CliError> {
+    let now = context.output.now();
+    let row = |host: &v1::Host| {
+        let (cpu, ram) = (usage(host, "VCPU"), usage(host, "MEMORY_MB"));
+        vec![
+            Cell::new(&host.name),
+            state(&host.health),
+            optional(&host.availability_zone),
+            Cell::new(host.normal_servers),
+            Cell::new(host.preemptible_servers),
+            free(cpu.map(|u| u.free_full)),
+            free(cpu.map(|u| u.free_normal)),
+            free(ram.map(|u| u.free_full)),
+            free(ram.map(|u| u.free_normal)),
+            when(&host.last_seen, now),
+            optional(&host.disabled_reason),
+        ]
+    };
+    let listing = Listing {
+        columns: vec![
+            text("name", "Name"),
+            text("health", "Health"),
+            text("availability_zone", "Zone"),
+            number("normal_servers", "Normal"),
+            number("preemptible_servers", "Preemptible"),
+            number("vcpu_free_full", "VCPU free now"),
+            number("vcpu_free_normal", "free for normal"),
+            number("ram_free_full", "MiB free now"),
+            number("ram_free_normal", "free for normal"),
+            text("last_seen", "Seen"),
+            text("disabled_reason", "Disabled because"),
+        ],
+        rows: hosts.iter().map(row).collect(),
+        json: json::list(hosts),
+        none: "no hosts; start an agent, or a whole region with `./devstack/up`",
+    };
+    context.output.listing(listing)
+}
+
+fn details(context: &Context, host: &v1::Host) -> Details {
+    let now = context.output.now();
+    Details {
+        fields: vec![
+            ("name", Cell::new(&host.name)),
+            ("health", state(&host.health)),
+            ("disabled_reason", optional(&host.disabled_reason)),
+            ("availability_zone", optional(&host.availability_zone)),
+            ("aggregates", optional(&host.aggregates.join(", "))),
+            ("traits", optional(&host.traits.join(", "))),
+            ("normal_servers", Cell::new(host.normal_servers)),
+            ("preemptible_servers", Cell::new(host.preemptible_servers)),
+            ("last_seen", when(&host.last_seen, now)),
+            ("created_at", when(&host.created_at, now)),
+        ],
+        json: json::message(host),
+    }
+}
+
+fn one(context: &mut Context, host: &v1::Host) -> Result<(), CliError> {
+    let details = details(context, host);
+    context.output.details(details)
+}
+
+fn show(context: &mut Context, host: &v1::Host, servers: &[v1::Server]) -> Result<(), CliError> {
+    let mut details = details(context, host);
+    details.json = details.json.with("servers", json::list(servers));
+    context.output.details(details)?;
+    if !context.output.is_table() {
+        return Ok(());
+    }
+    resources(context, &host.resources)?;
+    if servers.is_empty() {
+        context.output.say("no servers");
+        return Ok(());
+    }
+    context.output.line(&plural(servers.len(), "server"))?;
+    server_view::table(context, servers)
+}
+
+/// The table of both states, class by class.
+///
+/// # Errors
+/// [`CliError::Write`].
+pub fn resources(context: &mut Context, usages: &[v1::ResourceUsage]) -> Result<(), CliError> {
+    let row = |usage: &v1::ResourceUsage| {
+        vec![
+            Cell::new(&usage.resource_class),
+            Cell::new(usage.total),
+            Cell::new(usage.reserved),
+            Cell::new(decimal(usage.allocation_ratio)),
+            Cell::new(usage.capacity),
+            Cell::new(usage.normal),
+            Cell::new(usage.preemptible),
+            Cell::new(usage.leaving),
+            free(Some(usage.free_full)),
+            free(Some(usage.free_normal)),
+        ]
+    };
+    let columns = [
+        text("resource_class", "Resource class"),
+        number("total", "Total"),
+        number("reserved", "Reserved"),
+        number("allocation_ratio", "Ratio"),
+        number("capacity", "Capacity"),
+        number("normal", "Normal"),
+        number("preemptible", "Preemptible"),
+        number("leaving", "Leaving"),
+        number("free_full", "Free in h_f"),
+        number("free_normal", "Free in h_n"),
+    ];
+    let rows: Vec<_> = usages.iter().map(row).collect();
+    context.output.table(&columns, &rows)
+}

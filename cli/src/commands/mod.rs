@@ -1,0 +1,47 @@
+//! The commands, one file a noun.
+
+pub mod aggregate;
+pub mod budget;
+pub mod completion;
+pub mod conform;
+pub mod decision;
+pub mod evacuation;
+pub mod explain;
+pub mod flavor;
+pub mod host;
+pub mod replay;
+pub mod server;
+pub mod server_create;
+pub mod server_group;
+pub mod server_view;
+pub mod status;
+pub mod wait;
+pub mod watch;
+pub mod what_if;
+
+use crate::Context;
+use crate::args::Command;
+use crate::errors::CliError;
+
+/// Does what was asked for.
+///
+/// # Errors
+/// Whatever the command meets.
+pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError> {
+    match command {
+        Command::Host(command) => host::run(context, command).await,
+        Command::Flavor(command) => flavor::run(context, command).await,
+        Command::Server(command) => server::run(context, command).await,
+        Command::Aggregate(command) => aggregate::run(context, command).await,
+        Command::Budget(command) => budget::run(context, command).await,
+        Command::WhatIf(args) => what_if::run(context, args).await,
+        Command::Explain(args) => explain::run(context, args).await,
+        Command::Decision(command) => decision::run(context, command).await,
+        Command::Evacuation(command) => evacuation::run(context, command).await,
+        Command::Watch(args) => watch::run(context, args).await,
+        Command::Status(args) => status::run(context, args).await,
+        Command::Replay(args) => Box::pin(replay::run(context, *args)).await,
+        Command::Conform(command) => conform::run(context, command),
+        Command::Completion(args) => completion::run(context, &args),
+    }
+}

@@ -1,0 +1,214 @@
+//! `ebbtide replay`: drives the region, or the engine alone, with a VM request trace.
+//!
+//! - `online` sends the events, in order, at the speed asked for; `servers` knows what has become of the servers;
+//! - `setup` checks the region and makes the flavors; `offline` does all of it without a region;
+//! - `progress` draws, `shown` says what came of it.
+
+mod offline;
+mod online;
+mod progress;
+mod servers;
+mod setup;
+mod shown;
+
+use crate::Context;
+use crate::errors::CliError;
+use clap::{Args, ValueHint};
+use ebbtide_simulator::{
+    HostPattern, PreemptibleShare, ReadOptions, RecordedPlacements, Report, Sampling, Trace,
+};
+use std::path::PathBuf;
+
+const EXAMPLES: &str = "\
+FILE is a CSV, plain, gzip or zstd, whose header names at least the columns event (create or
+delete), vm, cpu, mem_gb and time_s. Lines that cannot be understood are errors with their number.
+Lines that contradict those before them (a delete before its create, a second create, time that runs
+backwards) are errors too, unless --lenient: then they are counted and skipped.
+
+With --in-flight 1 every event is finished before the next begins: a create is decided, a delete has
+freed its room. Only so the placements can be compared with recorded ones. With more, events overlap,
+but a delete still waits for its create.
+
+Flavors replay.cXmY and replay.cXmY.preemptible are made as needed. At the end everything that was
+made is deleted, unless --keep. Ctrl-C stops cleanly and still reports; a second one skips the
+cleaning. Exit code 1 if a create failed (no valid host is no failure), if placements differ, or
+after Ctrl-C.
+
+Examples:
+  ebbtide replay requests.csv --preemptible-share 0.3 --report /tmp/report
+  ebbtide replay requests.csv --speed-up max --in-flight 16 --limit 2000
+  ebbtide replay requests.csv --speed-up max --expect-placements placement_firstfit.csv.zst
+  ebbtide replay requests.csv --offline --hosts 10 --host-cpu 40 --host-mem-gb 90 --policy first-fit";
+
+/// Options of `replay`.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub struct ReplayArgs {
+    /// The trace
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Share of the VMs that are preemptible, 0 to 1; which ones, a hash of their names says
+    #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
+    pub preemptible_share: f64,
+    /// Another seed chooses other VMs
+    #[arg(long, default_value_t = 0, value_name = "N")]
+    pub seed: u64,
+    /// Seconds of trace time in one second, or "max" not to wait at all
+    #[arg(long, default_value = "1000", value_name = "N|max", value_parser = speed)]
+    pub speed_up: Speed,
+    /// Only the first so many events
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+    /// Count and skip lines that contradict those before them
+    #[arg(long)]
+    pub lenient: bool,
+    /// How many events may be under way at once
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    pub in_flight: u32,
+    /// Leave servers and flavors there at the end
+    #[arg(long)]
+    pub keep: bool,
+    /// Write report.json and utilisation.svg into this directory
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub report: Option<PathBuf>,
+    /// Look at both states every so many seconds of trace time [default: a 400th of the trace]
+    #[arg(long, value_name = "SECONDS")]
+    pub sample_every: Option<f64>,
+    /// Compare each placement with this recording (columns event, vm, action = server * 2 + numa)
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub expect_placements: Option<PathBuf>,
+    /// How the recording's hosts are named here: {server} and {numa}, or {host} for the action
+    #[arg(long, default_value = "s{server}n{numa}", value_name = "PATTERN")]
+    pub host_pattern: String,
+    /// Without a region: against the engine alone
+    #[arg(long)]
+    pub offline: bool,
+    /// The hosts, with --offline
+    #[command(flatten)]
+    pub cloud: CloudArgs,
+}
+
+/// Options of `replay --offline`.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "With --offline")]
+pub struct CloudArgs {
+    /// How many hosts
+    #[arg(long, default_value_t = 10, value_name = "N", requires = "offline", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub hosts: u32,
+    /// Virtual CPUs of each
+    #[arg(long, default_value_t = 40, value_name = "N", requires = "offline", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    pub host_cpu: u32,
+    /// Memory of each, in GiB
+    #[arg(long, default_value_t = 90, value_name = "GIB", requires = "offline", value_parser = clap::value_parser!(u32).range(1..=2_097_151))]
+    pub host_mem_gb: u32,
+    /// Ranking policy
+    #[arg(long, default_value = "tiered", requires = "offline", value_parser = ["tiered", "nova", "first-fit"])]
+    pub policy: String,
+    /// Cost module [default: the engine's]
+    #[arg(long, value_name = "NAME", requires = "offline")]
+    pub cost_module: Option<String>,
+    /// Seconds from a victim's notice to its end
+    #[arg(long, default_value_t = 30, value_name = "SECONDS", requires = "offline", value_parser = clap::value_parser!(u32).range(0..=900))]
+    pub grace: u32,
+}
+
+/// How fast.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Speed {
+    /// So many seconds of trace time in one second.
+    Times(f64),
+    /// Without waiting.
+    Max,
+}
+
+fn speed(text: &str) -> Result<Speed, String> {
+    if text == "max" {
+        return Ok(Speed::Max);
+    }
+    match text.parse::<f64>() {
+        Ok(times) if times.is_finite() && times > 0.0 => Ok(Speed::Times(times)),
+        _ => Err("use a number above 0, or \"max\"".to_owned()),
+    }
+}
+
+/// Everything that is read before anything is done.
+struct Job {
+    args: ReplayArgs,
+    trace: Trace,
+    share: PreemptibleShare,
+    sampling: Sampling,
+    recorded: Option<RecordedPlacements>,
+    pattern: HostPattern,
+}
+
+impl Job {
+    fn read(args: ReplayArgs) -> Result<Self, CliError> {
+        let share = PreemptibleShare::new(args.preemptible_share, args.seed)?;
+        if args.expect_placements.is_some() && share.share() > 0.0 {
+            return Err(CliError::Usage(
+                "recorded placements know no preemptible VMs: leave --preemptible-share out"
+                    .to_owned(),
+            ));
+        }
+        if args.expect_placements.is_some() && args.in_flight > 1 {
+            return Err(CliError::Usage(
+                "placements can be compared only in order: leave --in-flight out".to_owned(),
+            ));
+        }
+        let options = ReadOptions {
+            limit: args.limit,
+            lenient: args.lenient,
+        };
+        let trace = Trace::read(&args.file, options)?;
+        let pattern = HostPattern::new(&args.host_pattern)?;
+        let recorded = match &args.expect_placements {
+            Some(file) => Some(RecordedPlacements::read(file, &pattern, &trace)?),
+            None => None,
+        };
+        let sampling = Sampling::new(trace.span(), args.sample_every)?;
+        Ok(Self {
+            args,
+            trace,
+            share,
+            sampling,
+            recorded,
+            pattern,
+        })
+    }
+
+    /// A report with what is known before the first event.
+    fn blank_report(&self, against: &str) -> Report {
+        Report {
+            trace: self.args.file.display().to_string(),
+            against: against.to_owned(),
+            preemptible_share: self.share.share(),
+            seed: self.share.seed(),
+            events_in_trace: self.trace.events.len() as u64,
+            irregularities: self.trace.irregularities,
+            placements: self.recorded.as_ref().map(RecordedPlacements::comparison),
+            ..Report::default()
+        }
+    }
+}
+
+/// Replays and reports.
+///
+/// # Errors
+/// What is wrong with the trace, what the region says, [`CliError::Disagrees`] and [`CliError::Interrupted`] at the end.
+pub async fn run(context: &mut Context, args: ReplayArgs) -> Result<(), CliError> {
+    let job = Job::read(args)?;
+    if job.trace.irregularities.total() > 0 {
+        let irregular = job.trace.irregularities;
+        context.output.say(&format!(
+            "skipped {} deletes without a create and {} repeated creates, mended {} times that ran backwards",
+            irregular.deletes_without_create, irregular.repeated_creates, irregular.backwards
+        ));
+    }
+    let (report, problem) = if job.args.offline {
+        (offline::run(context, &job)?, None)
+    } else {
+        online::run(context, &job).await?
+    };
+    shown::print(context, &job, &report)?;
+    problem.map_or_else(|| shown::verdict(&report), Err)
+}

@@ -1,0 +1,69 @@
+//! The replay without a region.
+
+use super::Job;
+use super::progress::Progress;
+use crate::errors::CliError;
+use crate::{Context, clock};
+use ebbtide_engine::{EngineConfig, Policy};
+use ebbtide_model::Seconds;
+use ebbtide_simulator::Report;
+use ebbtide_simulator::offline::{OfflineOptions, replay};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Replays against the engine alone.
+pub(super) fn run(context: &mut Context, job: &Job) -> Result<Report, CliError> {
+    let cloud = &job.args.cloud;
+    let policy = match cloud.policy.as_str() {
+        "first-fit" => Policy::FirstFit,
+        "nova" => Policy::Nova,
+        _ => Policy::Tiered,
+    };
+    let mut engine = EngineConfig {
+        policy,
+        ..EngineConfig::default()
+    };
+    if let Some(module) = &cloud.cost_module {
+        engine.cost_module.clone_from(module);
+    }
+    let options = OfflineOptions {
+        hosts: (0..cloud.hosts)
+            .map(|number| job.pattern.host(number))
+            .collect(),
+        host_cpu: cloud.host_cpu,
+        host_mem_gb: cloud.host_mem_gb,
+        engine,
+        preemptible: job.share,
+        grace: Seconds(cloud.grace),
+        sample_every: job.args.sample_every,
+    };
+    let stop = Arc::new(AtomicBool::new(false));
+    let stopped = stop.clone();
+    let _listener = crate::task::start(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            stopped.store(true, Ordering::Relaxed);
+        }
+    });
+    let mut progress = Progress::new(context, job.trace.events.len());
+    let started = clock::instant();
+    let mut tell = |done: usize| {
+        progress.set(context, done, "");
+        if stop.load(Ordering::Relaxed) {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    };
+    let report = replay(
+        &job.trace,
+        &options,
+        job.recorded.as_ref(),
+        &|| started.elapsed(),
+        &mut tell,
+    );
+    progress.end();
+    let mut report = report?;
+    report.trace = job.args.file.display().to_string();
+    Ok(report)
+}

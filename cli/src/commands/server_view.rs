@@ -1,0 +1,120 @@
+//! How servers look.
+
+use crate::Context;
+use crate::errors::CliError;
+use crate::json;
+use crate::output::{Cell, Column, Details, Listing, text};
+use crate::render::{Tone, optional, pairs, state, when, yes};
+use ebbtide_proto::v1;
+
+fn columns(with_project: bool) -> Vec<Column> {
+    let mut columns = vec![text("id", "ID"), text("name", "Name")];
+    if with_project {
+        columns.push(text("project_id", "Project"));
+    }
+    columns.extend([
+        text("status", "Status"),
+        text("host", "Host"),
+        text("flavor_name", "Flavor"),
+        text("preemptible", "Preemptible"),
+        text("created_at", "Created"),
+    ]);
+    columns
+}
+
+fn rows(context: &Context, servers: &[v1::Server], with_project: bool) -> Vec<Vec<Cell>> {
+    let now = context.output.now();
+    let row = |server: &v1::Server| {
+        let mut cells = vec![Cell::new(&server.id), Cell::new(&server.name)];
+        if with_project {
+            cells.push(Cell::new(&server.project_id));
+        }
+        cells.extend([
+            state(&server.status),
+            optional(&server.host),
+            Cell::new(&server.flavor_name),
+            preemptible(server),
+            when(&server.created_at, now),
+        ]);
+        cells
+    };
+    servers.iter().map(row).collect()
+}
+
+fn preemptible(server: &v1::Server) -> Cell {
+    let cell = yes(server.preemptible);
+    if server.preemptible {
+        cell.tone(Tone::Warn)
+    } else {
+        cell
+    }
+}
+
+/// Servers in the format asked for.
+///
+/// # Errors
+/// [`CliError::Write`].
+pub fn list(
+    context: &mut Context,
+    servers: &[v1::Server],
+    with_project: bool,
+) -> Result<(), CliError> {
+    let listing = Listing {
+        columns: columns(with_project),
+        rows: rows(context, servers, with_project),
+        json: json::list(servers),
+        none: "no servers",
+    };
+    context.output.listing(listing)
+}
+
+/// Servers as an inner table.
+///
+/// # Errors
+/// [`CliError::Write`].
+pub fn table(context: &mut Context, servers: &[v1::Server]) -> Result<(), CliError> {
+    let rows = rows(context, servers, true);
+    context.output.table(&columns(true), &rows)
+}
+
+/// One server.
+///
+/// # Errors
+/// [`CliError::Write`].
+pub fn show(context: &mut Context, server: &v1::Server) -> Result<(), CliError> {
+    let details = details(context, server);
+    context.output.details(details)
+}
+
+/// One server as fields.
+#[must_use]
+pub fn details(context: &Context, server: &v1::Server) -> Details {
+    let now = context.output.now();
+    let fault = match (server.fault_code.as_str(), server.fault_message.as_str()) {
+        ("", "") => optional(""),
+        (code, message) => Cell::new(format!("{code}: {message}")).tone(Tone::Bad),
+    };
+    Details {
+        fields: vec![
+            ("id", Cell::new(&server.id)),
+            ("name", Cell::new(&server.name)),
+            ("project_id", Cell::new(&server.project_id)),
+            ("status", state(&server.status)),
+            ("fault", fault),
+            ("host", optional(&server.host)),
+            ("flavor_name", Cell::new(&server.flavor_name)),
+            ("resources", optional(&pairs(&server.resources))),
+            ("preemptible", preemptible(server)),
+            ("interruption", optional(&server.interruption)),
+            ("group_id", optional(&server.group_id)),
+            ("availability_zone", optional(&server.availability_zone)),
+            ("decision_id", optional(&server.decision_id)),
+            ("evacuation_id", optional(&server.evacuation_id)),
+            ("deadline_at", when(&server.deadline_at, now)),
+            ("created_at", when(&server.created_at, now)),
+            ("launched_at", when(&server.launched_at, now)),
+            ("ended_at", when(&server.ended_at, now)),
+        ],
+        json: json::message(server),
+    }
+}

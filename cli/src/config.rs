@@ -1,0 +1,111 @@
+//! The configuration file: `~/.config/ebbtide/config.toml`, or the one that `EBBTIDE_CONFIG` names.
+//!
+//! Flags come before environment variables, those before the file, the file before the defaults.
+
+use crate::errors::CliError;
+use crate::output::{ColorChoice, Format};
+use serde::Deserialize;
+use std::path::Path;
+
+/// Where a region listens if nothing else is said.
+pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7470";
+/// The project of somebody who does not say which.
+pub const DEFAULT_PROJECT: &str = "default";
+
+/// What the file may say.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Address of the region.
+    pub endpoint: Option<String>,
+    /// Whose servers.
+    pub project: Option<String>,
+    /// Default format.
+    pub output: Option<Format>,
+    /// Default use of colours.
+    pub color: Option<ColorChoice>,
+}
+
+/// Reads the file. A file that was named must be there; the default one may be missing.
+///
+/// # Errors
+/// [`CliError::Config`] with the key that is wrong.
+pub fn load(named: Option<&Path>, config_home: Option<&Path>) -> Result<Config, CliError> {
+    let default = config_home.map(|home| home.join("ebbtide").join("config.toml"));
+    let Some(path) = named.map(Path::to_path_buf).or(default) else {
+        return Ok(Config::default());
+    };
+    let wrong = |problem: String| CliError::Config {
+        path: path.clone(),
+        problem,
+    };
+    match std::fs::read_to_string(&path) {
+        Ok(text) => {
+            toml::from_str(&text).map_err(|error| wrong(error.to_string().trim().to_owned()))
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
+            Ok(Config::default())
+        }
+        Err(error) => Err(wrong(error.to_string())),
+    }
+}
+
+/// An endpoint as it is used: `host:port` becomes `http://host:port`.
+///
+/// # Errors
+/// [`CliError::Usage`] for anything that is not an HTTP address.
+pub fn endpoint(text: &str) -> Result<String, CliError> {
+    let with_scheme = if text.contains("://") {
+        text.to_owned()
+    } else {
+        format!("http://{text}")
+    };
+    let uri: tonic::transport::Uri = with_scheme.parse().map_err(|error| {
+        CliError::Usage(format!(
+            "{text:?} is not an endpoint ({error}); use something like {DEFAULT_ENDPOINT}"
+        ))
+    })?;
+    match uri.scheme_str() {
+        Some("http") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(with_scheme),
+        Some("https") => Err(CliError::Usage(format!(
+            "{text:?}: TLS is not supported; put a proxy or an SSH tunnel in front and use http://"
+        ))),
+        _ => Err(CliError::Usage(format!(
+            "{text:?} is not an endpoint; use something like {DEFAULT_ENDPOINT}"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typo_in_the_file_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("c.toml");
+        std::fs::write(&path, "endpiont = \"x\"\n").unwrap();
+        let error = load(Some(&path), None).unwrap_err();
+        assert!(error.to_string().contains("endpiont"), "{error}");
+        assert_eq!(error.exit_code(), crate::errors::USAGE);
+    }
+
+    #[test]
+    fn only_a_named_file_must_be_there() {
+        let directory = tempfile::tempdir().unwrap();
+        assert_eq!(
+            load(None, Some(directory.path())).unwrap(),
+            Config::default()
+        );
+        assert!(load(Some(&directory.path().join("none")), None).is_err());
+    }
+
+    #[test]
+    fn endpoints_may_leave_out_the_scheme() {
+        assert_eq!(endpoint("localhost:1").unwrap(), "http://localhost:1");
+        assert_eq!(endpoint("http://[::1]:7470").unwrap(), "http://[::1]:7470");
+        for bad in ["", "https://x:1", "ftp://x", "http://", "a b"] {
+            assert!(endpoint(bad).is_err(), "{bad:?} was taken");
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! Everything that can go wrong, with its code, its next step and its exit code.
+
+use ebbtide_simulator::SimError;
+use std::fmt::Write as _;
+use std::path::PathBuf;
+use thiserror::Error;
+use tonic::Code;
+use tonic_types::StatusExt;
+
+/// Exit code: all went well.
+pub const OK: u8 = 0;
+/// Exit code: the region refused, the request failed, or there is no valid host.
+pub const REFUSED: u8 = 1;
+/// Exit code: the command line or the configuration is wrong.
+pub const USAGE: u8 = 2;
+/// Exit code: the region cannot be reached.
+pub const UNREACHABLE: u8 = 3;
+/// Exit code: what was asked for does not exist.
+pub const NOT_FOUND: u8 = 4;
+
+/// Why a command failed.
+#[derive(Debug, Error)]
+pub enum CliError {
+    /// The command line is understood but makes no sense.
+    #[error("{0}")]
+    Usage(String),
+    /// The configuration file cannot be used.
+    #[error("configuration file {}: {problem}", path.display())]
+    Config {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it, with the key.
+        problem: String,
+    },
+    /// Nobody answers at the endpoint, or the connection broke.
+    #[error("cannot reach the region: {cause}")]
+    Unreachable {
+        /// What the network said.
+        cause: String,
+    },
+    /// A name that nothing has.
+    #[error("no {what} named {name:?}{place}")]
+    NotFound {
+        /// The kind of thing.
+        what: &'static str,
+        /// The name as it was given.
+        name: String,
+        /// Where it was looked for, with a leading blank; may be empty.
+        place: String,
+        /// How to see what there is.
+        next: &'static str,
+    },
+    /// A name that several have.
+    #[error("{count} {what}s are named {name:?}: {ids}")]
+    Ambiguous {
+        /// The kind of thing.
+        what: &'static str,
+        /// The name as it was given.
+        name: String,
+        /// How many have it.
+        count: usize,
+        /// Their identifiers.
+        ids: String,
+    },
+    /// The region answered with an error.
+    #[error("{message}")]
+    Region {
+        /// The stable code, from google.rpc.ErrorInfo; `EB-GRPC-<code>` if there is none.
+        code: String,
+        /// In the region's words.
+        message: String,
+        /// What to do next, if the region or the command knows.
+        next: Option<String>,
+        /// What kind of error it is.
+        kind: Code,
+    },
+    /// The decision is that there is no place.
+    #[error("no valid host: {reason}")]
+    NoValidHost {
+        /// In the region's words.
+        reason: String,
+        /// The decision, for `explain`; empty if nothing was kept.
+        decision_id: String,
+    },
+    /// A server that was waited for did not become active.
+    #[error("server {name} is {status}{why}")]
+    NotActive {
+        /// Its name.
+        name: String,
+        /// What became of it.
+        status: String,
+        /// Its fault, with a leading colon; may be empty.
+        why: String,
+    },
+    /// Waiting took too long.
+    #[error("server {name} is still {status} after {seconds} s")]
+    WaitTimeout {
+        /// Its name.
+        name: String,
+        /// Where it is now.
+        status: String,
+        /// How long was waited, in seconds.
+        seconds: u64,
+    },
+    /// The watch stream ended although nobody asked for that.
+    #[error("the region closed the event stream{0}")]
+    StreamEnded(String),
+    /// Trace, report or offline replay.
+    #[error(transparent)]
+    Sim(#[from] SimError),
+    /// A replay or a conformance test that ran to its end and did not agree.
+    #[error("{0}")]
+    Disagrees(String),
+    /// We refuse: what is there does not fit what was asked.
+    #[error("{problem}")]
+    Refused {
+        /// What does not fit, in words.
+        problem: String,
+        /// What to do.
+        next: String,
+    },
+    /// Stopped by Ctrl-C before the end.
+    #[error("interrupted: {0}")]
+    Interrupted(String),
+    /// The output cannot be written.
+    #[error("cannot write the output: {0}")]
+    Write(#[from] std::io::Error),
+}
+
+impl CliError {
+    /// The stable code; the region's own where the region refused. `docs/errors.md` has a paragraph for each.
+    #[must_use]
+    pub fn code(&self) -> &str {
+        match self {
+            Self::Usage(_) => "EB-CLI-001",
+            Self::Config { .. } => "EB-CLI-002",
+            Self::Unreachable { .. } => "EB-CLI-003",
+            Self::NotFound { .. } => "EB-CLI-004",
+            Self::Ambiguous { .. } => "EB-CLI-005",
+            Self::Region { code, .. } => code,
+            Self::NoValidHost { .. } => "EB-CLI-006",
+            Self::NotActive { .. } => "EB-CLI-007",
+            Self::WaitTimeout { .. } => "EB-CLI-008",
+            Self::StreamEnded(_) => "EB-CLI-009",
+            Self::Sim(error) => error.code(),
+            Self::Disagrees(_) => "EB-CLI-010",
+            Self::Refused { .. } => "EB-CLI-011",
+            Self::Interrupted(_) => "EB-CLI-012",
+            Self::Write(_) => "EB-CLI-013",
+        }
+    }
+
+    /// The exit code of the process.
+    #[must_use]
+    pub fn exit_code(&self) -> u8 {
+        match self {
+            Self::Usage(_) | Self::Config { .. } => USAGE,
+            Self::Unreachable { .. } | Self::StreamEnded(_) => UNREACHABLE,
+            Self::NotFound { .. } => NOT_FOUND,
+            Self::Region { kind, .. } if *kind == Code::NotFound => NOT_FOUND,
+            _ => REFUSED,
+        }
+    }
+
+    /// What the user can do about it, if anything is known.
+    #[must_use]
+    pub fn next_step(&self, endpoint: &str) -> Option<String> {
+        match self {
+            Self::Unreachable { .. } => Some(format!(
+                "tried {endpoint}; start a region with `./devstack/up`, or say where one is with --endpoint or EBBTIDE_ENDPOINT"
+            )),
+            Self::NotFound { next, .. } => Some((*next).to_owned()),
+            Self::Ambiguous { .. } => Some("use one of the ids".to_owned()),
+            Self::Region { next, .. } => next.clone(),
+            Self::NoValidHost { decision_id, .. } if !decision_id.is_empty() => {
+                Some(format!("`ebbtide explain {decision_id}` says why"))
+            }
+            Self::NotActive { name, .. } => {
+                Some(format!("`ebbtide explain {name}` says how it was placed"))
+            }
+            Self::WaitTimeout { name, .. } => Some(format!(
+                "it goes on without you: `ebbtide server show {name}`, or `ebbtide server delete {name}` to give up"
+            )),
+            Self::StreamEnded(_) => {
+                Some("`ebbtide status` says whether the region is up".to_owned())
+            }
+            Self::Refused { next, .. } => Some(next.clone()),
+            Self::Config { .. } => {
+                Some("correct the file, or name another one with EBBTIDE_CONFIG".to_owned())
+            }
+            Self::Sim(error) => error.next_step(),
+            _ => None,
+        }
+    }
+
+    /// Says how to see what there is, where the region says only that it is not there.
+    #[must_use]
+    pub fn hint(mut self, hint: &str) -> Self {
+        if let Self::Region {
+            next,
+            kind,
+            message,
+            ..
+        } = &mut self
+            && *kind == Code::NotFound
+            && next.is_none()
+            && !message.contains('`')
+        {
+            *next = Some(hint.to_owned());
+        }
+        self
+    }
+
+    /// True if the reader of our output has gone away (`ebbtide watch | head`): not an error.
+    #[must_use]
+    pub fn is_broken_pipe(&self) -> bool {
+        matches!(self, Self::Write(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+    }
+
+    /// The error as people read it: code, message, next step.
+    #[must_use]
+    pub fn text(&self, endpoint: &str) -> String {
+        let mut text = format!("{}: {self}", self.code());
+        if let Some(next) = self.next_step(endpoint) {
+            let _ = write!(text, "\n  next: {next}");
+        }
+        text
+    }
+}
+
+impl From<tonic::Status> for CliError {
+    fn from(status: tonic::Status) -> Self {
+        let info = status.get_details_error_info();
+        if info.is_none() && is_transport(&status) {
+            return Self::Unreachable {
+                cause: root_cause(&status).unwrap_or_else(|| status.message().to_owned()),
+            };
+        }
+        let kind = status.code();
+        let (code, next) = match info {
+            Some(info) => {
+                let next = ["next", "next_step", "help"]
+                    .iter()
+                    .find_map(|key| info.metadata.get(*key).cloned());
+                (info.reason, next)
+            }
+            None => (format!("EB-GRPC-{}", kind as i32), None),
+        };
+        let message = if status.message().is_empty() {
+            kind.description().to_owned()
+        } else {
+            status.message().to_owned()
+        };
+        Self::Region {
+            code,
+            message,
+            next,
+            kind,
+        }
+    }
+}
+
+impl From<tonic::transport::Error> for CliError {
+    fn from(error: tonic::transport::Error) -> Self {
+        Self::Unreachable {
+            cause: root_cause(&error).unwrap_or_else(|| error.to_string()),
+        }
+    }
+}
+
+/// Our own transport failed, as opposed to the region saying something.
+fn is_transport(status: &tonic::Status) -> bool {
+    use std::error::Error as _;
+    match status.code() {
+        Code::Unavailable => true,
+        Code::Unknown | Code::Internal | Code::Cancelled | Code::DeadlineExceeded => {
+            status.source().is_some()
+        }
+        _ => false,
+    }
+}
+
+/// The innermost error: `Connection refused (os error 111)` says more than `transport error`.
+fn root_cause(error: &dyn std::error::Error) -> Option<String> {
+    let mut source = error.source()?;
+    while let Some(inner) = source.source() {
+        source = inner;
+    }
+    Some(source.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tonic_types::ErrorDetails;
+
+    #[test]
+    fn the_code_of_the_region_is_kept_and_the_next_step_shown() {
+        let details = ErrorDetails::with_error_info(
+            "EB-API-007",
+            "ebbtide",
+            [(
+                "next".to_owned(),
+                "`ebbtide flavor list` shows what there is".to_owned(),
+            )],
+        );
+        let status =
+            tonic::Status::with_error_details(Code::NotFound, "no flavor named x", details);
+        let error = CliError::from(status);
+        assert_eq!(error.exit_code(), NOT_FOUND);
+        assert_eq!(
+            error.text("-"),
+            "EB-API-007: no flavor named x\n  next: `ebbtide flavor list` shows what there is"
+        );
+    }
+
+    #[test]
+    fn a_hint_is_given_only_where_nothing_better_is_known() {
+        let plain = CliError::from(tonic::Status::not_found("no flavor named x")).hint("look");
+        assert_eq!(
+            plain.text("-"),
+            "EB-GRPC-5: no flavor named x\n  next: look"
+        );
+        let told = CliError::from(tonic::Status::not_found("no x; see `y`")).hint("look");
+        assert_eq!(told.text("-"), "EB-GRPC-5: no x; see `y`");
+    }
+
+    #[test]
+    fn a_region_that_says_unavailable_has_been_reached() {
+        let details = ErrorDetails::with_error_info("EB-STORE-004", "ebbtide", []);
+        let said =
+            tonic::Status::with_error_details(Code::Unavailable, "database is gone", details);
+        assert_eq!(CliError::from(said).exit_code(), REFUSED);
+        let silent = tonic::Status::unavailable("tcp connect error");
+        assert_eq!(CliError::from(silent).exit_code(), UNREACHABLE);
+    }
+}

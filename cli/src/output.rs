@@ -1,0 +1,462 @@
+//! Where the answers go: data to standard output, talk to standard error.
+//!
+//! Three formats, as the `openstack` client has them: `table` for people, `json` for programs (keys of the contract), `value` for
+//! shells (bare values, one row a line, one blank between). Colour only in tables, only on a terminal, never with `NO_COLOR`.
+
+use crate::errors::CliError;
+use crate::json::Json;
+use crate::render::{Tone, paint};
+use comfy_table::{
+    Attribute, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
+};
+use std::io::Write;
+use std::path::PathBuf;
+use time::OffsetDateTime;
+
+/// How answers are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// Tables for people.
+    Table,
+    /// JSON with the keys of the API's contract.
+    Json,
+    /// Bare values, one row a line.
+    Value,
+}
+
+/// When to use colours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ColorChoice {
+    /// On a terminal, unless NO_COLOR is set.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// The world outside: streams, clock, a few facts about the terminal. Tests give their own.
+pub struct Io {
+    /// Standard output.
+    pub out: Box<dyn Write + Send>,
+    /// Standard error.
+    pub err: Box<dyn Write + Send>,
+    /// True if standard output is a terminal.
+    pub out_is_terminal: bool,
+    /// True if standard error is a terminal.
+    pub err_is_terminal: bool,
+    /// Columns of the terminal; `None` for no limit.
+    pub width: Option<u16>,
+    /// True if the environment asks for no colours (`NO_COLOR`, `TERM=dumb`).
+    pub no_color: bool,
+    /// The time of day.
+    pub now: fn() -> OffsetDateTime,
+    /// Where the user's configuration lives (`~/.config`).
+    pub config_home: Option<PathBuf>,
+}
+
+impl std::fmt::Debug for Io {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Io")
+            .field("out_is_terminal", &self.out_is_terminal)
+            .field("width", &self.width)
+            .finish_non_exhaustive()
+    }
+}
+
+/// One column of a listing.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Its name for `--column`, as in the JSON where there is such a key.
+    pub key: &'static str,
+    /// Its heading.
+    pub title: &'static str,
+    /// True for numbers.
+    pub right: bool,
+}
+
+/// A column of text.
+#[must_use]
+pub const fn text(key: &'static str, title: &'static str) -> Column {
+    Column {
+        key,
+        title,
+        right: false,
+    }
+}
+
+/// A column of numbers.
+#[must_use]
+pub const fn number(key: &'static str, title: &'static str) -> Column {
+    Column {
+        key,
+        title,
+        right: true,
+    }
+}
+
+/// One cell.
+#[derive(Debug, Clone, Default)]
+pub struct Cell {
+    /// For people.
+    pub text: String,
+    /// For `--output value`, where it differs.
+    pub value: Option<String>,
+    /// How it looks.
+    pub tone: Tone,
+}
+
+impl Cell {
+    /// A plain cell.
+    pub fn new(text: impl ToString) -> Self {
+        Self {
+            text: text.to_string(),
+            ..Self::default()
+        }
+    }
+
+    /// The same with a tone.
+    #[must_use]
+    pub fn tone(mut self, tone: Tone) -> Self {
+        self.tone = tone;
+        self
+    }
+
+    /// The same with another text for `--output value`.
+    #[must_use]
+    pub fn value(mut self, value: impl ToString) -> Self {
+        self.value = Some(value.to_string());
+        self
+    }
+
+    fn bare(&self) -> &str {
+        self.value.as_deref().unwrap_or(&self.text)
+    }
+}
+
+/// Many things of one kind.
+#[derive(Debug)]
+pub struct Listing {
+    /// The columns.
+    pub columns: Vec<Column>,
+    /// The rows, as many cells each as there are columns.
+    pub rows: Vec<Vec<Cell>>,
+    /// The same as JSON.
+    pub json: Json,
+    /// What to say if there are none.
+    pub none: &'static str,
+}
+
+/// One thing: pairs of field and value.
+#[derive(Debug)]
+pub struct Details {
+    /// Key (as in the JSON) and value.
+    pub fields: Vec<(&'static str, Cell)>,
+    /// The same as JSON.
+    pub json: Json,
+}
+
+/// The command's way to speak.
+#[derive(Debug)]
+pub struct Output {
+    io: Io,
+    format: Format,
+    color: bool,
+    color_err: bool,
+    quiet: bool,
+    columns: Vec<String>,
+}
+
+/// Like the `openstack` client's tables.
+const STYLE: TableStyle = TableStyle::new()
+    .top_border(LineStyle::new('+', '-', '+', '+'))
+    .header_lines(ContentLineStyle::new('|', '|', '|'))
+    .header_separator(LineStyle::new('+', '-', '+', '+'))
+    .content_lines(ContentLineStyle::new('|', '|', '|'))
+    .bottom_border(LineStyle::new('+', '-', '+', '+'));
+
+impl Output {
+    /// Speaks as the options say.
+    #[must_use]
+    pub fn new(
+        io: Io,
+        format: Format,
+        color: ColorChoice,
+        quiet: bool,
+        columns: Vec<String>,
+    ) -> Self {
+        let decide = |terminal: bool| match color {
+            ColorChoice::Always => true,
+            ColorChoice::Never => false,
+            ColorChoice::Auto => terminal && !io.no_color,
+        };
+        let (color, color_err) = (decide(io.out_is_terminal), decide(io.err_is_terminal));
+        Self {
+            io,
+            format,
+            color,
+            color_err,
+            quiet,
+            columns,
+        }
+    }
+
+    /// The format.
+    #[must_use]
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// True if people read it.
+    #[must_use]
+    pub fn is_table(&self) -> bool {
+        self.format == Format::Table
+    }
+
+    /// The time of day.
+    #[must_use]
+    pub fn now(&self) -> OffsetDateTime {
+        (self.io.now)()
+    }
+
+    /// True if a progress bar may be drawn.
+    #[must_use]
+    pub fn may_draw(&self) -> bool {
+        self.io.err_is_terminal && !self.quiet
+    }
+
+    /// True if talk is unwanted.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
+    /// Columns of the terminal, or 100 where there is none.
+    #[must_use]
+    pub fn columns_wide(&self) -> usize {
+        usize::from(self.io.width.unwrap_or(100))
+    }
+
+    /// Colours a piece of data, if colours are wanted.
+    #[must_use]
+    pub fn paint(&self, text: &str, tone: Tone) -> String {
+        if self.color {
+            paint(text, tone)
+        } else {
+            text.to_owned()
+        }
+    }
+
+    /// One line of data.
+    ///
+    /// # Errors
+    /// [`CliError::Write`].
+    pub fn line(&mut self, text: &str) -> Result<(), CliError> {
+        writeln!(self.io.out, "{text}")?;
+        self.io.out.flush()?;
+        Ok(())
+    }
+
+    /// One line of talk, unless `--quiet`. Losing talk is not an error.
+    pub fn say(&mut self, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(self.io.err, "{text}");
+            let _ = self.io.err.flush();
+        }
+    }
+
+    /// The reason why the command failed. Always said.
+    pub fn fail(&mut self, error: &CliError, endpoint: &str) {
+        let text = if self.format == Format::Json {
+            let json = Json::object([(
+                "error",
+                Json::object([("code", Json::from(error.code()))])
+                    .with("message", error.to_string())
+                    .with(
+                        "next",
+                        error.next_step(endpoint).map_or(Json::Null, Json::from),
+                    )
+                    .with("exit_code", u32::from(error.exit_code())),
+            )]);
+            serde_json::to_string(&json).unwrap_or_default()
+        } else if self.color_err {
+            let plain = error.text(endpoint);
+            let (code, rest) = plain.split_once(':').unwrap_or(("", &plain));
+            format!("{}:{rest}", paint(code, Tone::Bad))
+        } else {
+            error.text(endpoint)
+        };
+        let _ = writeln!(self.io.err, "{text}");
+        let _ = self.io.err.flush();
+    }
+
+    /// JSON over several lines.
+    ///
+    /// # Errors
+    /// [`CliError::Write`].
+    pub fn json(&mut self, json: &Json) -> Result<(), CliError> {
+        let text = serde_json::to_string_pretty(json).map_err(std::io::Error::from)?;
+        self.line(&text)
+    }
+
+    /// JSON on one line, for streams.
+    ///
+    /// # Errors
+    /// [`CliError::Write`].
+    pub fn json_line(&mut self, json: &Json) -> Result<(), CliError> {
+        let text = serde_json::to_string(json).map_err(std::io::Error::from)?;
+        self.line(&text)
+    }
+
+    /// Many things, in the format asked for.
+    ///
+    /// # Errors
+    /// [`CliError::Write`]; [`CliError::Usage`] for an unknown `--column`.
+    pub fn listing(&mut self, listing: Listing) -> Result<(), CliError> {
+        if self.format == Format::Json {
+            let json = self.json_columns(listing.json);
+            return self.json(&json);
+        }
+        let keys: Vec<(&str, &str)> = listing.columns.iter().map(|c| (c.key, c.title)).collect();
+        let chosen = self.chosen(&keys)?;
+        if self.format == Format::Value {
+            for row in &listing.rows {
+                let bare: Vec<&str> = chosen
+                    .iter()
+                    .filter_map(|&i| row.get(i))
+                    .map(Cell::bare)
+                    .collect();
+                self.line(&bare.join(" "))?;
+            }
+            return Ok(());
+        }
+        if listing.rows.is_empty() {
+            self.say(listing.none);
+            return Ok(());
+        }
+        let columns: Vec<Column> = chosen
+            .iter()
+            .filter_map(|&i| listing.columns.get(i))
+            .copied()
+            .collect();
+        let rows: Vec<Vec<Cell>> = listing
+            .rows
+            .into_iter()
+            .map(|row| chosen.iter().filter_map(|&i| row.get(i)).cloned().collect())
+            .collect();
+        self.table(&columns, &rows)
+    }
+
+    /// One thing, in the format asked for.
+    ///
+    /// # Errors
+    /// [`CliError::Write`]; [`CliError::Usage`] for an unknown `--column`.
+    pub fn details(&mut self, details: Details) -> Result<(), CliError> {
+        if self.format == Format::Json {
+            let json = self.json_columns(details.json);
+            return self.json(&json);
+        }
+        let keys: Vec<(&str, &str)> = details.fields.iter().map(|(key, _)| (*key, *key)).collect();
+        let chosen = self.chosen(&keys)?;
+        let fields = chosen.iter().filter_map(|&i| details.fields.get(i));
+        if self.format == Format::Value {
+            let lines: Vec<String> = fields.map(|(_, cell)| cell.bare().to_owned()).collect();
+            return lines.iter().try_for_each(|line| self.line(line));
+        }
+        let rows: Vec<Vec<Cell>> = fields
+            .map(|(key, cell)| vec![Cell::new(key), cell.clone()])
+            .collect();
+        self.table(&[text("field", "Field"), text("value", "Value")], &rows)
+    }
+
+    /// A table, whatever the format: for the inner tables of longer answers.
+    ///
+    /// # Errors
+    /// [`CliError::Write`].
+    pub fn table(&mut self, columns: &[Column], rows: &[Vec<Cell>]) -> Result<(), CliError> {
+        self.table_with_headings(columns, &[], rows)
+    }
+
+    /// The same, where the last columns have headings that are known only now (names of weighers).
+    ///
+    /// # Errors
+    /// [`CliError::Write`].
+    pub fn table_with_headings(
+        &mut self,
+        columns: &[Column],
+        headings: &[String],
+        rows: &[Vec<Cell>],
+    ) -> Result<(), CliError> {
+        let mut table = Table::new();
+        table.load_style(STYLE);
+        if self.color {
+            table.enforce_styling();
+        } else {
+            table.force_no_tty();
+        }
+        // Into a file or pipe nothing is wrapped: one row is one line there.
+        if let Some(width) = self.io.width.filter(|_| self.io.out_is_terminal) {
+            table.set_content_arrangement(ContentArrangement::Dynamic);
+            table.set_width(width);
+        }
+        let fixed = columns.len().saturating_sub(headings.len());
+        let titles = columns.iter().take(fixed).map(|c| c.title);
+        let titles = titles.chain(headings.iter().map(String::as_str));
+        table.set_header(
+            titles.map(|title| comfy_table::Cell::new(title).add_attribute(Attribute::Bold)),
+        );
+        for row in rows {
+            table.add_row(row.iter().zip(columns).map(|(cell, column)| {
+                let mut drawn = comfy_table::Cell::new(&cell.text);
+                if column.right {
+                    drawn = drawn.set_alignment(CellAlignment::Right);
+                }
+                match cell.tone.color() {
+                    Some(color) => drawn.fg(color),
+                    None => drawn,
+                }
+            }));
+        }
+        let drawn: Vec<String> = table
+            .lines()
+            .map(|line| line.trim_end().to_owned())
+            .collect();
+        self.line(&drawn.join("\n"))
+    }
+
+    fn json_columns(&self, json: Json) -> Json {
+        if self.columns.is_empty() {
+            return json;
+        }
+        let keys: Vec<String> = self
+            .columns
+            .iter()
+            .map(|c| c.to_lowercase().replace(' ', "_"))
+            .collect();
+        json.only(&keys.iter().map(String::as_str).collect::<Vec<_>>())
+    }
+
+    /// Which columns to show: all, or those of `--column`, by key or heading.
+    fn chosen(&self, columns: &[(&str, &str)]) -> Result<Vec<usize>, CliError> {
+        if self.columns.is_empty() {
+            return Ok((0..columns.len()).collect());
+        }
+        let find = |wanted: &String| {
+            columns
+                .iter()
+                .position(|(key, title)| {
+                    key.eq_ignore_ascii_case(wanted) || title.eq_ignore_ascii_case(wanted)
+                })
+                .ok_or_else(|| {
+                    let keys: Vec<&str> = columns.iter().map(|(key, _)| *key).collect();
+                    CliError::Usage(format!(
+                        "there is no column {wanted:?}; there are {}",
+                        keys.join(", ")
+                    ))
+                })
+        };
+        self.columns.iter().map(find).collect()
+    }
+}
