@@ -10,9 +10,9 @@ region_bin=$region_target/debug
 
 say() { printf '%s\n' "==> $*"; }
 
-# One value of a JSON file by its dotted path. Only the Python of the system is used for it, or our own command if there is none.
+# One text value of a flat JSON file that we wrote ourselves. No JSON program is needed for that.
 region_json() {
-    "$region_bin/ebbtide-harness" json "$1" "$2"
+    sed -n 's/.*"'"$2"'": *"\([^"]*\)".*/\1/p' "$1" | head -n 1
 }
 
 # The time at which a process was started, in ticks since boot: with the id it names one process for ever.
@@ -102,7 +102,18 @@ region_start_agents() {
         else
             name=$(printf 'host-%03d' "$n")
         fi
-        region_agent_config "$name" "$1" "$3" "$4" "$5" > "$region_dir/agents/$name.toml"
+        cat > "$region_dir/agents/$name.toml" <<EOF
+host = "$name"
+state_dir = "$region_dir/agents/$name"
+[agent]
+heartbeat_seconds = 5.0
+[bus]
+urls = ["$1"]
+[driver]
+kind = "simulated"
+[driver.simulated]
+inventory = { VCPU = $3, MEMORY_MB = $4, DISK_GB = $5 }
+EOF
         region_start "agent-$name" "$region_bin/ebbtide-agent" run --config "$region_dir/agents/$name.toml"
     done
 }

@@ -69,11 +69,11 @@ async fn run(args: Args) -> Result<()> {
             let wanted = format!("table{table}_");
             let table = all
                 .iter()
-                .find(|t| t.key.starts_with(&wanted))
+                .find(|t| t.id.starts_with(&wanted))
                 .with_context(|| format!("there is no table {table}; use 3, 4, 5 or 6"))?;
             let mut teller = Teller::new(std::io::stdout(), now);
             let ending = story::tell(&endpoint, table, Seconds(grace), &mut teller).await?;
-            let expected = table.expected.join("+");
+            let expected = table.expected_victims.join("+");
             let took = ending.took_millis;
             teller.say(&format!(
                 "Done in {}.{} s. The paper expects {expected} to go, and {} went.",

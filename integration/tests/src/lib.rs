@@ -1,1 +1,8 @@
-//! End-to-end tests of a region of real processes
+//! A region of real processes for end-to-end tests: a scheduler, its agents, a broker, a database.
+//!
+//! The programs are those that `cargo build --workspace --bins` made; `EBBTIDE_BIN_DIR` says where they are, else they are looked
+//! for beside the tests.
+
+pub mod region;
+
+pub use region::{Database, Region, RegionOptions, bin};

@@ -76,6 +76,9 @@ pub struct Database {
     pub max_connections: u32,
     /// Decisions, servers and evacuations that ended longer ago than this are deleted. Days.
     pub keep_days: u32,
+    /// SQLite only: the file never grows beyond this many pages of 4096 bytes. Default: no limit but the disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sqlite_max_pages: Option<u32>,
 }
 
 impl Default for Database {
@@ -84,6 +87,7 @@ impl Default for Database {
             url: "sqlite://ebbtide.db".to_owned(),
             max_connections: 8,
             keep_days: 90,
+            sqlite_max_pages: None,
         }
     }
 }

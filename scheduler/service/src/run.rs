@@ -119,6 +119,7 @@ pub async fn start(
     let grpc_listener = grpc::listen(config.grpc.listen).await?;
     let mut store_config = StoreConfig::new(&config.database.url)?;
     store_config.max_connections = config.database.max_connections;
+    store_config.sqlite_max_pages = config.database.sqlite_max_pages;
     let store = Store::open(&store_config).await?;
     let holder = format!(
         "ebbtide-scheduler {} on {}",

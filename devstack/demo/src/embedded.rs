@@ -1,0 +1,67 @@
+//! A whole region in one process: the scheduler on SQLite, four agents with simulated hypervisors, and the in-process bus.
+//!
+//! Nothing but RabbitMQ is replaced: database, API, protocol and agents are the real ones. What the in-process bus cannot do is
+//! outlive the process; the outbox and the agents' journals make up for that at the next start.
+
+use anyhow::{Context, Result};
+use ebbtide_agent::clock::SystemClock;
+use ebbtide_agent::driver::registry::{self, DriverContext};
+use ebbtide_agent::{Agent, AgentConfig};
+use ebbtide_bus::{Bus, InProcessBroker};
+use ebbtide_scheduler::{Carrier, Config};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+/// The paper's hosts.
+const HOSTS: [&str; 4] = ["host-A", "host-B", "host-C", "host-D"];
+/// What each of them has.
+const SIZE: &str = "inventory = { VCPU = 8, MEMORY_MB = 16000, DISK_GB = 160 }";
+
+/// Runs until SIGTERM or SIGINT.
+///
+/// # Errors
+/// Whatever keeps it from starting.
+pub(crate) async fn run(dir: &Path, ready_file: &Path) -> Result<()> {
+    let mut config = Config::default();
+    config.grpc.listen.set_port(0);
+    config.http.listen.set_port(0);
+    config.database.url = format!("sqlite://{}", dir.join("region.db").display());
+    ebbtide_scheduler::init_log(&config)?;
+    let broker = InProcessBroker::new();
+    let stop = CancellationToken::new();
+    let mut agents = JoinSet::new();
+    for host in HOSTS {
+        let state_dir = dir.join("agents").join(host);
+        std::fs::create_dir_all(&state_dir).with_context(|| format!("{}", state_dir.display()))?;
+        let context = DriverContext {
+            host: host.to_owned(),
+            state_dir: state_dir.clone(),
+            settings: SIZE.parse()?,
+            clock: Arc::new(SystemClock),
+        };
+        let driver = registry::build("simulated", &context)?;
+        let mut agent = AgentConfig::new(host, state_dir);
+        agent.heartbeat_interval = Duration::from_secs(5);
+        let bus: Arc<dyn Bus> = Arc::new(broker.connect());
+        agents.spawn(Agent::run(agent, bus, driver, stop.clone()));
+    }
+    let carrier = Carrier { name: "in-process", bus: Arc::new(broker.connect()) };
+    let running = ebbtide_scheduler::start(config, carrier, stop.clone()).await?;
+    running.write_ready_file(ready_file)?;
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    tokio::select! {
+        _ = terminate.recv() => {}
+        _ = interrupt.recv() => {}
+        () = stop.cancelled() => {}
+    }
+    stop.cancel();
+    running.finish().await;
+    while let Some(ended) = agents.join_next().await {
+        ended.context("an agent's task")??;
+    }
+    Ok(())
+}

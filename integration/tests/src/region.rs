@@ -1,0 +1,374 @@
+//! The processes of a region, and the ways to reach and to hurt them.
+
+use anyhow::{Context, Result, bail};
+use ebbtide_harness::{Command, Process, Shared, SharedBroker, SharedDatabase, Signal, eventually};
+use ebbtide_proto::MAX_MESSAGE_BYTES;
+use ebbtide_proto::v1::admin_client::AdminClient;
+use ebbtide_proto::v1::scheduler_client::SchedulerClient;
+use ebbtide_proto::v1::servers_client::ServersClient;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tempfile::TempDir;
+use tonic::transport::Channel;
+
+/// Long enough for two busy cores; a test that needs it has failed.
+pub const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Where a program of the workspace is.
+///
+/// # Panics
+/// If it was not built: the message says how.
+#[must_use]
+#[allow(clippy::panic)] // A test without its program has failed.
+pub fn bin(name: &str) -> PathBuf {
+    let beside_tests = || {
+        let exe = std::env::current_exe().ok()?;
+        exe.parent()?.parent().map(Path::to_path_buf)
+    };
+    let dir = std::env::var_os("EBBTIDE_BIN_DIR").map(PathBuf::from).or_else(beside_tests);
+    let path = dir.unwrap_or_default().join(name);
+    assert!(path.exists(), "{} is missing: run `cargo build --workspace --bins` first", path.display());
+    path
+}
+
+/// Where a region keeps its state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Database {
+    /// A file.
+    Sqlite,
+    /// A database of its own on the shared MariaDB.
+    MariaDb,
+    /// A database of its own on the shared PostgreSQL.
+    Postgres,
+}
+
+/// What a region looks like.
+#[derive(Debug, Clone)]
+pub struct RegionOptions {
+    /// Where the state is kept.
+    pub database: Database,
+    /// A database that the test looks after itself, instead.
+    pub database_url: Option<String>,
+    /// Lines for the `[database]` section.
+    pub database_options: String,
+    /// A broker that the test looks after itself.
+    pub broker_url: Option<String>,
+    /// Names of the hosts: 8 VCPU, 16000 MB, 160 GB each.
+    pub hosts: Vec<String>,
+    /// Lines for the `[region]` section of the scheduler's configuration.
+    pub region: String,
+    /// Lines for the `[engine]` section.
+    pub engine: String,
+}
+
+impl Default for RegionOptions {
+    fn default() -> Self {
+        Self {
+            database: Database::Sqlite,
+            database_url: None,
+            database_options: String::new(),
+            broker_url: None,
+            hosts: ["host-A", "host-B", "host-C", "host-D"].map(str::to_owned).to_vec(),
+            region: String::new(),
+            engine: String::new(),
+        }
+    }
+}
+
+/// A running region. Everything ends with it.
+pub struct Region {
+    dir: TempDir,
+    options: RegionOptions,
+    prefix: String,
+    broker_url: String,
+    database_url: String,
+    _broker: Option<SharedBroker>,
+    _database: Option<SharedDatabase>,
+    scheduler: Option<Process>,
+    agents: BTreeMap<String, Process>,
+    /// How often the scheduler was started: each has a log of its own.
+    starts: u32,
+}
+
+impl Region {
+    /// Starts everything, and waits until all hosts are up.
+    ///
+    /// # Errors
+    /// Whatever does not start.
+    pub async fn start(options: RegionOptions) -> Result<Self> {
+        let mut region = Self::prepare(options).await?;
+        region.start_scheduler().await?;
+        for host in region.options.hosts.clone() {
+            region.start_agent(&host)?;
+        }
+        region.wait_for_hosts_up().await?;
+        Ok(region)
+    }
+
+    /// Everything but the processes.
+    ///
+    /// # Errors
+    /// A server that does not start.
+    pub async fn prepare(options: RegionOptions) -> Result<Self> {
+        let dir = tempfile::tempdir()?;
+        let prefix = dir
+            .path()
+            .file_name()
+            .map(|name| format!("test{}", name.to_string_lossy().replace(|c: char| !c.is_ascii_alphanumeric(), "")))
+            .unwrap_or_default();
+        let (broker, broker_url) = match &options.broker_url {
+            Some(url) => (None, url.clone()),
+            None => {
+                let broker = Shared::rabbitmq().await?;
+                let url = broker.url().to_owned();
+                (Some(broker), url)
+            }
+        };
+        let (database, database_url) = match (&options.database_url, options.database) {
+            (Some(url), _) => (None, url.clone()),
+            (None, Database::Sqlite) => {
+                (None, format!("sqlite://{}", dir.path().join("region.db").display()))
+            }
+            (None, Database::MariaDb) => {
+                let database = Shared::mariadb().await?;
+                let url = database.url().to_owned();
+                (Some(database), url)
+            }
+            (None, Database::Postgres) => {
+                let database = Shared::postgres().await?;
+                let url = database.url().to_owned();
+                (Some(database), url)
+            }
+        };
+        Ok(Self {
+            dir,
+            options,
+            prefix,
+            broker_url,
+            database_url,
+            _broker: broker,
+            _database: database,
+            scheduler: None,
+            agents: BTreeMap::new(),
+            starts: 0,
+        })
+    }
+
+    /// Where the region's files are.
+    #[must_use]
+    pub fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The first part of the names of this region's queues.
+    #[must_use]
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// The broker.
+    #[must_use]
+    pub fn broker_url(&self) -> &str {
+        &self.broker_url
+    }
+
+    fn ready_file(&self) -> PathBuf {
+        self.dir.path().join("ready.json")
+    }
+
+    /// Writes the scheduler's configuration and returns its path.
+    ///
+    /// # Errors
+    /// The file system's.
+    pub fn scheduler_config(&self) -> Result<PathBuf> {
+        let text = format!(
+            "[grpc]\nlisten = \"127.0.0.1:0\"\n[http]\nlisten = \"127.0.0.1:0\"\n[database]\nurl = \"{}\"\n{}\n\
+             [bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n[log]\nfilter = \"info\"\n[region]\n{}\n[engine]\n{}\n",
+            self.database_url, self.options.database_options, self.broker_url, self.prefix, self.options.region, self.options.engine
+        );
+        let path = self.dir.path().join("scheduler.toml");
+        std::fs::write(&path, text)?;
+        Ok(path)
+    }
+
+    /// Starts the scheduler and waits until it answers.
+    ///
+    /// # Errors
+    /// It ends before, with its log.
+    pub async fn start_scheduler(&mut self) -> Result<()> {
+        let config = self.scheduler_config()?;
+        let ready = self.ready_file();
+        let _ = std::fs::remove_file(&ready);
+        self.starts += 1;
+        let log = self.dir.path().join(format!("scheduler-{}.log", self.starts));
+        let process = Command::new("ebbtide-scheduler", bin("ebbtide-scheduler"))
+            .arg("--config")
+            .arg(config)
+            .arg("--ready-file")
+            .arg(&ready)
+            .spawn(&log)?;
+        let answered = tokio::select! {
+            () = eventually(PATIENCE, async || if ready.exists() { Ok(()) } else { Err("no ready file") }) => true,
+            () = process.ended() => false,
+        };
+        if !answered {
+            bail!("the scheduler has ended: {}", process.log_tail());
+        }
+        self.scheduler = Some(process);
+        Ok(())
+    }
+
+    /// The scheduler's process.
+    ///
+    /// # Errors
+    /// It is not running.
+    pub fn scheduler_process(&self) -> Result<&Process> {
+        self.scheduler.as_ref().context("the scheduler is not running")
+    }
+
+    /// Kills the scheduler without warning.
+    pub fn kill_scheduler(&mut self) {
+        if let Some(process) = self.scheduler.take() {
+            process.kill();
+        }
+    }
+
+    /// What the scheduler has said so far in this run of it.
+    #[must_use]
+    pub fn scheduler_log(&self) -> String {
+        let log = self.dir.path().join(format!("scheduler-{}.log", self.starts));
+        std::fs::read_to_string(log).unwrap_or_default()
+    }
+
+    /// Where a host's simulated hypervisor keeps its state.
+    #[must_use]
+    pub fn agent_dir(&self, host: &str) -> PathBuf {
+        self.dir.path().join("agents").join(host)
+    }
+
+    /// Starts the agent of a host, with the state that it had.
+    ///
+    /// # Errors
+    /// The file system's, or no such program.
+    pub fn start_agent(&mut self, host: &str) -> Result<()> {
+        let state = self.agent_dir(host);
+        std::fs::create_dir_all(&state)?;
+        let mut text = String::new();
+        writeln!(text, "host = \"{host}\"\nstate_dir = \"{}\"\n[agent]\nheartbeat_seconds = 1.0", state.display())?;
+        writeln!(text, "[bus]\nurls = [\"{}\"]\nprefix = \"{}\"", self.broker_url, self.prefix)?;
+        writeln!(text, "[driver]\nkind = \"simulated\"\n[driver.simulated]")?;
+        writeln!(text, "inventory = {{ VCPU = 8, MEMORY_MB = 16000, DISK_GB = 160 }}")?;
+        writeln!(text, "start_seconds = 0.05\nterminate_seconds = 0.05\nstop_seconds = 0.05\nhibernate_seconds = 0.05")?;
+        let config = self.dir.path().join(format!("agent-{host}.toml"));
+        std::fs::write(&config, text)?;
+        let log = self.dir.path().join(format!("agent-{host}.log"));
+        let process = Command::new(format!("ebbtide-agent {host}"), bin("ebbtide-agent"))
+            .args(["run", "--config"])
+            .arg(config)
+            .spawn(&log)?;
+        self.agents.insert(host.to_owned(), process);
+        Ok(())
+    }
+
+    /// Kills an agent without warning; its hypervisor's state stays.
+    pub fn kill_agent(&mut self, host: &str) {
+        if let Some(process) = self.agents.remove(host) {
+            process.kill();
+        }
+    }
+
+    /// Sends a signal to an agent.
+    ///
+    /// # Errors
+    /// It is not running.
+    pub fn signal_agent(&self, host: &str, signal: Signal) -> Result<()> {
+        self.agents.get(host).context("no such agent")?.signal(signal)?;
+        Ok(())
+    }
+
+    /// Tells the simulated hypervisor of a host to misbehave, as a person would.
+    ///
+    /// # Errors
+    /// The command's.
+    pub async fn simulate(&self, host: &str, arguments: &[&str]) -> Result<()> {
+        let log = self.dir.path().join("simulate.log");
+        let process = Command::new("ebbtide-agent simulate", bin("ebbtide-agent"))
+            .args(["simulate", "--state-dir"])
+            .arg(self.agent_dir(host))
+            .args(arguments.iter().copied())
+            .spawn(&log)?;
+        let status = process.wait_exit(PATIENCE).await?;
+        if !status.success() {
+            bail!("simulate {arguments:?}: {}", process.log_tail());
+        }
+        Ok(())
+    }
+
+    /// An address of the ready file, `grpc` or `http`.
+    ///
+    /// # Errors
+    /// The scheduler is not there.
+    pub fn address(&self, key: &str) -> Result<String> {
+        let text = std::fs::read_to_string(self.ready_file())?;
+        let ready: serde_json::Value = serde_json::from_str(&text)?;
+        ready[key].as_str().map(|address| format!("http://{address}")).context("no such address")
+    }
+
+    /// Where the API is.
+    ///
+    /// # Errors
+    /// The scheduler is not there.
+    pub fn endpoint(&self) -> Result<String> {
+        self.address("grpc")
+    }
+
+    async fn channel(&self) -> Result<Channel> {
+        Ok(Channel::from_shared(self.endpoint()?)?.connect().await?)
+    }
+
+    /// The operator's calls.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn admin(&self) -> Result<AdminClient<Channel>> {
+        Ok(AdminClient::new(self.channel().await?))
+    }
+
+    /// The tenant's calls.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn servers(&self) -> Result<ServersClient<Channel>> {
+        Ok(ServersClient::new(self.channel().await?).max_decoding_message_size(MAX_MESSAGE_BYTES))
+    }
+
+    /// The scheduler's calls.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn scheduler(&self) -> Result<SchedulerClient<Channel>> {
+        Ok(SchedulerClient::new(self.channel().await?).max_decoding_message_size(MAX_MESSAGE_BYTES))
+    }
+
+    /// Waits until every host is up.
+    ///
+    /// # Errors
+    /// The scheduler does not answer.
+    pub async fn wait_for_hosts_up(&self) -> Result<()> {
+        let mut admin = self.admin().await?;
+        let wanted = self.options.hosts.len();
+        eventually(PATIENCE, async || {
+            match admin.list_hosts(ebbtide_proto::v1::ListHostsRequest {}).await {
+                Ok(hosts) => {
+                    let up = hosts.into_inner().hosts.iter().filter(|h| h.health == "up").count();
+                    if up == wanted { Ok(()) } else { Err(format!("{up} of {wanted} hosts are up")) }
+                }
+                Err(status) => Err(status.to_string()),
+            }
+        })
+        .await;
+        Ok(())
+    }
+}

@@ -1,0 +1,11 @@
+//! End to end: real processes, a real broker, real databases.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // These are tests.
+
+mod bad_days;
+mod bad_input;
+mod command;
+mod documents;
+mod kit;
+mod life;
+mod paper;
+mod start;
