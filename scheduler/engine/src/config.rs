@@ -89,8 +89,9 @@ pub struct EngineConfig {
     pub shuffle_best_same_weighed_hosts: bool,
     /// What is done with plugins that fail. Default: `ignore`.
     pub plugin_failure: PluginFailure,
-    /// Nodes of the victim search on one host before it stops with a proven gap; one takes 1 to 5 µs. Default: 4,000,000,
-    /// beyond anything that a host of usual size needs.
+    /// Nodes of the victim search that one request may spend in all before the search stops with a proven gap; a node takes 1 to
+    /// 10 µs. Default: 200,000, a second or two at most. A host of usual size, with a handful of flavors, needs none; dozens of
+    /// instances of which no two are alike may need all.
     pub max_solver_nodes: u64,
     /// How many of the best hosts an explanation lists. Default: 10.
     pub explain_hosts: u32,
@@ -109,29 +110,24 @@ impl Default for EngineConfig {
             host_subset_size: 1,
             shuffle_best_same_weighed_hosts: false,
             plugin_failure: PluginFailure::default(),
-            max_solver_nodes: 4_000_000,
+            max_solver_nodes: 200_000,
             explain_hosts: 10,
             explain_dropped: 5,
         }
     }
 }
 
-/// Nova's weighers that are enabled by default and speak about what Ebbtide knows, ordered as Nova loads them (by module and
-/// class).
+/// Nova's weighers that are enabled by default and speak about what Ebbtide knows, in Nova's order, and behind them the two that
+/// the policy `nova` needs to avoid preemption and to make it cheap. Where nobody has to leave these two add exactly nothing,
+/// and among the equals of the policy `tiered` they are equal, too.
 #[must_use]
 pub fn default_weighers() -> Vec<WeigherConfig> {
-    [
-        "soft-affinity",
-        "soft-anti-affinity",
-        "cpu",
-        "disk",
-        "io-ops",
-        "num-instances",
-        "ram",
-    ]
-    .into_iter()
-    .map(WeigherConfig::named)
-    .collect()
+    let nova = ebbtide_weighers::nova_default();
+    let preemption = ebbtide_weighers::preemption_default();
+    nova.into_iter()
+        .chain(preemption)
+        .map(WeigherConfig::named)
+        .collect()
 }
 
 /// An explanation that lists more hosts is not read by anyone, but stored with every decision.

@@ -30,6 +30,9 @@ pub use budgets::Budgets;
 pub use config::{EngineConfig, PluginFailure, Policy, WeigherConfig, default_weighers};
 pub use engine::Engine;
 pub use error::EngineError;
+#[cfg(test)]
+mod tests;
+
 pub use table::{
     ClassTotals, ClassUsage, HostTable, HostUsage, HostView, Instance, InstanceView, Phase,
 };

@@ -104,14 +104,15 @@ pub(crate) struct Search {
     shapes: Vec<ShapeFacts>,
     columns: Columns,
     scratch: Scratch,
-    max_nodes: u64,
+    nodes_left: u64,
 }
 
 impl Search {
-    /// A search that spends at most `max_nodes` on one host.
-    pub(crate) fn new(max_nodes: u64) -> Self {
+    /// A search that spends at most so many nodes on all hosts together. What is left when a host's turn comes depends on
+    /// nothing but the hosts before it, so the answer is the same every time.
+    pub(crate) fn new(nodes: u64) -> Self {
         Self {
-            max_nodes,
+            nodes_left: nodes,
             ..Self::default()
         }
     }
@@ -237,8 +238,9 @@ impl Search {
         cutoff: Option<Cost>,
     ) -> Result<Verdict, Failure> {
         self.load(state, host, count);
+        // With nothing left the solver still does its first node, which gives a set and a bound.
         let limits = Limits {
-            max_nodes: self.max_nodes,
+            max_nodes: self.nodes_left,
             ..Limits::DEFAULT
         };
         let problem = self.columns.problem(state, cutoff);
@@ -246,36 +248,9 @@ impl Search {
             let name = state.table.host_name(host);
             EngineError::Internal(format!("victim search on host {name}: {error}"))
         })?;
-        let whole = !self.columns.truncated;
-        Ok(match outcome {
-            Outcome::Solved(solution) => {
-                let columns = &self.columns;
-                let victim = |&at: &u32| (columns.slots[at as usize], columns.costs[at as usize]);
-                Verdict::Found(Eviction {
-                    victims: solution.victims.iter().map(victim).collect(),
-                    cost: solution.cost,
-                    optimal: solution.optimal && whole,
-                    lower_bound: if whole {
-                        solution.lower_bound
-                    } else {
-                        Cost::ZERO
-                    },
-                })
-            }
-            Outcome::NotNeeded => Verdict::Found(Eviction {
-                victims: Vec::new(),
-                cost: Cost::ZERO,
-                optimal: true,
-                lower_bound: Cost::ZERO,
-            }),
-            _ if !whole => Verdict::Undecided(Cost::ZERO),
-            Outcome::NotBetter => Verdict::NotBetter,
-            Outcome::Infeasible(Infeasible::NotEnough) => {
-                Verdict::Impossible(Impossible::NotEnough)
-            }
-            Outcome::Infeasible(Infeasible::Budgets) => Verdict::Impossible(Impossible::Budgets),
-            Outcome::Undecided { lower_bound } => Verdict::Undecided(lower_bound),
-        })
+        let verdict = self.columns.verdict(outcome);
+        self.nodes_left = self.nodes_left.saturating_sub(self.scratch.stats().nodes);
+        Ok(verdict)
     }
 
     /// Why a host cannot give enough, in words.
@@ -362,6 +337,39 @@ impl Columns {
         self.uuids.clear();
         self.keys.clear();
         self.truncated = false;
+    }
+
+    /// What the solver's answer means for the table's instances.
+    fn verdict(&self, outcome: Outcome<'_>) -> Verdict {
+        let whole = !self.truncated;
+        match outcome {
+            Outcome::Solved(solution) => {
+                let victim = |&at: &u32| (self.slots[at as usize], self.costs[at as usize]);
+                Verdict::Found(Eviction {
+                    victims: solution.victims.iter().map(victim).collect(),
+                    cost: solution.cost,
+                    optimal: solution.optimal && whole,
+                    lower_bound: if whole {
+                        solution.lower_bound
+                    } else {
+                        Cost::ZERO
+                    },
+                })
+            }
+            Outcome::NotNeeded => Verdict::Found(Eviction {
+                victims: Vec::new(),
+                cost: Cost::ZERO,
+                optimal: true,
+                lower_bound: Cost::ZERO,
+            }),
+            _ if !whole => Verdict::Undecided(Cost::ZERO),
+            Outcome::NotBetter => Verdict::NotBetter,
+            Outcome::Infeasible(Infeasible::NotEnough) => {
+                Verdict::Impossible(Impossible::NotEnough)
+            }
+            Outcome::Infeasible(Infeasible::Budgets) => Verdict::Impossible(Impossible::Budgets),
+            Outcome::Undecided { lower_bound } => Verdict::Undecided(lower_bound),
+        }
     }
 
     fn problem<'a>(&'a self, state: &'a State<'_>, cutoff: Option<Cost>) -> Problem<'a> {

@@ -2,7 +2,7 @@
 
 use super::{Place, Tier};
 use crate::state::State;
-use crate::table::HostIndex;
+use crate::table::{ClassColumns, HostIndex};
 use ebbtide_model::ResourceClass;
 use ebbtide_weigher_api::{Column, PreemptibleRows};
 
@@ -104,36 +104,50 @@ fn fill(state: &State<'_>, places: &[Place], column: Column) -> Vec<f64> {
     }
 }
 
-/// What is used of a class on a host, the host's own reserve and what was just placed included.
-fn used(state: &State<'_>, host: HostIndex, class: &ResourceClass) -> i64 {
-    let need = state.ask.needs.iter().find(|need| need.class == class);
-    let placed = state.pending(host).map_or(0, |p| p.placed);
-    let columns = state.table.class(class);
-    columns.map_or(0, |c| {
-        c.reserved[host.at()] + c.capacity[host.at()] - c.free_full(host)
-    }) + placed * need.map_or(0, |n| n.amount)
+/// One class, looked up once for all hosts.
+struct Class<'a> {
+    columns: Option<&'a ClassColumns>,
+    /// What one instance of the request takes of it.
+    amount: i64,
+}
+
+impl<'a> Class<'a> {
+    fn new(state: &State<'a>, class: &ResourceClass) -> Self {
+        let need = state.ask.needs.iter().find(|need| need.class == class);
+        let amount = need.map_or(0, |need| need.amount);
+        Self {
+            columns: state.table.class(class),
+            amount,
+        }
+    }
+
+    /// What is used of it on a host, the host's own reserve and what was just placed included.
+    fn used(&self, state: &State<'_>, host: HostIndex) -> i64 {
+        let placed = state.pending(host).map_or(0, |p| p.placed) * self.amount;
+        let used =
+            |c: &ClassColumns| c.reserved[host.at()] + c.capacity[host.at()] - c.free_full(host);
+        self.columns.map_or(0, used) + placed
+    }
+
+    fn total(&self, host: HostIndex) -> i64 {
+        self.columns.map_or(0, |c| c.total[host.at()])
+    }
+
+    fn ratio(&self, host: HostIndex) -> f64 {
+        self.columns.map_or(0.0, |c| c.ratio[host.at()])
+    }
 }
 
 /// total − used, without the allocation ratio, as Nova's `free_ram_mb` and `free_disk_mb`.
 fn unsold(state: &State<'_>, places: &[Place], class: &ResourceClass, unit: f64) -> Vec<f64> {
-    let total = |host: HostIndex| state.table.class(class).map_or(0, |c| c.total[host.at()]);
-    places
-        .iter()
-        .map(|p| (total(p.host) - used(state, p.host, class)) as f64 * unit)
-        .collect()
+    let class = Class::new(state, class);
+    let free = |host| (class.total(host) - class.used(state, host)) as f64 * unit;
+    places.iter().map(|p| free(p.host)).collect()
 }
 
 /// total × ratio − used, in floating point, as Nova's CPUWeigher.
 fn free_vcpus(state: &State<'_>, places: &[Place]) -> Vec<f64> {
-    let class = ResourceClass::vcpu();
-    let sold = |host: HostIndex| {
-        state
-            .table
-            .class(&class)
-            .map_or(0.0, |c| c.total[host.at()] as f64 * c.ratio[host.at()])
-    };
-    places
-        .iter()
-        .map(|p| sold(p.host) - used(state, p.host, &class) as f64)
-        .collect()
+    let class = Class::new(state, &ResourceClass::vcpu());
+    let free = |host| class.total(host) as f64 * class.ratio(host) - class.used(state, host) as f64;
+    places.iter().map(|p| free(p.host)).collect()
 }

@@ -1,0 +1,13 @@
+//! Tests of the engine as a whole. They read as statements; the words are in [`kit`].
+
+mod bad_input;
+mod brute_force;
+mod decisions;
+mod explanations;
+mod filters;
+mod groups;
+mod kit;
+mod policies;
+mod properties;
+mod several;
+mod table;
