@@ -4,13 +4,13 @@
 //! report that was sent before it: whoever was reported as started is in the next heartbeat, unless it has ended since.
 
 use crate::clock::Clock;
-use crate::driver::Driver;
+use crate::driver::{Driver, DriverError, ServerView};
 use crate::protocol::ReportId;
 use ebbtide_bus::{Bus, BusError, Outgoing, QueueName};
-use ebbtide_model::message::{Body, Heartbeat, Hosted, Message};
-use ebbtide_model::{MessageId, ModelError};
-use std::sync::Arc;
+use ebbtide_model::message::{Body, Heartbeat, Hosted, HostedState, Message};
+use ebbtide_model::{MessageId, ModelError, ServerId};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::MissedTickBehavior;
@@ -41,6 +41,16 @@ impl Identity {
     }
 }
 
+/// What the hypervisor has, in short.
+pub(super) type Servers = Vec<(ServerId, HostedState)>;
+
+/// In short, and in an order that can be compared.
+pub(super) fn in_short(views: &[ServerView]) -> Servers {
+    let mut servers: Servers = views.iter().map(|v| (v.server_id, v.state)).collect();
+    servers.sort_unstable_by_key(|(server_id, _)| *server_id);
+    servers
+}
+
 /// What became of a report.
 #[derive(Debug)]
 pub(super) enum Sent {
@@ -54,6 +64,7 @@ pub(super) struct Publisher {
     reports: mpsc::UnboundedSender<(ReportId, Message)>,
     sent: mpsc::UnboundedReceiver<Sent>,
     heartbeat: Arc<Notify>,
+    told: Arc<Mutex<Option<Servers>>>,
     under_way: usize,
 }
 
@@ -65,6 +76,8 @@ pub(super) struct Worker {
     pub(super) identity: Identity,
     pub(super) queue: QueueName,
     pub(super) heartbeat_interval: Duration,
+    /// What the last heartbeat said; nothing before the first.
+    pub(super) told: Arc<Mutex<Option<Servers>>>,
 }
 
 impl Publisher {
@@ -74,11 +87,13 @@ impl Publisher {
         let (reports, to_send) = mpsc::unbounded_channel();
         let (done, sent) = mpsc::unbounded_channel();
         let heartbeat = Arc::new(Notify::new());
+        let told = Arc::clone(&worker.told);
         let work = worker.run(to_send, done, Arc::clone(&heartbeat));
         let publisher = Self {
             reports,
             sent,
             heartbeat,
+            told,
             under_way: 0,
         };
         (publisher, work)
@@ -94,6 +109,14 @@ impl Publisher {
     /// A heartbeat as soon as possible.
     pub(super) fn beat(&self) {
         self.heartbeat.notify_one();
+    }
+
+    /// A heartbeat as soon as possible, if the last one said something else.
+    pub(super) fn beat_if_news(&self, servers: &Servers) {
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        if told.as_ref().is_some_and(|told| told != servers) {
+            self.beat();
+        }
     }
 
     /// The next report that was settled. Safe to cancel.
@@ -205,7 +228,7 @@ impl Worker {
 
     async fn beat(&self) {
         let list = tokio::time::timeout(LIST_LIMIT, self.heartbeat()).await;
-        let heartbeat = match list {
+        let (heartbeat, servers) = match list {
             Ok(Ok(heartbeat)) => heartbeat,
             Ok(Err(error)) => {
                 tracing::error!(code = error.code(), "no heartbeat: {error}");
@@ -237,27 +260,32 @@ impl Worker {
             }
         };
         match published {
-            Ok(()) => tracing::debug!(message_id = %message.id, "heartbeat"),
+            Ok(()) => {
+                tracing::debug!(message_id = %message.id, "heartbeat");
+                *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(servers);
+            }
             // Not repeated: the next one says more.
             Err(error) => tracing::warn!(code = error.code(), "a heartbeat was not sent: {error}"),
         }
     }
 
-    async fn heartbeat(&self) -> Result<Heartbeat, crate::driver::DriverError> {
+    async fn heartbeat(&self) -> Result<(Heartbeat, Servers), DriverError> {
         self.driver.health().await?;
         let facts = self.driver.inventory().await?;
         let servers = self.driver.list().await?;
-        let hosted = servers.into_iter().map(|view| Hosted {
-            server_id: view.server_id,
-            state: view.state,
+        let servers = in_short(&servers);
+        let hosted = servers.iter().map(|(server_id, state)| Hosted {
+            server_id: *server_id,
+            state: *state,
         });
-        Ok(Heartbeat {
+        let heartbeat = Heartbeat {
             host: self.identity.host.clone(),
             session: self.identity.session,
             sequence: self.identity.sequence.fetch_add(1, Ordering::Relaxed) + 1,
             inventory: facts.inventory,
             traits: facts.traits,
             servers: hosted.collect(),
-        })
+        };
+        Ok((heartbeat, servers))
     }
 }

@@ -3,7 +3,7 @@
 //! Everything that happens becomes an [`Input`]; every [`Effect`] is done here, the journal first.
 
 use super::drive::{Answer, drive};
-use super::publisher::{Identity, Publisher, Sent, Worker};
+use super::publisher::{Identity, Publisher, Sent, Worker, in_short};
 use super::{Agent, AgentConfig};
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError, ServerView};
@@ -12,8 +12,7 @@ use crate::journal::{Journal, Storage};
 use crate::protocol::{AgentCore, Effect, Input, Record, Token};
 use crate::task::{self, Tasks};
 use ebbtide_bus::{Bus, BusError, Delivery, QueueName, Subscription};
-use ebbtide_model::ServerId;
-use ebbtide_model::message::{HostedState, Message};
+use ebbtide_model::message::Message;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -57,8 +56,6 @@ pub(super) struct Session {
     dead_letters: Tasks<()>,
     subscribing: Tasks<Result<Subscription, BusError>>,
     subscription: Option<Subscription>,
-    /// What the hypervisor had when it was looked at last.
-    seen: Option<Vec<(ServerId, HostedState)>>,
     /// Nothing new is begun.
     stopping: bool,
 }
@@ -84,6 +81,7 @@ impl Session {
             identity,
             queue: config.queue_prefix.scheduler(),
             heartbeat_interval: config.heartbeat_interval,
+            told: Arc::default(),
         });
         let mut worker = Tasks::new("publisher");
         worker.spawn(work);
@@ -105,7 +103,6 @@ impl Session {
             dead_letters: Tasks::new("dead-letter"),
             subscribing: Tasks::new("subscribe"),
             subscription: None,
-            seen: None,
             stopping: false,
         })
     }
@@ -286,13 +283,7 @@ impl Session {
     fn looked(&mut self, views: Views) -> Option<Input> {
         match views {
             Ok(views) => {
-                let mut seen: Vec<_> = views.iter().map(|v| (v.server_id, v.state)).collect();
-                seen.sort_unstable_by_key(|(server_id, _)| *server_id);
-                // The first look changes nothing: the first heartbeat has just told.
-                if self.seen.as_ref().is_some_and(|before| *before != seen) {
-                    self.publisher.beat();
-                }
-                self.seen = Some(seen);
+                self.publisher.beat_if_news(&in_short(&views));
                 self.core.is_watching().then_some(Input::Observed(views))
             }
             Err(error) => {
