@@ -26,6 +26,7 @@ use sea_orm::{
 };
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 /// A connection that has been idle for so long is asked whether it is alive before it is used. Busy ones are not: their next
@@ -33,6 +34,10 @@ use std::time::Duration;
 const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 /// Connections to a server are renewed after half an hour, so that changed addresses and rights are noticed.
 const MAX_LIFETIME: Duration = Duration::from_secs(1800);
+/// How long a connection may take to say that it is alive after its server had fallen silent.
+const SILENCE_TEST: Duration = Duration::from_secs(1);
+/// How long closing waits for operations that are under way.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Room for rows that SQLite keeps in memory, in KiB (negative is KiB in `PRAGMA cache_size`).
 const SQLITE_CACHE: &str = "-32768";
 /// The write-ahead log is cut back to this size, in bytes, after it had to grow.
@@ -46,6 +51,8 @@ pub(crate) struct Connections {
     writer: DatabaseConnection,
     reader: DatabaseConnection,
     max_record_bytes: usize,
+    /// True after an operation was given up because the server did not answer.
+    silent: Arc<AtomicBool>,
 }
 
 impl Connections {
@@ -55,6 +62,7 @@ impl Connections {
             let error = DbErr::Conn(RuntimeErr::SqlxError(Arc::new(error)));
             classify(&url, "the connection", error)
         };
+        let silent = Arc::new(AtomicBool::new(false));
         let readers = config.max_connections.saturating_sub(1).max(1);
         let (writer, reader) = match url.target() {
             Target::SqliteMemory => {
@@ -118,7 +126,7 @@ impl Connections {
                     // SET TRANSACTION cannot be part of a list.
                     let (isolation, rest) = setup.split_once(", ").unwrap_or((&setup, ""));
                     let steps: Arc<[String]> = [isolation.to_owned(), format!("SET {rest}")].into();
-                    server_pool(size, config).after_connect(
+                    server_pool(size, config, &silent).after_connect(
                         move |connection: &mut MySqlConnection, _| {
                             let steps = Arc::clone(&steps);
                             Box::pin(async move {
@@ -157,7 +165,7 @@ impl Connections {
                         "SET lock_timeout = {}",
                         config.lock_timeout.as_millis().max(1)
                     );
-                    server_pool(size, config).after_connect(
+                    server_pool(size, config, &silent).after_connect(
                         move |connection: &mut PgConnection, _| {
                             let setup = setup.clone();
                             Box::pin(async move {
@@ -182,6 +190,7 @@ impl Connections {
             writer,
             reader,
             max_record_bytes: crate::schema::MAX_RECORD_BYTES,
+            silent,
         };
         if matches!(config.url.target(), Target::MySql(_)) {
             connections.respect_packet_size().await?;
@@ -237,11 +246,18 @@ impl Connections {
         classify(&self.url, operation, error)
     }
 
+    /// Remembers that the server did not answer: connections have to prove that they are alive before they are used again.
+    pub(crate) fn fell_silent(&self) {
+        self.silent.store(true, Ordering::Relaxed);
+    }
+
     /// Closes all connections. Readers first: the last one to leave an SQLite file tidies up its log.
     pub(crate) async fn close(&self) {
         for pool in [&self.reader, &self.writer] {
-            if let Err(error) = pool.close_by_ref().await {
-                tracing::warn!(%error, "a connection to the database could not be closed");
+            match tokio::time::timeout(CLOSE_TIMEOUT, pool.close_by_ref()).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::warn!(%error, "the database could not be closed"),
+                Err(_) => tracing::warn!("the database was left with operations under way"),
             }
         }
     }
@@ -302,7 +318,12 @@ fn reached<T>(
 }
 
 /// What pools of connections to a server have in common.
-fn server_pool<D: Database>(size: u32, config: &StoreConfig) -> PoolOptions<D> {
+fn server_pool<D: Database>(
+    size: u32,
+    config: &StoreConfig,
+    silent: &Arc<AtomicBool>,
+) -> PoolOptions<D> {
+    let silent = Arc::clone(silent);
     PoolOptions::new()
         .max_connections(size)
         .acquire_timeout(config.connect_timeout)
@@ -318,4 +339,18 @@ fn server_pool<D: Database>(size: u32, config: &StoreConfig) -> PoolOptions<D> {
                 })
             },
         )
+        // The driver tests connections that come back, for as long as it takes. After an operation was given up that may be until
+        // the system's TCP gives up as well, a quarter of an hour, in which the pool would have one connection less.
+        .after_release(move |connection: &mut D::Connection, _| {
+            let silent = Arc::clone(&silent);
+            Box::pin(async move {
+                if silent.load(Ordering::Relaxed) {
+                    tokio::time::timeout(SILENCE_TEST, connection.ping())
+                        .await
+                        .map_err(|_| Error::PoolTimedOut)??;
+                    silent.store(false, Ordering::Relaxed);
+                }
+                Ok(true)
+            })
+        })
 }

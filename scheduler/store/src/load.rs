@@ -6,7 +6,7 @@ use crate::schema::{
 };
 use crate::store::{Store, statement};
 use ebbtide_model::record::{OutboxMessage, Snapshot};
-use ebbtide_model::{EvacuationId, MessageId, Timestamp};
+use ebbtide_model::{Evacuation, EvacuationId, MessageId, Timestamp};
 use sea_orm::{
     AccessMode, ConnectionTrait, DatabaseTransaction, DbBackend, IsolationLevel, QueryResult,
     TransactionOptions, TransactionTrait, TryGetable, Value,
@@ -50,13 +50,7 @@ impl Store {
                     [],
                 )
                 .await?,
-            evacuations: all
-                .records(
-                    &EVACUATIONS,
-                    "WHERE final_at IS NULL OR created_at >= ? ORDER BY created_at, id",
-                    [since.as_millis().into()],
-                )
-                .await?,
+            evacuations: all.evacuations(since).await?,
             outbox: all.outbox().await?,
         };
         transaction.rollback().await.map_err(failed)?;
@@ -91,6 +85,16 @@ impl Loader<'_> {
         let sql = format!("SELECT {key}, record FROM {name} {rest}");
         let rows = self.rows(&sql, values).await?;
         rows.iter().map(|row| record(table, row)).collect()
+    }
+
+    /// In two parts, each of which is one piece of an index, and the second of which goes on in time where the first ends.
+    async fn evacuations(&self, since: Timestamp) -> Result<Vec<Evacuation>, StoreError> {
+        let since = Value::from(since.as_millis());
+        let older = "WHERE final_at IS NULL AND created_at < ? ORDER BY created_at, id";
+        let newer = "WHERE created_at >= ? ORDER BY created_at, id";
+        let mut all = self.records(&EVACUATIONS, older, [since.clone()]).await?;
+        all.extend(self.records(&EVACUATIONS, newer, [since]).await?);
+        Ok(all)
     }
 
     async fn outbox(&self) -> Result<Vec<OutboxMessage>, StoreError> {

@@ -200,13 +200,18 @@ impl Store {
         work: impl Future<Output = T> + Send,
     ) -> Result<T, StoreError> {
         let limit = self.inner.operation_timeout;
-        tokio::time::timeout(limit, work).await.map_err(|_| {
-            let seconds = limit.as_secs_f32();
-            unavailable(
-                self.inner.connections.url(),
-                format!("no answer within {seconds} s"),
-            )
-        })
+        // Lives until the end: its connection must not come back before we have said why.
+        let mut work = std::pin::pin!(work);
+        tokio::time::timeout(limit, work.as_mut())
+            .await
+            .map_err(|_| {
+                self.inner.connections.fell_silent();
+                let seconds = limit.as_secs_f32();
+                unavailable(
+                    self.inner.connections.url(),
+                    format!("no answer within {seconds} s"),
+                )
+            })
     }
 }
 

@@ -41,7 +41,11 @@ const INDEXES: [(&str, &str, &[&str]); 16] = [
         &["status", "created_at", "id"],
     ),
     ("servers_by_name", "servers", &["name", "created_at", "id"]),
-    ("servers_by_end", "servers", &["gone_at"]),
+    (
+        "servers_by_end",
+        "servers",
+        &["gone_at", "created_at", "id"],
+    ),
     ("decisions_by_time", "decisions", &["created_at", "id"]),
     (
         "decisions_by_project",
@@ -71,7 +75,11 @@ const INDEXES: [(&str, &str, &[&str]); 16] = [
     ),
     ("evacuations_by_victim", "evacuations", &["victim_id"]),
     ("evacuations_by_preemptor", "evacuations", &["preemptor_id"]),
-    ("evacuations_by_end", "evacuations", &["final_at"]),
+    (
+        "evacuations_by_end",
+        "evacuations",
+        &["final_at", "created_at", "id"],
+    ),
 ];
 
 #[async_trait::async_trait]
@@ -113,8 +121,8 @@ impl MigrationTrait for Migration {
         let mut lease = Query::insert();
         lease
             .into_table("lease")
-            .columns(["id", "holder", "epoch", "expires_at"])
-            .values_panic([1.into(), "".into(), 0.into(), 0.into()])
+            .columns(["id", "holder", "epoch", "expires_at", "commits"])
+            .values_panic([1.into(), "".into(), 0.into(), 0.into(), 0.into()])
             .on_conflict(OnConflict::column("id").do_nothing_on(["id"]).to_owned());
         manager.get_connection().execute(&lease).await?;
         Ok(())
@@ -171,7 +179,12 @@ impl Columns {
     }
 }
 
+/// Milliseconds since 1970.
 fn millis(name: &'static str) -> ColumnDef {
+    integer(name)
+}
+
+fn integer(name: &'static str) -> ColumnDef {
     let mut column = ColumnDef::new(name);
     column.big_integer().not_null();
     column
@@ -208,8 +221,10 @@ fn tables(c: &Columns) -> Vec<TableCreateStatement> {
             vec![
                 ColumnDef::new("id").integer().not_null().take(),
                 c.text("holder", NAME),
-                millis("epoch"),
+                integer("epoch"),
                 millis("expires_at"),
+                // Counted where a commit has to write to the row to be sure of it (Galera).
+                integer("commits"),
             ],
         ),
         keyed(

@@ -1,0 +1,115 @@
+//! Several at once: readers, committers, purgers.
+
+use crate::databases::{TestDb, at};
+use crate::records::*;
+use ebbtide_model::record::Change;
+use ebbtide_model::{Evacuation, Server};
+use ebbtide_store::{ServerFilter, Store};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use tokio::task::JoinSet;
+
+on_every_database![
+    readers_see_whole_commits_only_and_never_wait_for_the_writer,
+    commits_of_several_tasks_all_arrive,
+    a_purge_beside_commits_disturbs_neither,
+];
+
+/// A server and an evacuation that carry the same number.
+fn pair(round: u64) -> [Change; 2] {
+    let server = Server {
+        name: format!("round-{round}"),
+        ..server(1)
+    };
+    let evacuation = Evacuation {
+        attempts: round as u32,
+        ..evacuation(1)
+    };
+    [put_server(server), put_evacuation(evacuation)]
+}
+
+async fn readers_see_whole_commits_only_and_never_wait_for_the_writer(db: TestDb) {
+    const ROUNDS: u64 = 150;
+    let (store, lease) = db.open_with_lease().await;
+    store.commit(&lease, &pair(0)).await.unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let mut readers = JoinSet::new();
+    for _ in 0..3 {
+        let (store, done) = (store.clone(), Arc::clone(&done));
+        readers.spawn(async move {
+            let mut last = 0;
+            let mut reads = 0_u64;
+            while !done.load(Ordering::Relaxed) {
+                let snapshot = store.load(at(0)).await.unwrap();
+                let round = snapshot.evacuations[0].attempts;
+                assert_eq!(snapshot.servers[0].name, format!("round-{round}"));
+                assert!(round >= last, "time ran backwards: {round} after {last}");
+                last = round;
+                reads += 1;
+            }
+            reads
+        });
+    }
+    for round in 1..=ROUNDS {
+        store.commit(&lease, &pair(round)).await.unwrap();
+    }
+    done.store(true, Ordering::Relaxed);
+    let reads: u64 = readers.join_all().await.iter().sum();
+    assert!(reads > 3, "the readers stood still: {reads} reads");
+}
+
+async fn commits_of_several_tasks_all_arrive(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    let mut tasks = JoinSet::new();
+    for task in 0..8_u64 {
+        let (store, lease) = (store.clone(), lease.clone());
+        tasks.spawn(async move {
+            for n in 0..10 {
+                // One record is everybody's, in changing company: what deadlocks are made of.
+                let mut changes =
+                    vec![put_server(server(task * 100 + n)), put_server(server(9999))];
+                if task % 2 == 0 {
+                    changes.reverse();
+                }
+                store.commit(&lease, &changes).await.unwrap();
+            }
+        });
+    }
+    tasks.join_all().await;
+    let count = store.servers(&ServerFilter::default()).await.unwrap().len();
+    assert_eq!(count, 81);
+}
+
+async fn a_purge_beside_commits_disturbs_neither(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    let committed = Arc::new(AtomicU64::new(0));
+    let purger = {
+        let (store, committed) = (store.clone(), Arc::clone(&committed));
+        async move {
+            let mut purged = 0;
+            while committed.load(Ordering::Relaxed) < 60 || purged < 60 {
+                purged += store.purge(at(1000), 7).await.unwrap().servers;
+                tokio::task::yield_now().await;
+            }
+            purged
+        }
+    };
+    let committer = async {
+        for n in 0..60 {
+            let changes = [put_server(gone(n, 5)), put_server(server(n + 1000))];
+            store.commit(&lease, &changes).await.unwrap();
+            committed.fetch_add(1, Ordering::Relaxed);
+        }
+    };
+    let ((), purged) = tokio::join!(committer, purger);
+    assert_eq!(purged, 60);
+    assert_eq!(left(&store).await, 60);
+}
+
+async fn left(store: &Store) -> usize {
+    let filter = ServerFilter {
+        include_gone: true,
+        ..ServerFilter::default()
+    };
+    store.servers(&filter).await.unwrap().len()
+}

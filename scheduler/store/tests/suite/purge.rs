@@ -1,0 +1,95 @@
+//! Forgetting what is long over, and nothing else.
+
+use crate::databases::{TestDb, at};
+use crate::records::*;
+use ebbtide_model::record::Change;
+use ebbtide_store::{DecisionFilter, EvacuationFilter, Purged, ServerFilter};
+use sea_orm::{ConnectionTrait, Statement};
+
+on_every_database![
+    only_what_was_over_before_is_purged,
+    a_purge_stops_at_its_limit_and_takes_the_oldest_first,
+    a_purge_of_more_than_one_batch_is_complete,
+];
+
+async fn only_what_was_over_before_is_purged(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    let mut changes = vec![
+        put_server(server(1)),
+        put_server(gone(2, 49)),
+        put_server(gone(3, 50)),
+        put_evacuation(evacuation(1)),
+        put_evacuation(finished(2, 49)),
+        put_evacuation(finished(3, 50)),
+        put_decision(decision(49, &[server_id(1), server_id(2)], 1)),
+        put_decision(decision(50, &[server_id(1)], 1)),
+    ];
+    changes.extend([put_host(host(1)), Change::Enqueue(message(1))]);
+    store.commit(&lease, &changes).await.unwrap();
+    let purged = store.purge(at(50), 1000).await.unwrap();
+    let one = Purged {
+        servers: 1,
+        evacuations: 1,
+        decisions: 1,
+    };
+    assert_eq!(purged, one);
+    assert_eq!(purged.total(), 3);
+    let everything = ServerFilter {
+        include_gone: true,
+        ..ServerFilter::default()
+    };
+    let servers = store.servers(&everything).await.unwrap();
+    assert_eq!(servers, [gone(3, 50), server(1)]);
+    let evacuations = store
+        .evacuations(&EvacuationFilter::default())
+        .await
+        .unwrap();
+    assert_eq!(evacuations, [finished(3, 50), evacuation(1)]);
+    let decisions = store.decisions(&DecisionFilter::default()).await.unwrap();
+    assert_eq!(decisions, [decision(50, &[server_id(1)], 1)]);
+    // What was known about the servers of a decision went with it.
+    assert_eq!(store.decision_for_server(server_id(2)).await.unwrap(), None);
+    let raw = db.raw().await;
+    let count = "SELECT COUNT(*) AS n FROM decision_servers";
+    let count = Statement::from_string(raw.get_database_backend(), count);
+    let row = raw.query_one_raw(count).await.unwrap().unwrap();
+    assert_eq!(row.try_get::<i64>("", "n").unwrap(), 1);
+    assert_eq!(store.load(at(0)).await.unwrap().outbox, [message(1)]);
+    assert_eq!(store.purge(at(50), 1000).await.unwrap().total(), 0);
+}
+
+async fn a_purge_stops_at_its_limit_and_takes_the_oldest_first(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    let changes: Vec<Change> = (1..=9)
+        .map(|n| put_server(gone(n, 20 - n as i64)))
+        .collect();
+    store.commit(&lease, &changes).await.unwrap();
+    let purged = store.purge(at(1000), 4).await.unwrap();
+    assert_eq!(purged.servers, 4);
+    let left = ServerFilter {
+        include_gone: true,
+        ..ServerFilter::default()
+    };
+    let left = store.servers(&left).await.unwrap();
+    // Server 9 ended first.
+    let left: Vec<_> = left.iter().map(|server| server.id).collect();
+    assert_eq!(left, [5, 4, 3, 2, 1].map(server_id));
+}
+
+async fn a_purge_of_more_than_one_batch_is_complete(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    for chunk in [0..300_u64, 300..600] {
+        let changes: Vec<Change> = chunk.map(|n| put_server(gone(n, 5))).collect();
+        store.commit(&lease, &changes).await.unwrap();
+    }
+    store
+        .commit(&lease, &[put_server(server(1000))])
+        .await
+        .unwrap();
+    assert_eq!(store.purge(at(6), u64::MAX).await.unwrap().servers, 600);
+    let left = ServerFilter {
+        include_gone: true,
+        ..ServerFilter::default()
+    };
+    assert_eq!(store.servers(&left).await.unwrap(), [server(1000)]);
+}
