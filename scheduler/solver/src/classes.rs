@@ -420,7 +420,7 @@ impl Classes {
 }
 
 /// How many of `amount` cover `deficit` (positive); 0 if it does not help at all.
-fn copies_to_cover(amount: i64, deficit: i64) -> u64 {
+pub(crate) fn copies_to_cover(amount: i64, deficit: i64) -> u64 {
     match amount {
         0 => 0,
         _ if amount >= deficit => 1,

@@ -6,6 +6,7 @@
 
 use crate::classes::{COST_SHIFT, Classes, Survey, unpack};
 use crate::cost::Cost;
+use crate::dominance::Dominance;
 use crate::error::SolverError;
 use crate::outcome::{Infeasible, Limits, Outcome, Solution, Stats};
 use crate::problem::Problem;
@@ -19,6 +20,7 @@ use crate::ties::Ties;
 pub struct Scratch {
     classes: Classes,
     quick: Quick,
+    dominance: Dominance,
     search: Search,
     ties: Ties,
     counts: Vec<u32>,
@@ -121,7 +123,16 @@ impl Scratch {
                 lower_bound: Cost::ZERO,
             };
         }
-        let incumbent = self.quick.found.then_some(&self.quick.best[..]);
+        self.dominance.cut(&mut self.classes, problem.uuids);
+        // A set with members that were just cut is of no use: a better one exists.
+        let known = self.quick.found
+            && self
+                .quick
+                .best
+                .iter()
+                .zip(&self.classes.len)
+                .all(|(count, len)| count <= len);
+        let incumbent = known.then_some(&self.quick.best[..]);
         self.search.load(&self.classes, cutoff, incumbent);
         let max_nodes = self.search.nodes + limits.max_nodes.max(1);
         let end = self.search.run(Goal::Lightest, max_nodes);

@@ -1,5 +1,10 @@
 //! A host that owns its columns, the brute-force oracle, and seeded generators.
-#![allow(dead_code, unreachable_pub, reason = "each test binary uses its part")]
+#![allow(
+    dead_code,
+    unreachable_pub,
+    clippy::expect_used,
+    reason = "each test binary uses its part"
+)]
 
 use ebbtide_solver::{Budgets, Cost, Limits, NO_BUDGET, Outcome, Problem, Scratch, solve};
 use rand::{RngExt, SeedableRng};
@@ -15,6 +20,9 @@ pub const HAND_OVER: Limits = Limits {
     quick_nodes: 7,
     ..Limits::DEFAULT
 };
+
+/// Rank, sorted UUIDs and positions of a set.
+type Ranked = ((u64, usize, u64), Vec<u128>, Vec<usize>);
 
 /// One host, owned.
 #[derive(Clone, Debug, Default)]
@@ -111,7 +119,7 @@ impl Host {
         if !self.suffices(&(0..n).collect::<Vec<_>>()) {
             return Answer::Infeasible { budgets: false };
         }
-        let mut best: Option<((u64, usize, u64), Vec<u128>, Vec<usize>)> = None;
+        let mut best: Option<Ranked> = None;
         for bits in 0u32..1 << n {
             let set: Vec<usize> = (0..n).filter(|i| bits >> i & 1 == 1).collect();
             let sum =
