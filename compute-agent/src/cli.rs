@@ -44,7 +44,12 @@ pub enum ConfigCommand {
 #[derive(Debug, Clone, Default, Args)]
 pub struct ConfigArgs {
     /// Configuration file (TOML).
-    #[arg(long, short = 'c', env = "EBBTIDE_AGENT_CONFIG_FILE", value_name = "FILE")]
+    #[arg(
+        long,
+        short = 'c',
+        env = "EBBTIDE_AGENT_CONFIG_FILE",
+        value_name = "FILE"
+    )]
     pub config: Option<PathBuf>,
     /// The host for which this agent speaks [host].
     #[arg(long, value_name = "NAME")]
@@ -116,7 +121,10 @@ impl ConfigArgs {
         flag("log.format", &json, "--log-json");
         for setting in &self.set {
             let (key, value) = setting.split_once('=').ok_or_else(|| {
-                AgentError::config(setting.clone(), "--set takes KEY=VALUE, for example bus.prefix=test")
+                AgentError::config(
+                    setting.clone(),
+                    "--set takes KEY=VALUE, for example bus.prefix=test",
+                )
             })?;
             flag(key, &Some(value.to_owned()), "--set");
         }
@@ -129,7 +137,12 @@ impl ConfigArgs {
 /// # Errors
 /// Those of [`Config::amqp`].
 pub fn describe(config: &Config) -> Result<String, AgentError> {
-    let brokers: Vec<String> = config.amqp()?.brokers.iter().map(ToString::to_string).collect();
+    let brokers: Vec<String> = config
+        .amqp()?
+        .brokers
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let queue = config.queue_prefix()?.agent(&config.host)?;
     Ok(format!(
         "The configuration is good.\n\
@@ -159,8 +172,15 @@ mod tests {
     fn running_is_the_default_and_flags_reach_the_configuration() {
         for words in [&["ebbtide-agent"][..], &["ebbtide-agent", "run"][..]] {
             let flags = [
-                "--host", "h", "--state-dir", "/tmp/x", "--log-json",
-                "--set", "driver.simulated.inventory={ VCPU = 4 }", "--set", "bus.prefix=test",
+                "--host",
+                "h",
+                "--state-dir",
+                "/tmp/x",
+                "--log-json",
+                "--set",
+                "driver.simulated.inventory={ VCPU = 4 }",
+                "--set",
+                "bus.prefix=test",
             ];
             let cli = Cli::parse_from(words.iter().chain(&flags));
             let args = match cli.command {

@@ -191,10 +191,16 @@ impl Config {
     /// [`AgentError::Config`] with the key.
     pub fn from_table(mut table: Table) -> Result<Self, AgentError> {
         let host = text(&mut table, "host")?.ok_or_else(|| {
-            AgentError::config("host", "it is missing; write host = \"NAME\" or give --host NAME")
+            AgentError::config(
+                "host",
+                "it is missing; write host = \"NAME\" or give --host NAME",
+            )
         })?;
         let state_dir = text(&mut table, "state_dir")?.ok_or_else(|| {
-            AgentError::config("state_dir", "it is missing; name a directory that only this agent uses")
+            AgentError::config(
+                "state_dir",
+                "it is missing; name a directory that only this agent uses",
+            )
         })?;
         let config = Self {
             host,
@@ -207,7 +213,10 @@ impl Config {
         };
         if let Some(key) = table.keys().next() {
             let known = "host, state_dir, bus, agent, evacuation, driver, log";
-            return Err(AgentError::config(key, format!("it is unknown, use one of {known}")));
+            return Err(AgentError::config(
+                key,
+                format!("it is unknown, use one of {known}"),
+            ));
         }
         config.check()?;
         Ok(config)
@@ -226,7 +235,12 @@ impl Config {
             ("heartbeat_seconds", agent.heartbeat_seconds, 0.1, 3_600.0),
             ("poll_seconds", agent.poll_seconds, 0.05, 60.0),
             // Above, a delivery could be older than RabbitMQ's consumer_timeout of 30 minutes.
-            ("action_timeout_seconds", agent.action_timeout_seconds, 1.0, 1_800.0),
+            (
+                "action_timeout_seconds",
+                agent.action_timeout_seconds,
+                1.0,
+                1_800.0,
+            ),
             ("shutdown_seconds", agent.shutdown_seconds, 0.0, 600.0),
             ("prefetch", f64::from(agent.prefetch), 16.0, 65_535.0),
         ] {
@@ -256,15 +270,20 @@ impl Config {
             OneOrMany::Many(urls) => urls,
         };
         if urls.is_empty() {
-            return Err(AgentError::config("bus.urls", "it is empty; name at least one broker"));
+            return Err(AgentError::config(
+                "bus.urls",
+                "it is empty; name at least one broker",
+            ));
         }
         let parsed: Result<Vec<BrokerUrl>, _> = urls.iter().map(|url| url.parse()).collect();
-        let refused = |key: &str, error: ebbtide_bus::BusError| {
-            AgentError::config(key, error.to_string())
-        };
+        let refused =
+            |key: &str, error: ebbtide_bus::BusError| AgentError::config(key, error.to_string());
         let brokers = parsed.map_err(|error| refused("bus.urls", error))?;
         // At most 128 bytes are taken; the beginning of a long host name tells enough.
-        let name: String = format!("ebbtide-agent {}", self.host).chars().take(100).collect();
+        let name: String = format!("ebbtide-agent {}", self.host)
+            .chars()
+            .take(100)
+            .collect();
         let mut amqp = AmqpConfig::new(brokers, name);
         amqp.queue_kind = self
             .bus
@@ -400,7 +419,9 @@ fn set(table: &mut Table, setting: &Override) -> Result<(), AgentError> {
         None
     } else {
         let line = format!("value = {}", setting.value);
-        line.parse::<Table>().ok().and_then(|mut t| t.remove("value"))
+        line.parse::<Table>()
+            .ok()
+            .and_then(|mut t| t.remove("value"))
     };
     let value = parsed.unwrap_or_else(|| Value::String(setting.value.clone()));
     here.insert((*last).to_owned(), value);

@@ -51,7 +51,10 @@ impl Journal {
     /// # Errors
     /// [`AgentError::JournalCorrupt`], [`AgentError::JournalForeign`], [`AgentError::Io`] if it cannot be read,
     /// [`AgentError::JournalWrite`] if it cannot be begun or mended.
-    pub fn open(mut storage: Box<dyn Storage>, host: &str) -> Result<(Self, Vec<Record>), AgentError> {
+    pub fn open(
+        mut storage: Box<dyn Storage>,
+        host: &str,
+    ) -> Result<(Self, Vec<Record>), AgentError> {
         let path = storage.path();
         let bytes = storage.read().map_err(|source| AgentError::Io {
             what: "read the journal",
@@ -221,7 +224,10 @@ fn checked(line: &[u8]) -> Result<&str, String> {
     if sum == expected {
         Ok(json)
     } else {
-        Err(format!("its checksum is {expected}, it says {:?}", sum.get(..8).unwrap_or(sum)))
+        Err(format!(
+            "its checksum is {expected}, it says {:?}",
+            sum.get(..8).unwrap_or(sum)
+        ))
     }
 }
 
@@ -261,7 +267,10 @@ fn last_of_each(records: Vec<Record>) -> Vec<Record> {
             Record::ForgetServer { server_id } => drop(servers.remove(server_id)),
         }
     }
-    evacuations.into_values().chain(servers.into_values()).collect()
+    evacuations
+        .into_values()
+        .chain(servers.into_values())
+        .collect()
 }
 
 /// Where the journal of a state directory is.

@@ -1,4 +1,5 @@
 //! The program `ebbtide-agent` as a process: against a real RabbitMQ, killed and restarted; and what it says to people.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // All of it is a test, its helpers too.
 
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Outgoing, QueuePrefix, Subscription};
 use ebbtide_harness::{Command, Process, RabbitMq, Shared, Signal};
@@ -220,7 +221,11 @@ fn help_has_examples_and_exit_codes() {
     let help = run(&["--help"]);
     assert!(help.status.success());
     for part in ["Examples:", "simulate --state-dir", "Exit codes:", "config"] {
-        assert!(text(&help.stdout).contains(part), "{part}: {}", text(&help.stdout));
+        assert!(
+            text(&help.stdout).contains(part),
+            "{part}: {}",
+            text(&help.stdout)
+        );
     }
 }
 
@@ -229,7 +234,10 @@ fn a_wrong_configuration_is_named_and_ends_with_2() {
     let wrong = run(&["run", "--host", "h"]);
     assert_eq!(wrong.status.code(), Some(2));
     let said = text(&wrong.stderr);
-    assert!(said.contains("EB-AGENT-001: configuration: state_dir: it is missing"), "{said}");
+    assert!(
+        said.contains("EB-AGENT-001: configuration: state_dir: it is missing"),
+        "{said}"
+    );
     assert_eq!(run(&["walk"]).status.code(), Some(2));
 }
 
@@ -239,12 +247,23 @@ fn a_good_configuration_is_checked_without_starting_anything() {
     let state_dir = dir.path().join("not-made");
     let state = state_dir.to_str().unwrap();
     let checked = run(&[
-        "config", "check", "--host", "h", "--state-dir", state,
-        "--bus-url", "amqp://u:secret@broker/", "--set", "driver.simulated.inventory={VCPU=4}",
+        "config",
+        "check",
+        "--host",
+        "h",
+        "--state-dir",
+        state,
+        "--bus-url",
+        "amqp://u:secret@broker/",
+        "--set",
+        "driver.simulated.inventory={VCPU=4}",
     ]);
     assert!(checked.status.success(), "{}", text(&checked.stderr));
     let said = text(&checked.stdout);
-    assert!(said.contains("ebbtide.agent.h") && !said.contains("secret"), "{said}");
+    assert!(
+        said.contains("ebbtide.agent.h") && !said.contains("secret"),
+        "{said}"
+    );
     assert!(!state_dir.exists());
 }
 
@@ -255,8 +274,14 @@ fn a_second_agent_on_the_same_state_ends_with_3() {
     lock.lock().unwrap();
     let state = dir.path().to_str().unwrap();
     let second = run(&[
-        "--host", "h", "--state-dir", state, "--bus-url", "amqp://127.0.0.1:1/",
-        "--set", "driver.simulated.inventory={VCPU=4}",
+        "--host",
+        "h",
+        "--state-dir",
+        state,
+        "--bus-url",
+        "amqp://127.0.0.1:1/",
+        "--set",
+        "driver.simulated.inventory={VCPU=4}",
     ]);
     assert_eq!(second.status.code(), Some(3), "{}", text(&second.stderr));
     assert!(text(&second.stderr).contains("EB-AGENT-003"));
@@ -267,10 +292,17 @@ async fn an_agent_without_a_broker_starts_and_ends_when_it_is_asked_to() {
     let dir = tempfile::tempdir().unwrap();
     let agent = Command::new("agent", program())
         .args(["--host", "h", "--bus-url", "amqp://127.0.0.1:1/"])
-        .args(["--set", "driver.simulated.inventory={VCPU=4}", "--state-dir"])
+        .args([
+            "--set",
+            "driver.simulated.inventory={VCPU=4}",
+            "--state-dir",
+        ])
         .arg(dir.path().join("state"))
         .spawn(dir.path().join("log"))
         .unwrap();
-    agent.wait_for_line("the journal has been read", PATIENCE).await.unwrap();
+    agent
+        .wait_for_line("the journal has been read", PATIENCE)
+        .await
+        .unwrap();
     ends_well(&agent).await;
 }

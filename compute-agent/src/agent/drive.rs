@@ -45,11 +45,7 @@ pub(super) async fn drive(
     }
 }
 
-async fn call(
-    driver: &dyn Driver,
-    server_id: ServerId,
-    what: Action,
-) -> Result<Done, DriverError> {
+async fn call(driver: &dyn Driver, server_id: ServerId, what: Action) -> Result<Done, DriverError> {
     match what {
         Action::GiveNotice(notice) => driver
             .give_notice(server_id, &notice)

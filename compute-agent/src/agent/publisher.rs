@@ -196,11 +196,16 @@ impl Worker {
                 BusError::Closed => std::future::pending().await,
                 error => {
                     tracing::warn!(
-                        code = error.code(), report = message.body.event_type(),
+                        code = error.code(),
+                        report = message.body.event_type(),
                         "a report waits: {error}"
                     );
                     let transient = error.is_transient();
-                    let pause = if transient { RETRY_PAUSE } else { REFUSED_PAUSE };
+                    let pause = if transient {
+                        RETRY_PAUSE
+                    } else {
+                        REFUSED_PAUSE
+                    };
                     tokio::time::sleep(pause).await;
                 }
             }
@@ -220,13 +225,16 @@ impl Worker {
 
     fn impossible(message: &Message, error: &ModelError) -> String {
         tracing::error!(
-            code = error.code(), report = message.body.event_type(),
+            code = error.code(),
+            report = message.body.event_type(),
             "a report cannot be written: {error}"
         );
         error.to_string()
     }
 
     async fn beat(&self) {
+        // Before looking: whoever is reported as started later than this may be missing in the list.
+        let time = self.clock.now();
         let list = tokio::time::timeout(LIST_LIMIT, self.heartbeat()).await;
         let (heartbeat, servers) = match list {
             Ok(Ok(heartbeat)) => heartbeat,
@@ -246,7 +254,7 @@ impl Worker {
         let message = Message {
             id: MessageId(Uuid::new_v5(&heartbeat.session, words.as_bytes())),
             source: format!("/ebbtide/agent/{}", heartbeat.host),
-            time: self.clock.now(),
+            time,
             body: Body::Heartbeat(heartbeat),
         };
         let published = match message.to_bytes() {

@@ -319,7 +319,8 @@ impl Session {
                     tracing::info!(%server_id, action = what.words(), "asking the hypervisor");
                     let driver = Arc::clone(&self.driver);
                     let limit = self.config.action_timeout;
-                    self.calls.spawn(drive(driver, action, server_id, what, limit));
+                    self.calls
+                        .spawn(drive(driver, action, server_id, what, limit));
                 }
                 Effect::Publish { report, message } => self.publisher.send(report, message),
                 Effect::Ack(token) => {
@@ -349,7 +350,11 @@ impl Session {
             .unwrap_or_else(PoisonError::into_inner)
             .is_mostly_garbage(self.core.remembered());
         // What the protocol remembers includes what is to be written now.
-        let records = if replace { self.core.records() } else { records };
+        let records = if replace {
+            self.core.records()
+        } else {
+            records
+        };
         in_background(move || {
             let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
             if replace {

@@ -183,7 +183,11 @@ impl SimulateArgs {
     }
 }
 
-fn count(counts: &mut std::collections::BTreeMap<FaultyAction, u32>, what: FaultyAction, times: u32) {
+fn count(
+    counts: &mut std::collections::BTreeMap<FaultyAction, u32>,
+    what: FaultyAction,
+    times: u32,
+) {
     if times > 0 {
         counts.insert(what, times);
     } else {
@@ -200,7 +204,11 @@ fn to_json(state: &SimulatedState) -> Result<String, AgentError> {
 fn table(state: &SimulatedState) -> String {
     let mut text = String::new();
     // Writing to a string cannot fail.
-    let _ = writeln!(text, "{:<36}  {:<10}  {:<24}  {:<6}  TAKES", "SERVER", "STATE", "NAME", "NOTICE");
+    let _ = writeln!(
+        text,
+        "{:<36}  {:<10}  {:<24}  {:<6}  TAKES",
+        "SERVER", "STATE", "NAME", "NOTICE"
+    );
     for (server_id, guest) in &state.servers {
         let doing = match guest.state {
             HostedState::Running => "running",
@@ -213,7 +221,9 @@ fn table(state: &SimulatedState) -> String {
             Some(_) => "yes",
         };
         let _ = writeln!(
-            text, "{server_id:<36}  {doing:<10}  {:<24}  {notice:<6}  {}", guest.name, guest.resources
+            text,
+            "{server_id:<36}  {doing:<10}  {:<24}  {notice:<6}  {}",
+            guest.name, guest.resources
         );
     }
     let faults = &state.faults;
@@ -226,14 +236,21 @@ fn table(state: &SimulatedState) -> String {
     for (action, seconds) in &faults.slow {
         let _ = writeln!(text, "calls of {action} take {seconds} s longer");
     }
-    let habits = faults.guest.iter().map(|(id, habit)| (id.to_string(), habit));
+    let habits = faults
+        .guest
+        .iter()
+        .map(|(id, habit)| (id.to_string(), habit));
     for (who, habit) in std::iter::once(("all guests".to_owned(), &faults.guests)).chain(habits) {
         let what = match habit.on_notice {
             OnNotice::Ignore => continue,
             OnNotice::Release => "release",
             OnNotice::PowerOff => "power off",
         };
-        let _ = writeln!(text, "on notice, after {} s: {what} ({who})", habit.after_seconds);
+        let _ = writeln!(
+            text,
+            "on notice, after {} s: {what} ({who})",
+            habit.after_seconds
+        );
     }
     text
 }

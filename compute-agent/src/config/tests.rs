@@ -48,12 +48,27 @@ fn every_mistake_is_named_by_its_key() {
     for (line, named) in [
         ("[agnet]\nx = 1", "agnet: it is unknown"),
         ("[agent]\nheartbeat = 1", "agent.heartbeat: unknown field"),
-        ("[agent]\nheartbeat_seconds = 0", "agent.heartbeat_seconds: 0 is out of range"),
-        ("[agent]\nheartbeat_seconds = \"often\"", "agent.heartbeat_seconds: invalid type"),
+        (
+            "[agent]\nheartbeat_seconds = 0",
+            "agent.heartbeat_seconds: 0 is out of range",
+        ),
+        (
+            "[agent]\nheartbeat_seconds = \"often\"",
+            "agent.heartbeat_seconds: invalid type",
+        ),
         ("[agent]\nprefetch = 1", "agent.prefetch: 1 is out of range"),
-        ("[agent]\npoll_seconds = nan", "agent.poll_seconds: NaN is out of range"),
-        ("[evacuation]\nact_tries = 0", "evacuation.act_tries: 0 is out of range"),
-        ("[evacuation]\nact_trys = 1", "evacuation.act_trys: unknown field"),
+        (
+            "[agent]\npoll_seconds = nan",
+            "agent.poll_seconds: NaN is out of range",
+        ),
+        (
+            "[evacuation]\nact_tries = 0",
+            "evacuation.act_tries: 0 is out of range",
+        ),
+        (
+            "[evacuation]\nact_trys = 1",
+            "evacuation.act_trys: unknown field",
+        ),
         ("[log]\nformat = \"xml\"", "log.format: unknown variant"),
         ("[log]\nfilter = \"ebbtide=loud\"", "log.filter"),
         ("[driver.simulatd]\nx = 1", "driver.simulatd: it is unknown"),
@@ -62,7 +77,11 @@ fn every_mistake_is_named_by_its_key() {
         assert!(problem.contains(named), "{line:?}: {problem}");
     }
     for (key, value, named) in [
-        ("driver.kind", "vmware", "driver.kind: \"vmware\" is unknown, use one of simulated"),
+        (
+            "driver.kind",
+            "vmware",
+            "driver.kind: \"vmware\" is unknown, use one of simulated",
+        ),
         ("bus.queue_type", "fast", "bus.queue_type"),
         ("bus.prefix", "a.b", "bus.prefix"),
         ("host", "höst", "host: host name"),
@@ -91,7 +110,10 @@ fn what_is_missing_is_named() {
     let error = missing("host = \"a\"").to_string();
     assert!(error.contains("state_dir: it is missing"), "{error}");
     let error = missing("host = \"a\"\nstate_dir = \"/x\"").to_string();
-    assert!(error.contains("driver.simulated.inventory: it is missing"), "{error}");
+    assert!(
+        error.contains("driver.simulated.inventory: it is missing"),
+        "{error}"
+    );
 }
 
 #[test]

@@ -95,7 +95,9 @@ fn ensure(good: bool, otherwise: impl FnOnce() -> String) -> Verdict {
 }
 
 fn same<T: PartialEq + std::fmt::Debug>(what: &str, got: &T, expected: &T) -> Verdict {
-    ensure(got == expected, || format!("{what}: expected {expected:?}, got {got:?}"))
+    ensure(got == expected, || {
+        format!("{what}: expected {expected:?}, got {got:?}")
+    })
 }
 
 /// An answer that must be `Ok`.
@@ -112,7 +114,10 @@ fn not_found<T: std::fmt::Debug>(what: &str, answer: Result<T, DriverError>) -> 
 
 async fn state(driver: &dyn Driver, n: u128) -> Result<Option<HostedState>, String> {
     let listed = fine("list", driver.list().await)?;
-    let listed = listed.iter().find(|view| view.server_id == id(n)).map(|view| view.state);
+    let listed = listed
+        .iter()
+        .find(|view| view.server_id == id(n))
+        .map(|view| view.state);
     let seen = match fine("occupancy", driver.occupancy(id(n)).await)? {
         Occupancy::Absent => None,
         Occupancy::Present { state, .. } => Some(state),
@@ -131,10 +136,17 @@ async fn answers(bench: &dyn Bench) -> Verdict {
     fine("health", driver.health().await)?;
     let facts = fine("inventory", driver.inventory().await)?;
     for (class, amount) in bench.half_of_everything().iter() {
-        let capacity = facts.inventory.get(class).map_or(0, ebbtide_model::Inventory::capacity);
+        let capacity = facts
+            .inventory
+            .get(class)
+            .map_or(0, ebbtide_model::Inventory::capacity);
         same(&format!("capacity of {class}"), &capacity, &(2 * amount))?;
     }
-    same("servers of an empty hypervisor", &fine("list", driver.list().await)?, &Vec::new())
+    same(
+        "servers of an empty hypervisor",
+        &fine("list", driver.list().await)?,
+        &Vec::new(),
+    )
 }
 
 async fn started_is_listed(bench: &dyn Bench) -> Verdict {
@@ -165,7 +177,11 @@ async fn no_overcommit(bench: &dyn Bench) -> Verdict {
     }
     expect(&*driver, 3, None).await?;
     fine("terminate 1", driver.terminate(id(1)).await)?;
-    fine("start 3 in the free room", driver.start(&order(bench, 3)).await).map(drop)
+    fine(
+        "start 3 in the free room",
+        driver.start(&order(bench, 3)).await,
+    )
+    .map(drop)
 }
 
 async fn terminate_frees(bench: &dyn Bench) -> Verdict {
@@ -180,7 +196,11 @@ async fn comes_and_goes(bench: &dyn Bench, hibernate: bool) -> Verdict {
     fine("start", driver.start(&order(bench, 1)).await)?;
     let (ended, halted, behaviour) = if hibernate {
         let ended = driver.hibernate(id(1)).await;
-        (ended, HostedState::Hibernated, InterruptionBehaviour::Hibernate)
+        (
+            ended,
+            HostedState::Hibernated,
+            InterruptionBehaviour::Hibernate,
+        )
     } else {
         let ended = driver.stop(id(1)).await;
         (ended, HostedState::Stopped, InterruptionBehaviour::Stop)
@@ -188,7 +208,9 @@ async fn comes_and_goes(bench: &dyn Bench, hibernate: bool) -> Verdict {
     fine("end", ended)?;
     expect(&*driver, 1, Some(halted)).await?;
     let occupancy = fine("occupancy", driver.occupancy(id(1)).await)?;
-    ensure(occupancy.is_free_after(behaviour), || format!("room is not free: {occupancy:?}"))?;
+    ensure(occupancy.is_free_after(behaviour), || {
+        format!("room is not free: {occupancy:?}")
+    })?;
     fine("start again", driver.start(&order(bench, 1)).await)?;
     expect(&*driver, 1, Some(HostedState::Running)).await
 }
@@ -237,10 +259,19 @@ async fn notices(bench: &dyn Bench) -> Verdict {
         same(time, &outcome, &NoticeOutcome::Told)?;
     }
     let elsewhere = EvacuationId(Uuid::from_u128(2));
-    fine("withdraw another one", driver.withdraw_notice(id(1), elsewhere).await)?;
+    fine(
+        "withdraw another one",
+        driver.withdraw_notice(id(1), elsewhere).await,
+    )?;
     let evacuation_id = notice(1).evacuation_id;
-    fine("withdraw", driver.withdraw_notice(id(1), evacuation_id).await)?;
-    fine("withdraw again", driver.withdraw_notice(id(1), evacuation_id).await)?;
+    fine(
+        "withdraw",
+        driver.withdraw_notice(id(1), evacuation_id).await,
+    )?;
+    fine(
+        "withdraw again",
+        driver.withdraw_notice(id(1), evacuation_id).await,
+    )?;
     let views = fine("list", driver.list().await)?;
     ensure(views.iter().all(|view| view.released.is_none()), || {
         format!("released after the notice was withdrawn: {views:?}")
@@ -253,14 +284,21 @@ async fn notice_to_nobody(bench: &dyn Bench) -> Verdict {
     fine("start", driver.start(&order(bench, 1)).await)?;
     fine("stop", driver.stop(id(1)).await)?;
     let outcome = fine("notice", driver.give_notice(id(1), &notice(1)).await)?;
-    same("notice to a stopped guest", &outcome, &NoticeOutcome::NotRunning)
+    same(
+        "notice to a stopped guest",
+        &outcome,
+        &NoticeOutcome::NotRunning,
+    )
 }
 
 async fn unknown_server(bench: &dyn Bench) -> Verdict {
     let driver = bench.fresh().await;
     let evacuation_id = notice(1).evacuation_id;
     not_found("notice", driver.give_notice(id(9), &notice(1)).await)?;
-    not_found("withdraw", driver.withdraw_notice(id(9), evacuation_id).await)?;
+    not_found(
+        "withdraw",
+        driver.withdraw_notice(id(9), evacuation_id).await,
+    )?;
     not_found("terminate", driver.terminate(id(9)).await)?;
     not_found("stop", driver.stop(id(9)).await)?;
     not_found("hibernate", driver.hibernate(id(9)).await)?;

@@ -60,18 +60,6 @@ impl Occupancy {
             }
         }
     }
-
-    /// True if the server runs.
-    #[must_use]
-    pub fn is_running(&self) -> bool {
-        matches!(
-            self,
-            Self::Present {
-                state: HostedState::Running,
-                ..
-            }
-        )
-    }
 }
 
 /// What the guest is told.

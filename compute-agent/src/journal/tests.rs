@@ -34,7 +34,9 @@ fn what_was_appended_is_read_again() {
     journal.append(&[record(1), record(2)]).unwrap();
     journal.append(&[record(3)]).unwrap();
     let server_id = ServerId(Uuid::from_u128(2));
-    journal.append(&[Record::ForgetServer { server_id }]).unwrap();
+    journal
+        .append(&[Record::ForgetServer { server_id }])
+        .unwrap();
     drop(journal);
     let (_, found) = open(&path).unwrap();
     assert_eq!(found, [record(1), record(3)]);
@@ -94,7 +96,10 @@ fn a_corrupt_middle_is_named_with_its_line() {
     lines[2] = "00000000 {\"record\":\"server\"}";
     fs::write(&path, lines.join("\n") + "\n").unwrap();
     let error = open(&path).unwrap_err().to_string();
-    assert!(error.contains("is corrupt in line 3: its checksum"), "{error}");
+    assert!(
+        error.contains("is corrupt in line 3: its checksum"),
+        "{error}"
+    );
 }
 
 #[test]
@@ -102,7 +107,10 @@ fn the_journal_of_another_host_is_refused() {
     let (_dir, path, _) = sample();
     let error = Journal::open(Box::new(FileStorage::new(&path)), "host-b").unwrap_err();
     assert_eq!(error.code(), "EB-AGENT-007");
-    assert!(error.to_string().contains("belongs to host \"host-a\""), "{error}");
+    assert!(
+        error.to_string().contains("belongs to host \"host-a\""),
+        "{error}"
+    );
 }
 
 #[test]

@@ -81,9 +81,7 @@ impl Evacuation {
     pub(super) fn due_at(&self) -> Option<Timestamp> {
         match (&self.record.phase, &self.step) {
             (Phase::Done { .. } | Phase::ReleasedEarly, _) => None,
-            (Phase::Draining(drain), Step::Forward) => {
-                Some(drain.deadline_at.max(self.not_before))
-            }
+            (Phase::Draining(drain), Step::Forward) => Some(drain.deadline_at.max(self.not_before)),
             _ => Some(self.not_before),
         }
     }
@@ -355,10 +353,7 @@ impl AgentCore {
     /// The server was removed by somebody else than its evacuation.
     pub(super) fn victim_vanished(&mut self, server_id: ServerId) {
         for e in self.evacuations.values_mut() {
-            let waiting = matches!(
-                e.record.phase,
-                Phase::Accepted { .. } | Phase::Draining(_)
-            );
+            let waiting = matches!(e.record.phase, Phase::Accepted { .. } | Phase::Draining(_));
             if waiting && e.record.server_id == server_id {
                 e.go(Step::gone());
             }

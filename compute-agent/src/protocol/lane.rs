@@ -119,9 +119,7 @@ impl AgentCore {
             Phase::Acting { behaviour, .. } => {
                 Some((JobKind::Interrupt(id), Action::Interrupt(behaviour)))
             }
-            Phase::Withdrawing { .. } => {
-                Some((JobKind::Withdraw(id), Action::WithdrawNotice(id)))
-            }
+            Phase::Withdrawing { .. } => Some((JobKind::Withdraw(id), Action::WithdrawNotice(id))),
             Phase::Done { .. } | Phase::ReleasedEarly => None,
         }
     }
@@ -151,11 +149,9 @@ impl AgentCore {
                     (JobKind::Withdraw(_), Phase::Withdrawing { then }, _) => {
                         self.withdrawn(turn, &mut e, then, answer);
                     }
-                    (
-                        JobKind::Interrupt(_),
-                        Phase::Acting { drain, behaviour },
-                        Step::Forward,
-                    ) => self.interrupted(turn, &mut e, drain, behaviour, answer),
+                    (JobKind::Interrupt(_), Phase::Acting { drain, behaviour }, Step::Forward) => {
+                        self.interrupted(turn, &mut e, drain, behaviour, answer)
+                    }
                     (JobKind::LookForEvacuation(_), phase, Step::Look { how, failure }) => {
                         self.looked(turn, &mut e, &phase, how, failure, answer);
                     }
@@ -300,13 +296,8 @@ impl AgentCore {
                         return self.finish(turn, e, Verdict::Evacuated { how, at });
                     }
                     (Some(_), _) if failure.is_some() => {
-                        let reason = failure.unwrap_or_default();
-                        let still_running = occupancy.is_running();
-                        let verdict = Verdict::Failed {
-                            reason,
-                            still_running,
-                        };
-                        return self.conclude(turn, e, verdict);
+                        // Also if it does not run: "not running" would be taken for a free room, and this one is not.
+                        return self.fail(turn, e, failure.unwrap_or_default());
                     }
                     // Still there: it was not to be seen for a moment. Whoever asks too often has to wait.
                     (None, _) => {
@@ -326,7 +317,10 @@ impl AgentCore {
         match acting {
             Some(_) => {
                 let reason = failure.unwrap_or_else(|| {
-                    format!("the victim was ended, but after {} looks: {problem}", e.tries)
+                    format!(
+                        "the victim was ended, but after {} looks: {problem}",
+                        e.tries
+                    )
                 });
                 self.fail(turn, e, reason);
             }

@@ -55,7 +55,10 @@ impl Policy {
             if (low..=high).contains(&value) {
                 Ok(())
             } else {
-                Err((key, format!("{value} is out of range, allowed is {low} to {high}")))
+                Err((
+                    key,
+                    format!("{value} is out of range, allowed is {low} to {high}"),
+                ))
             }
         };
         within("notice_tries", self.notice_tries, 1, 100)?;
@@ -63,7 +66,12 @@ impl Policy {
         within("start_tries", self.start_tries, 1, 100)?;
         within("verify_tries", self.verify_tries, 1, 1_000)?;
         within("backoff_first_ms", self.backoff_first_ms, 1, 60_000)?;
-        within("backoff_cap_ms", self.backoff_cap_ms, self.backoff_first_ms, 600_000)?;
+        within(
+            "backoff_cap_ms",
+            self.backoff_cap_ms,
+            self.backoff_first_ms,
+            600_000,
+        )?;
         within("remember", self.remember, 16, 1_000_000)
     }
 

@@ -4,9 +4,7 @@
 //! the truth, so replaying is trivial and compaction is "keep the last".
 
 use ebbtide_model::message::EvacuatedHow;
-use ebbtide_model::{
-    EvacuationId, InterruptionBehaviour, MessageId, Seconds, ServerId, Timestamp,
-};
+use ebbtide_model::{EvacuationId, InterruptionBehaviour, MessageId, Seconds, ServerId, Timestamp};
 use serde::{Deserialize, Serialize};
 
 /// One line of the journal.
@@ -136,7 +134,7 @@ pub enum Verdict {
     Failed {
         /// Why.
         reason: String,
-        /// True if the victim still runs, or if nobody can tell.
+        /// True if the victim still runs, if its room is not free, or if nobody can tell.
         still_running: bool,
     },
 }

@@ -5,11 +5,9 @@
 
 use super::core::Turn;
 use super::lane::{JobKind, is_final, wrong_answer};
-use super::{
-    Action, AgentCore, CommandRef, Done, Effect, Phase, Record, ServerRecord, Token,
-};
+use super::{Action, AgentCore, CommandRef, Done, Effect, Phase, Record, ServerRecord, Token};
 use crate::driver::{DriverError, Occupancy};
-use ebbtide_model::message::{Body, Deleted, Start, StartFailed, Started};
+use ebbtide_model::message::{Body, Deleted, HostedState, Start, StartFailed, Started};
 use ebbtide_model::{ServerId, Timestamp};
 
 /// What is under way for one server.
@@ -64,11 +62,11 @@ impl StartAnswer {
 
     pub(super) fn of_look(answer: Result<Done, DriverError>) -> Self {
         match answer {
-            Ok(Done::Seen(Occupancy::Present { since, state, .. }))
-                if state == ebbtide_model::message::HostedState::Running =>
-            {
-                Self::RunsAlready(since)
-            }
+            Ok(Done::Seen(Occupancy::Present {
+                since,
+                state: HostedState::Running,
+                ..
+            })) => Self::RunsAlready(since),
             Ok(Done::Seen(_)) => Self::DoesNotRun,
             Ok(other) => Self::LookError(wrong_answer(&other)),
             Err(error) => Self::LookError(error),
@@ -313,7 +311,12 @@ impl AgentCore {
         tokens: Vec<Token>,
     ) {
         let host = self.host.clone();
-        self.publish(turn, command, Body::Deleted(Deleted { server_id, host }), tokens);
+        self.publish(
+            turn,
+            command,
+            Body::Deleted(Deleted { server_id, host }),
+            tokens,
+        );
     }
 
     fn tidy(&mut self, server_id: ServerId) {
@@ -323,7 +326,12 @@ impl AgentCore {
         }
     }
 
-    fn note(&mut self, turn: &mut Turn, server_id: ServerId, change: impl FnOnce(&mut ServerRecord)) {
+    fn note(
+        &mut self,
+        turn: &mut Turn,
+        server_id: ServerId,
+        change: impl FnOnce(&mut ServerRecord),
+    ) {
         let order = self.take_order();
         let note = self.notes.entry(server_id).or_insert(ServerRecord {
             server_id,

@@ -54,7 +54,10 @@ async fn a_host_registers_and_tells_at_once_what_changes() {
             break;
         }
     }
-    assert!(rig.clock.now().millis_since(before) <= 2_000, "at the next look");
+    assert!(
+        rig.clock.now().millis_since(before) <= 2_000,
+        "at the next look"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -84,7 +87,10 @@ async fn a_victim_is_evacuated_after_its_grace_period() {
         let report = rig.report().await;
         assert_eq!(how(&report), expected);
         let late = rig.clock.now().millis_since(deadline);
-        assert!(rig.clock.now() >= deadline && late < 1_000, "{late} ms late");
+        assert!(
+            rig.clock.now() >= deadline && late < 1_000,
+            "{late} ms late"
+        );
         rig.stop_agent().await.unwrap();
         assert_eq!(rig.left_in_queue().await, 0, "everything is acknowledged");
     }
@@ -108,7 +114,10 @@ async fn an_agent_that_is_killed_in_the_grace_period_ends_the_victim_at_the_orig
     };
     assert_eq!(how(&report), EvacuatedHow::Terminated);
     let now = rig.clock.now();
-    assert!(now >= original && now.millis_since(original) < 1_000, "{now} against {original}");
+    assert!(
+        now >= original && now.millis_since(original) < 1_000,
+        "{now} against {original}"
+    );
     rig.stop_agent().await.unwrap();
     assert_eq!(rig.left_in_queue().await, 0);
 }
@@ -154,9 +163,16 @@ async fn duplicates_and_lost_connections_end_one_victim_once() {
         rig.bus.inner.sever();
     }
     let reports = rig.reports_within(Duration::from_secs(60)).await;
-    let evacuated = reports.iter().filter(|r| matches!(r, Body::Evacuated(_))).count();
+    let evacuated = reports
+        .iter()
+        .filter(|r| matches!(r, Body::Evacuated(_)))
+        .count();
     assert!(evacuated >= 1, "{reports:?}");
-    assert!(reports.iter().all(|r| matches!(r, Body::Draining(_) | Body::Evacuated(_))));
+    assert!(
+        reports
+            .iter()
+            .all(|r| matches!(r, Body::Draining(_) | Body::Evacuated(_)))
+    );
     assert!(rig.has(2) && !rig.has(1));
     rig.stop_agent().await.unwrap();
     assert_eq!(rig.left_in_queue().await, 0);
@@ -187,7 +203,9 @@ async fn a_start_without_room_is_refused_and_works_when_there_is_room() {
     rig.run(2).await;
     rig.order_start(3).await;
     match rig.report().await {
-        Body::StartFailed(m) => assert!(m.reason.contains("VCPU: 2 asked for, 0 of 4 free"), "{m:?}"),
+        Body::StartFailed(m) => {
+            assert!(m.reason.contains("VCPU: 2 asked for, 0 of 4 free"), "{m:?}")
+        }
         other => panic!("{other:?}"),
     }
     rig.delete(1).await;
@@ -286,14 +304,20 @@ async fn what_cannot_be_understood_goes_to_the_dead_letters_with_the_reason() {
     let mut rig = Rig::started().await;
     rig.send_bytes(b"{\"specversion\":\"1.0\"".to_vec()).await;
     let (delivery, reason) = rig.dead_letter().await;
-    assert!(reason.starts_with("EB-MODEL-009: message: not a JSON object"), "{reason}");
+    assert!(
+        reason.starts_with("EB-MODEL-009: message: not a JSON object"),
+        "{reason}"
+    );
     delivery.ack().await;
     let Body::Heartbeat(heartbeat) = rig.next().await else {
         panic!("no heartbeat");
     };
     rig.send(Body::Heartbeat(heartbeat)).await;
     let (delivery, reason) = rig.dead_letter().await;
-    assert!(reason.contains("is a report of host host-a for the scheduler"), "{reason}");
+    assert!(
+        reason.contains("is a report of host host-a for the scheduler"),
+        "{reason}"
+    );
     delivery.ack().await;
     rig.run(1).await;
     rig.stop_agent().await.unwrap();

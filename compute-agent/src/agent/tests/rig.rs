@@ -108,7 +108,10 @@ impl Rig {
         let reports = scheduler.consume(&prefix.scheduler(), 100).await.unwrap();
         let dir = tempfile::tempdir().unwrap();
         let config = AgentConfig::new("host-a", dir.path());
-        scheduler.declare(&prefix.agent("host-a").unwrap()).await.unwrap();
+        scheduler
+            .declare(&prefix.agent("host-a").unwrap())
+            .await
+            .unwrap();
         let down = Arc::new(AtomicBool::new(false));
         let bus = Arc::new(FlakyBus {
             inner: broker.connect(),
@@ -173,7 +176,11 @@ impl Rig {
 
     pub(super) async fn ended(&mut self) -> Result<(), AgentError> {
         let ended = tokio::time::timeout(PATIENCE, self.running.join_next());
-        ended.await.expect("the agent ends").expect("it runs").expect("it does not panic")
+        ended
+            .await
+            .expect("the agent ends")
+            .expect("it runs")
+            .expect("it does not panic")
     }
 
     pub(super) fn change(&self, change: impl FnOnce(&mut SimulatedState)) {
@@ -183,7 +190,9 @@ impl Rig {
 
     pub(super) fn has(&self, n: u128) -> bool {
         let store = SimulatedStore::open(self.dir.path()).unwrap();
-        store.change(|state| state.servers.contains_key(&server(n))).unwrap()
+        store
+            .change(|state| state.servers.contains_key(&server(n)))
+            .unwrap()
     }
 
     // ---- the scheduler's side ----
@@ -228,7 +237,10 @@ impl Rig {
     pub(super) async fn run(&mut self, n: u128) {
         self.order_start(n).await;
         let report = self.report().await;
-        assert!(matches!(&report, Body::Started(s) if s.server_id == server(n)), "{report:?}");
+        assert!(
+            matches!(&report, Body::Started(s) if s.server_id == server(n)),
+            "{report:?}"
+        );
     }
 
     pub(super) async fn notice(&mut self, n: u128, behaviour: InterruptionBehaviour) -> Message {
@@ -261,7 +273,10 @@ impl Rig {
     /// The next report of any kind.
     pub(super) async fn next(&mut self) -> Body {
         let delivery = tokio::time::timeout(PATIENCE, self.reports.next());
-        let delivery = delivery.await.expect("a report comes").expect("the bus is open");
+        let delivery = delivery
+            .await
+            .expect("a report comes")
+            .expect("the bus is open");
         let message = Message::from_bytes(&delivery.body).unwrap();
         assert_eq!(message.source, "/ebbtide/agent/host-a");
         assert_eq!(message.id.0, delivery.message_id);
@@ -295,7 +310,9 @@ impl Rig {
         let queue = QueuePrefix::default().dead_letter();
         let mut dead = self.scheduler.consume(&queue, 1).await.unwrap();
         let delivery = tokio::time::timeout(PATIENCE, dead.next()).await;
-        let delivery = delivery.expect("a dead letter comes").expect("the bus is open");
+        let delivery = delivery
+            .expect("a dead letter comes")
+            .expect("the bus is open");
         let reason = delivery.dead_letter.clone().expect("it has a note").reason;
         (delivery, reason)
     }

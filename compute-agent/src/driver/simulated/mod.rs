@@ -9,15 +9,13 @@ mod settings;
 mod state;
 mod store;
 
-pub use faults::{FaultyAction, Faults, GuestHabit, OnNotice};
+pub use faults::{Faults, FaultyAction, GuestHabit, OnNotice};
 pub use settings::SimulatedSettings;
 pub use state::{SimulatedGuest, SimulatedNotice, SimulatedState};
 pub use store::SimulatedStore;
 
 use super::registry::DriverContext;
-use super::{
-    Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView,
-};
+use super::{Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
 use crate::clock::Clock;
 use crate::error::AgentError;
 use crate::task;
@@ -152,7 +150,8 @@ impl Driver for SimulatedDriver {
         notice: &GuestNotice,
     ) -> Result<NoticeOutcome, DriverError> {
         let notice = notice.clone();
-        let tell = move |state: &mut SimulatedState, now| state.give_notice(server_id, &notice, now);
+        let tell =
+            move |state: &mut SimulatedState, now| state.give_notice(server_id, &notice, now);
         self.act(FaultyAction::Notice, tell).await
     }
 
@@ -176,7 +175,8 @@ impl Driver for SimulatedDriver {
     }
 
     async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError> {
-        let end = move |state: &mut SimulatedState, _| state.halt(server_id, HostedState::Hibernated);
+        let end =
+            move |state: &mut SimulatedState, _| state.halt(server_id, HostedState::Hibernated);
         self.act(FaultyAction::Hibernate, end).await
     }
 

@@ -81,12 +81,9 @@ impl SimulatedSettings {
     /// # Errors
     /// [`AgentError::Config`] that names the key.
     pub fn from_table(table: &toml::Table) -> Result<Self, AgentError> {
-        let settings: Self = table
-            .clone()
-            .try_into()
-            .map_err(|error: toml::de::Error| {
-                AgentError::config("driver.simulated", error.message().to_owned())
-            })?;
+        let settings: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
+            AgentError::config("driver.simulated", error.message().to_owned())
+        })?;
         if settings.inventory.is_empty() {
             return Err(AgentError::config(
                 "driver.simulated.inventory",
@@ -95,7 +92,10 @@ impl SimulatedSettings {
         }
         for (class, inventory) in &settings.facts().inventory {
             let refused = |error: ebbtide_model::ModelError| {
-                AgentError::config(format!("driver.simulated.inventory.{class}"), error.to_string())
+                AgentError::config(
+                    format!("driver.simulated.inventory.{class}"),
+                    error.to_string(),
+                )
             };
             inventory.check(class).map_err(refused)?;
         }

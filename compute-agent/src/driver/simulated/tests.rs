@@ -192,7 +192,10 @@ async fn a_state_file_that_is_not_one_is_named() {
     let scene = Scene::new().await;
     std::fs::write(scene.driver.store.path(), b"{\"servers\": 7}").unwrap();
     let error = scene.driver.health().await.unwrap_err().to_string();
-    assert!(error.contains("hypervisor.json is not a hypervisor's state"), "{error}");
+    assert!(
+        error.contains("hypervisor.json is not a hypervisor's state"),
+        "{error}"
+    );
     let error = SimulatedStore::open(scene.dir.path()).unwrap_err();
     assert_eq!(error.code(), "EB-AGENT-004");
 }
@@ -230,11 +233,20 @@ fn settings_are_checked_by_name() {
     };
     assert!(problem("").contains("driver.simulated.inventory: it is missing or empty"));
     let typo = problem("inventory = { VCPU = 4 }\nstart_second = 1");
-    assert!(typo.contains("driver.simulated: unknown field `start_second`"), "{typo}");
+    assert!(
+        typo.contains("driver.simulated: unknown field `start_second`"),
+        "{typo}"
+    );
     let negative = problem("inventory = { VCPU = 4 }\nstop_seconds = -1.0");
-    assert!(negative.contains("driver.simulated.stop_seconds: -1 is out of range"), "{negative}");
+    assert!(
+        negative.contains("driver.simulated.stop_seconds: -1 is out of range"),
+        "{negative}"
+    );
     let absurd = problem("inventory = { VCPU = { total = 4, reserved = 9 } }");
-    assert!(absurd.contains("driver.simulated.inventory.VCPU") && absurd.contains("reserved"), "{absurd}");
+    assert!(
+        absurd.contains("driver.simulated.inventory.VCPU") && absurd.contains("reserved"),
+        "{absurd}"
+    );
     let class = problem("inventory = { vcpu = 4 }");
     assert!(class.contains("vcpu"), "{class}");
 }

@@ -26,10 +26,7 @@ fn settle(world: &mut World) {
 
 fn types(world: &World) -> Vec<&'static str> {
     let name = |m: &Message| m.body.event_type();
-    let short = |t: &'static str| {
-        t.trim_start_matches("org.ebbtide.")
-            .trim_end_matches(".v1")
-    };
+    let short = |t: &'static str| t.trim_start_matches("org.ebbtide.").trim_end_matches(".v1");
     world.reports.iter().map(name).map(short).collect()
 }
 
@@ -70,7 +67,7 @@ fn a_victim_gets_its_notice_its_time_and_its_end() {
     assert_eq!(types(&w), ["evacuation.draining", "evacuation.evacuated"]);
     assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
     assert!(w.unsettled.is_empty());
-    assert!(w.guests.get(&server(0)).is_none());
+    assert!(!w.guests.contains_key(&server(0)));
 }
 
 #[test]
@@ -97,13 +94,19 @@ fn the_same_notice_twice_ends_one_victim_once_and_does_not_begin_its_time_anew()
     w.queue.push(notice.clone());
     settle(&mut w);
     assert_eq!(types(&w), ["evacuation.draining", "evacuation.draining"]);
-    assert_eq!(w.reports[0].id, w.reports[1].id, "a repetition is recognisable");
+    assert_eq!(
+        w.reports[0].id, w.reports[1].id,
+        "a repetition is recognisable"
+    );
     w.advance(10_000);
     settle(&mut w);
     assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
     w.queue.push(notice);
     settle(&mut w);
-    assert_eq!(types(&w)[2..], ["evacuation.evacuated", "evacuation.evacuated"]);
+    assert_eq!(
+        types(&w)[2..],
+        ["evacuation.evacuated", "evacuation.evacuated"]
+    );
     assert_eq!(w.reports[2].id, w.reports[3].id);
     assert_eq!(w.ended[&server(0)], 1);
     assert!(w.unsettled.is_empty());
@@ -145,7 +148,10 @@ fn a_notice_that_comes_too_late_is_not_followed_and_a_later_attempt_is() {
     settle(&mut w);
     assert_eq!(types(&w), ["evacuation.failed"]);
     let (reason, still_running) = failure(&w);
-    assert!(reason.contains("was to be given before 1970-01-01T00:17:40Z"), "{reason}");
+    assert!(
+        reason.contains("was to be given before 1970-01-01T00:17:40Z"),
+        "{reason}"
+    );
     assert!(still_running && runs(&w, 0) && w.unsettled.is_empty());
     w.notice_with(0, 0, InterruptionBehaviour::Terminate, 2);
     w.come_to_rest().unwrap();
@@ -211,7 +217,11 @@ fn a_spare_after_the_act_began_is_answered_with_the_evacuation() {
     assert!(w.unsettled.is_empty());
     w.spare(0, 0);
     settle(&mut w);
-    assert_eq!(types(&w)[2..], ["evacuation.evacuated"], "and again afterwards");
+    assert_eq!(
+        types(&w)[2..],
+        ["evacuation.evacuated"],
+        "and again afterwards"
+    );
 }
 
 #[test]
@@ -325,7 +335,10 @@ fn an_interruption_that_fails_is_tried_again_and_then_reported() {
     }
     settle(&mut w);
     let (reason, still_running) = failure(&w);
-    assert!(reason.contains("after 3 tries") && reason.contains("hibernate"), "{reason}");
+    assert!(
+        reason.contains("after 3 tries") && reason.contains("hibernate"),
+        "{reason}"
+    );
     assert!(still_running && runs(&w, 0));
     assert_eq!(w.asked[&server(0)], 3);
 }
@@ -372,12 +385,18 @@ fn a_start_is_followed_once_and_answered_each_time() {
     settle(&mut w);
     assert_eq!(types(&w), ["server.started", "server.started"]);
     assert_eq!(w.reports[0].id, w.reports[1].id);
-    assert_eq!(w.reports[0].body, w.reports[1].body, "since when it runs is the same");
+    assert_eq!(
+        w.reports[0].body, w.reports[1].body,
+        "since when it runs is the same"
+    );
 }
 
 #[test]
 fn a_repeated_start_does_not_bring_back_an_evacuated_server() {
-    for behaviour in [InterruptionBehaviour::Terminate, InterruptionBehaviour::Stop] {
+    for behaviour in [
+        InterruptionBehaviour::Terminate,
+        InterruptionBehaviour::Stop,
+    ] {
         let mut w = world();
         let start = w.start(3);
         settle(&mut w);
@@ -446,7 +465,11 @@ fn a_deletion_during_an_evacuation_ends_both() {
     settle(&mut w);
     assert_eq!(
         types(&w),
-        ["evacuation.draining", "server.deleted", "evacuation.evacuated"]
+        [
+            "evacuation.draining",
+            "server.deleted",
+            "evacuation.evacuated"
+        ]
     );
     assert_eq!(w.how(0), Some(EvacuatedHow::AlreadyGone));
     assert!(w.unsettled.is_empty());
@@ -468,7 +491,10 @@ fn a_report_in_the_wrong_queue_and_a_contradiction_become_dead_letters() {
     w.notice(0, 1);
     settle(&mut w);
     let reasons: Vec<&str> = w.dead.iter().map(|(_, reason)| reason.as_str()).collect();
-    assert!(reasons[0].contains("a report of host host-b"), "{reasons:?}");
+    assert!(
+        reasons[0].contains("a report of host host-b"),
+        "{reasons:?}"
+    );
     assert!(reasons[1].contains("this message says"), "{reasons:?}");
     assert_eq!(w.asked.get(&server(1)), None);
 }
@@ -493,7 +519,9 @@ fn a_report_that_can_never_be_sent_does_not_block_the_agent() {
     let report = ReportId(1);
     let effects = core.handle(now, Input::Unpublishable { report, reason });
     assert!(
-        effects.iter().any(|e| matches!(e, Effect::DeadLetter(Token(7), why) if why.contains("too large"))),
+        effects
+            .iter()
+            .any(|e| matches!(e, Effect::DeadLetter(Token(7), why) if why.contains("too large"))),
         "{effects:?}"
     );
     assert!(core.is_idle());

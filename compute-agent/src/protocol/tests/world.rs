@@ -268,7 +268,8 @@ impl World {
         self.effects.clear();
         self.publishing.clear();
         self.calls.clear();
-        self.queue.extend(std::mem::take(&mut self.unsettled).into_values());
+        self.queue
+            .extend(std::mem::take(&mut self.unsettled).into_values());
         let (core, effects) = AgentCore::restore(
             "host-a",
             self.policy.clone(),
@@ -325,7 +326,11 @@ impl World {
     }
 
     pub(super) fn complete(&mut self, position: usize, fate: Fate) {
-        let Some(action) = self.calls.keys().nth(position % self.calls.len().max(1)).copied()
+        let Some(action) = self
+            .calls
+            .keys()
+            .nth(position % self.calls.len().max(1))
+            .copied()
         else {
             return;
         };
@@ -440,9 +445,9 @@ impl World {
                 durable.insert(record.evacuation_id, record.clone());
             }
         }
-        let mut begun = durable.values().filter(|r| {
-            r.server_id == server_id && matches!(r.phase, Phase::Acting { .. })
-        });
+        let mut begun = durable
+            .values()
+            .filter(|r| r.server_id == server_id && matches!(r.phase, Phase::Acting { .. }));
         let Some(record) = begun.next() else {
             return self.break_promise("durable", format!("{server_id} is ended"));
         };
@@ -455,10 +460,15 @@ impl World {
             let told = self.told_at.get(&id).copied();
             self.break_promise("grace", format!("{id}: told {told:?}, ended {}", self.now));
         }
-        if self.reports.iter().any(|m| {
-            matches!(&m.body, Body::Spared(s) if s.evacuation_id == id)
-        }) {
-            self.break_promise("spared", format!("{id} was reported as spared and is ended"));
+        if self
+            .reports
+            .iter()
+            .any(|m| matches!(&m.body, Body::Spared(s) if s.evacuation_id == id))
+        {
+            self.break_promise(
+                "spared",
+                format!("{id} was reported as spared and is ended"),
+            );
         }
     }
 
@@ -487,17 +497,23 @@ impl World {
             _ => true,
         };
         if !answered {
-            self.break_promise("ack", format!("{} is not answered", message.body.event_type()));
+            self.break_promise(
+                "ack",
+                format!("{} is not answered", message.body.event_type()),
+            );
         }
     }
 
     pub(super) fn verdicts(&self, id: EvacuationId) -> impl Iterator<Item = &Body> {
-        self.reports.iter().map(|m| &m.body).filter(move |body| match body {
-            Body::Evacuated(m) => m.evacuation_id == id,
-            Body::EvacuationFailed(m) => m.evacuation_id == id,
-            Body::Spared(m) => m.evacuation_id == id,
-            _ => false,
-        })
+        self.reports
+            .iter()
+            .map(|m| &m.body)
+            .filter(move |body| match body {
+                Body::Evacuated(m) => m.evacuation_id == id,
+                Body::EvacuationFailed(m) => m.evacuation_id == id,
+                Body::Spared(m) => m.evacuation_id == id,
+                _ => false,
+            })
     }
 
     pub(super) fn how(&self, e: u8) -> Option<EvacuatedHow> {
