@@ -1,11 +1,12 @@
 //! The processes of a region, and the ways to reach and to hurt them.
 
 use anyhow::{Context, Result, bail};
-use ebbtide_harness::{Command, Process, Shared, SharedBroker, SharedDatabase, Signal, eventually};
+use ebbtide_harness::{Command, Process, Shared, SharedBroker, Signal, eventually};
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -85,7 +86,8 @@ pub struct Region {
     broker_url: String,
     database_url: String,
     _broker: Option<SharedBroker>,
-    _database: Option<SharedDatabase>,
+    /// Keeps the database of its own on the shared server for as long as the region lives.
+    _database: Option<Box<dyn Any + Send>>,
     scheduler: Option<Process>,
     agents: BTreeMap<String, Process>,
     /// How often the scheduler was started: each has a log of its own.
@@ -126,7 +128,7 @@ impl Region {
                 (Some(broker), url)
             }
         };
-        let (database, database_url) = match (&options.database_url, options.database) {
+        let (database, database_url): (Option<Box<dyn Any + Send>>, String) = match (&options.database_url, options.database) {
             (Some(url), _) => (None, url.clone()),
             (None, Database::Sqlite) => {
                 (None, format!("sqlite://{}", dir.path().join("region.db").display()))
@@ -134,12 +136,12 @@ impl Region {
             (None, Database::MariaDb) => {
                 let database = Shared::mariadb().await?;
                 let url = database.url().to_owned();
-                (Some(database), url)
+                (Some(Box::new(database)), url)
             }
             (None, Database::Postgres) => {
                 let database = Shared::postgres().await?;
                 let url = database.url().to_owned();
-                (Some(database), url)
+                (Some(Box::new(database)), url)
             }
         };
         Ok(Self {
