@@ -117,6 +117,8 @@ fn evict(
             .solve(state, place.host, bundle, solved.cutoff())?;
         solved.take(place, position, verdict);
     }
+    // From here on nothing is decided any more, so a search that is cut here casts no doubt on the decision.
+    let cut = solved.cut;
     let wanted = tools.listed().saturating_sub(solved.found.len());
     let skipped = std::mem::take(&mut solved.skipped);
     for position in skipped.into_iter().take(wanted) {
@@ -124,6 +126,7 @@ fn evict(
         let verdict = tools.search.solve(state, place.host, bundle, None)?;
         solved.take(place, position, verdict);
     }
+    solved.cut = cut;
     rank_solved(tools, state, &places, solved)
 }
 

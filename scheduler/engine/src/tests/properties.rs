@@ -35,13 +35,21 @@ impl Cloud {
     }
 }
 
+/// Minutes; often such that costs are equal.
+fn any_age() -> impl Strategy<Value = i64> {
+    prop_oneof![
+        0..300_i64,
+        (0..3_i64, 0..2_i64).prop_map(|(hours, tens)| 60 * hours + 10 * tens)
+    ]
+}
+
 fn any_instance(hosts: usize) -> impl Strategy<Value = Instance> {
     (
         0..hosts,
         1..5_u64,
         1..4_u64,
         prop::bool::weighted(0.75),
-        0..300_i64,
+        any_age(),
         any_phase(),
         prop::bool::weighted(0.15),
         (0..3_u8, prop::bool::weighted(0.2)),
@@ -137,9 +145,20 @@ fn any_policy() -> impl Strategy<Value = Policy> {
     ]
 }
 
+/// Decides without listing more hosts than it must, so that hosts are skipped as they would be in a large cloud.
 fn decided(cloud: &Cloud, request: &PlacementRequest, policy: Policy) -> Decision {
+    decided_listing(0, cloud, request, policy)
+}
+
+fn decided_listing(
+    explain_hosts: u32,
+    cloud: &Cloud,
+    request: &PlacementRequest,
+    policy: Policy,
+) -> Decision {
     let engine = engine(EngineConfig {
         policy,
+        explain_hosts,
         ..EngineConfig::default()
     });
     try_decide(&engine, &cloud.table(), &cloud.budgets, request).unwrap()
@@ -412,6 +431,38 @@ proptest! {
         }
         let other = try_decide(&engine, &table, &cloud.budgets, &request).unwrap();
         prop_assert_eq!(one, other);
+    }
+
+    #[test]
+    fn what_is_explained_does_not_change_what_is_decided(
+        cloud in any_cloud(), request in any_request(), policy in any_policy(), listed in 0..12_u32
+    ) {
+        let one = decided(&cloud, &request, policy);
+        let other = decided_listing(listed, &cloud, &request, policy);
+        prop_assert_eq!(one.outcome, other.outcome);
+        prop_assert_eq!(one.explanation.optimal, other.explanation.optimal);
+    }
+
+    #[test]
+    fn the_first_two_of_a_ranking_are_the_best_two(cloud in any_cloud(), request in any_request()) {
+        let request = single(&request);
+        let resources = request.flavor.properties().unwrap().resources;
+        let mut prices: Vec<Price> = cloud
+            .hosts
+            .iter()
+            .filter_map(|host| on_host(host, &cloud.instances, &resources, &cloud.budgets))
+            .collect();
+        prices.sort_unstable();
+        let decision = decided_listing(2, &cloud, &request, Policy::Tiered);
+        let ranking = &decision.explanation.instances[0].ranking;
+        if prices.first().is_some_and(|best| best.0 == 2) {
+            let told: Vec<(u64, usize)> = ranking
+                .iter()
+                .map(|r| ((r.eviction_cost.unwrap() * 1e6).round() as u64, r.victims.len()))
+                .collect();
+            let best: Vec<(u64, usize)> = prices.iter().take(2).map(|p| (p.1, p.2)).collect();
+            prop_assert_eq!(told, best);
+        }
     }
 
     #[test]
