@@ -113,7 +113,7 @@ fn panel(
         .configure_mesh()
         .x_desc("hours of trace time")
         .y_desc("% of capacity")
-        .light_line_style(WHITE)
+        .max_light_lines(0)
         .draw()?;
     // From the back to the front: each area hides the lower part of the one before.
     let layers: [(&str, RGBColor, Value); 3] = [

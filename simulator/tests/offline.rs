@@ -12,18 +12,22 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The data files lie outside of the repository. They are found by EBBTIDE_DATA, or beside the checkout.
+/// The data files lie outside of the repository: in the directory that EBBTIDE_DATA names (itself, or with the data set's own
+/// directory below it), or beside the checkout.
 fn data(file: &str) -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
     let root = std::env::var_os("EBBTIDE_DATA").map_or(beside, PathBuf::from);
-    let path = root.join("huawei-vmagent-requests").join(file);
-    assert!(
-        path.is_file(),
-        "{} is missing: this test needs the VMAgent recordings. Set EBBTIDE_DATA to a directory that has \
-         huawei-vmagent-requests/{file}, or put it at ../shared/data beside the checkout",
-        path.display()
-    );
-    path
+    let places = [
+        root.join("huawei-vmagent-requests").join(file),
+        root.join(file),
+    ];
+    places.iter().find(|path| path.is_file()).cloned().unwrap_or_else(|| {
+        panic!(
+            "{} is missing: this test needs the VMAgent recordings. Set EBBTIDE_DATA to the directory that has \
+             huawei-vmagent-requests/{file}, or put it at ../shared/data beside the checkout",
+            places[0].display()
+        )
+    })
 }
 
 fn options(policy: Policy, hosts: &[&str], cpu: u32, mem_gb: u32, share: f64) -> OfflineOptions {

@@ -288,14 +288,11 @@ impl Progress {
         });
         if let Some(spinner) = &self.spinner {
             let text: Vec<String> = lines
-                .map(|(line, evacuations)| {
-                    let last = evacuations.iter().map(|e| e.deadline_at.as_str()).max();
-                    match last.filter(|deadline| !deadline.is_empty()) {
-                        Some(deadline) => {
-                            format!("{line}, last deadline {}", relative(deadline, now))
-                        }
-                        None => line,
+                .map(|(line, evacuations)| match last_deadline(&evacuations) {
+                    Some(deadline) => {
+                        format!("{line}, the last deadline {}", relative(deadline, now))
                     }
+                    None => line,
                 })
                 .collect();
             spinner.set_message(text.join("; "));
@@ -303,11 +300,16 @@ impl Progress {
         }
         for (line, evacuations) in lines {
             if self.told.insert(line.clone()) {
-                let grace = evacuations.iter().map(|e| e.grace_seconds).max();
-                let grace = grace.map_or(String::new(), |seconds| {
-                    format!(" (grace period {})", span(u64::from(seconds)))
-                });
-                context.output.say(&format!("{line}{grace}"));
+                let more = match (last_deadline(&evacuations), grace(&evacuations)) {
+                    (Some(deadline), _) => {
+                        format!(", the last deadline {}", relative(deadline, now))
+                    }
+                    (None, Some(seconds)) => {
+                        format!(", grace period {}", span(u64::from(seconds)))
+                    }
+                    (None, None) => String::new(),
+                };
+                context.output.say(&format!("{line}{more}"));
             }
         }
     }
@@ -317,6 +319,17 @@ impl Progress {
             spinner.finish_and_clear();
         }
     }
+}
+
+/// The latest end of a grace period, as far as one is known.
+fn last_deadline<'a>(evacuations: &[&'a v1::Evacuation]) -> Option<&'a str> {
+    let deadlines = evacuations.iter().map(|e| e.deadline_at.as_str());
+    deadlines.filter(|deadline| !deadline.is_empty()).max()
+}
+
+/// The longest grace period, in seconds.
+fn grace(evacuations: &[&v1::Evacuation]) -> Option<u32> {
+    evacuations.iter().map(|e| e.grace_seconds).max()
 }
 
 /// Where a server is, in words that change only when something has happened.

@@ -1,0 +1,163 @@
+//! What may be typed.
+
+use crate::run::alone;
+use clap::{CommandFactory, Parser};
+use ebbtide_cli::args::{Cli, Command};
+
+#[test]
+fn the_tree_of_commands_is_consistent() {
+    Cli::command().debug_assert();
+}
+
+/// Every command, with its whole path.
+fn leaves(command: &clap::Command, path: &str) -> Vec<(String, clap::Command)> {
+    let subcommands: Vec<&clap::Command> = command
+        .get_subcommands()
+        .filter(|sub| sub.get_name() != "help")
+        .collect();
+    if subcommands.is_empty() {
+        return vec![(path.to_owned(), command.clone())];
+    }
+    let deeper = |sub: &&clap::Command| leaves(sub, &format!("{path} {}", sub.get_name()));
+    subcommands.iter().flat_map(deeper).collect()
+}
+
+#[test]
+fn every_command_has_help_with_examples_of_itself() {
+    let all = leaves(&Cli::command(), "ebbtide");
+    assert!(all.len() >= 30, "{}", all.len());
+    for (path, command) in all {
+        assert!(
+            command.get_about().is_some(),
+            "{path} does not say what it does"
+        );
+        let examples = command
+            .get_after_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        assert!(
+            examples.contains("Examples:") && examples.contains(&path),
+            "{path}: {examples:?}"
+        );
+        for line in examples.lines() {
+            assert!(line.chars().count() <= 120, "{path}: too wide: {line}");
+        }
+    }
+}
+
+#[test]
+fn every_example_can_be_typed() {
+    for (path, command) in leaves(&Cli::command(), "ebbtide") {
+        let examples = command
+            .get_after_help()
+            .map(ToString::to_string)
+            .unwrap_or_default();
+        for line in examples
+            .lines()
+            .filter(|line| line.starts_with("  ebbtide "))
+        {
+            let line = line.split(['|', '#', '>']).next().unwrap().trim();
+            if line.contains("$(") {
+                continue;
+            }
+            let words: Vec<String> = words(line);
+            if let Err(error) = Cli::try_parse_from(&words) {
+                panic!("{path}: {line}: {error}");
+            }
+        }
+    }
+}
+
+/// Splits as a shell does, double quotes only.
+fn words(line: &str) -> Vec<String> {
+    let mut words = vec![String::new()];
+    let mut quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            ' ' if !quoted => words.push(String::new()),
+            c => words.last_mut().unwrap().push(c),
+        }
+    }
+    words.retain(|word| !word.is_empty());
+    words
+}
+
+#[test]
+fn global_options_may_stand_anywhere_and_f_is_o() {
+    for line in [
+        &["ebbtide", "-o", "json", "host", "list"][..],
+        &["ebbtide", "host", "list", "-f", "json"][..],
+        &["ebbtide", "host", "list", "--format", "json"][..],
+        &["ebbtide", "host", "--output", "json", "list"][..],
+    ] {
+        let cli = Cli::try_parse_from(line).unwrap();
+        assert_eq!(
+            cli.globals.output,
+            Some(ebbtide_cli::output::Format::Json),
+            "{line:?}"
+        );
+        assert!(matches!(cli.command, Command::Host(_)));
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_anything_is_asked() {
+    for line in [
+        "ebbtide",
+        "ebbtide host",
+        "ebbtide host disable h",
+        "ebbtide flavor create x --vcpus -1 --ram 5",
+        "ebbtide flavor create x --ram 5",
+        "ebbtide flavor create x --vcpus 1 --ram 5 --interruption stop",
+        "ebbtide flavor create x --vcpus 1 --ram 5 --preemptible --interruption explode",
+        "ebbtide flavor create x --vcpus 1 --ram 5 --property novalue",
+        "ebbtide server create --flavor x --count 0 n",
+        "ebbtide server create n",
+        "ebbtide server delete",
+        "ebbtide server group create --policy friendly n",
+        "ebbtide budget set --max-victims 1 --window 5",
+        "ebbtide budget set --of-project a --group b --max-victims 1 --window 5",
+        "ebbtide replay f --speed-up 0",
+        "ebbtide replay f --speed-up NaN",
+        "ebbtide replay f --in-flight 0",
+        "ebbtide replay f --hosts 5",
+        "ebbtide host list -o yaml",
+        "ebbtide completion tcsh",
+    ] {
+        let error = Cli::try_parse_from(line.split(' ')).expect_err(line);
+        assert_eq!(error.exit_code(), 2, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn completion_scripts_know_the_commands() {
+    for shell in ["bash", "zsh", "fish"] {
+        let ran = alone(&["completion", shell]).await;
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(
+            ran.out.contains("evacuation") && ran.out.contains("what-if"),
+            "{shell}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn papers_agree_in_every_format_without_a_region() {
+    let table = alone(&["conform", "papers"]).await;
+    assert_eq!(table.code, 0, "{}", table.err);
+    assert_eq!(table.out.lines().last(), Some("4 of 4 tables agree"));
+    insta::assert_snapshot!("conform_papers", table.all());
+    let json = alone(&["conform", "papers", "-o", "json"]).await.json();
+    assert_eq!((&json["agree"], &json["total"]), (&4.into(), &4.into()));
+    assert_eq!(
+        json["tables"][2]["victims"],
+        serde_json::json!(["AP2", "AP3", "AP4"])
+    );
+    let value = alone(&["conform", "papers", "-o", "value"]).await;
+    assert!(
+        value.out.lines().all(|line| line.ends_with(" true")),
+        "{}",
+        value.out
+    );
+}

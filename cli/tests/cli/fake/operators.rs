@@ -1,0 +1,172 @@
+//! What operators ask of the fake region.
+
+use super::{Answer, Fake, id, refuse};
+use ebbtide_proto::v1::admin_server::Admin;
+use ebbtide_proto::v1::*;
+use tonic::{Code, Request, Response, Status};
+
+#[tonic::async_trait]
+impl Admin for Fake {
+    async fn list_hosts(&self, _: Request<ListHostsRequest>) -> Answer<ListHostsResponse> {
+        Ok(Response::new(ListHostsResponse {
+            hosts: self.with(|s| s.hosts.clone()),
+        }))
+    }
+
+    async fn get_host(&self, request: Request<GetHostRequest>) -> Answer<GetHostResponse> {
+        let name = request.into_inner().name;
+        let host = self.with(|s| s.hosts.iter().find(|host| host.name == name).cloned());
+        let message = format!("no host named {name:?}");
+        let host = host.ok_or_else(|| refuse(Code::NotFound, "EB-API-003", &message))?;
+        let mut servers = self.with(|s| s.servers.clone());
+        servers.retain(|server| server.host == name);
+        Ok(Response::new(GetHostResponse {
+            host: Some(host),
+            servers,
+        }))
+    }
+
+    async fn disable_host(
+        &self,
+        request: Request<DisableHostRequest>,
+    ) -> Answer<DisableHostResponse> {
+        let r = request.into_inner();
+        let host = self.with(|state| {
+            let host = state
+                .hosts
+                .iter_mut()
+                .find(|host| host.name == r.name)
+                .unwrap();
+            host.health = "disabled".into();
+            host.disabled_reason = r.reason;
+            host.clone()
+        });
+        Ok(Response::new(DisableHostResponse { host: Some(host) }))
+    }
+
+    async fn enable_host(&self, request: Request<EnableHostRequest>) -> Answer<EnableHostResponse> {
+        let name = request.into_inner().name;
+        let host = self.with(|state| {
+            let host = state
+                .hosts
+                .iter_mut()
+                .find(|host| host.name == name)
+                .unwrap();
+            host.health = "up".into();
+            host.disabled_reason.clear();
+            host.clone()
+        });
+        Ok(Response::new(EnableHostResponse { host: Some(host) }))
+    }
+
+    async fn create_flavor(
+        &self,
+        request: Request<CreateFlavorRequest>,
+    ) -> Answer<CreateFlavorResponse> {
+        let mut flavor = request.into_inner().flavor.unwrap();
+        flavor.preemptible = flavor
+            .extra_specs
+            .get("ebbtide:preemptible")
+            .is_some_and(|value| value == "true");
+        self.with(|state| {
+            flavor.id = id(700 + u32::try_from(state.flavors.len()).unwrap());
+            state.flavors.push(flavor.clone());
+        });
+        Ok(Response::new(CreateFlavorResponse {
+            flavor: Some(flavor),
+        }))
+    }
+
+    async fn list_flavors(&self, _: Request<ListFlavorsRequest>) -> Answer<ListFlavorsResponse> {
+        Ok(Response::new(ListFlavorsResponse {
+            flavors: self.with(|s| s.flavors.clone()),
+        }))
+    }
+
+    async fn get_flavor(&self, request: Request<GetFlavorRequest>) -> Answer<GetFlavorResponse> {
+        let flavor = self.with(|state| state.flavor(&request.into_inner().id))?;
+        Ok(Response::new(GetFlavorResponse {
+            flavor: Some(flavor),
+        }))
+    }
+
+    async fn delete_flavor(
+        &self,
+        request: Request<DeleteFlavorRequest>,
+    ) -> Answer<DeleteFlavorResponse> {
+        let text = request.into_inner().id;
+        self.with(|state| {
+            state.flavor(&text)?;
+            state
+                .flavors
+                .retain(|flavor| flavor.name != text && flavor.id != text);
+            Ok::<_, Status>(())
+        })?;
+        Ok(Response::new(DeleteFlavorResponse {}))
+    }
+
+    async fn put_aggregate(
+        &self,
+        request: Request<PutAggregateRequest>,
+    ) -> Answer<PutAggregateResponse> {
+        let mut aggregate = request.into_inner().aggregate.unwrap();
+        aggregate.id = id(600);
+        self.with(|state| {
+            state
+                .aggregates
+                .retain(|other| other.name != aggregate.name);
+            state.aggregates.push(aggregate.clone());
+        });
+        Ok(Response::new(PutAggregateResponse {
+            aggregate: Some(aggregate),
+        }))
+    }
+
+    async fn list_aggregates(
+        &self,
+        _: Request<ListAggregatesRequest>,
+    ) -> Answer<ListAggregatesResponse> {
+        let aggregates = self.with(|state| state.aggregates.clone());
+        Ok(Response::new(ListAggregatesResponse { aggregates }))
+    }
+
+    async fn delete_aggregate(
+        &self,
+        request: Request<DeleteAggregateRequest>,
+    ) -> Answer<DeleteAggregateResponse> {
+        let text = request.into_inner().id;
+        self.with(|state| state.aggregates.retain(|a| a.name != text && a.id != text));
+        Ok(Response::new(DeleteAggregateResponse {}))
+    }
+
+    async fn put_budget(&self, request: Request<PutBudgetRequest>) -> Answer<PutBudgetResponse> {
+        let budget = request.into_inner().budget.unwrap();
+        self.with(|state| state.budgets.push(budget.clone()));
+        Ok(Response::new(PutBudgetResponse {
+            budget: Some(budget),
+        }))
+    }
+
+    async fn list_budgets(&self, _: Request<ListBudgetsRequest>) -> Answer<ListBudgetsResponse> {
+        Ok(Response::new(ListBudgetsResponse {
+            budgets: self.with(|s| s.budgets.clone()),
+        }))
+    }
+
+    async fn delete_budget(
+        &self,
+        request: Request<DeleteBudgetRequest>,
+    ) -> Answer<DeleteBudgetResponse> {
+        let r = request.into_inner();
+        self.with(|state| {
+            state
+                .budgets
+                .retain(|b| b.project_id != r.project_id || b.group_id != r.group_id);
+        });
+        Ok(Response::new(DeleteBudgetResponse {}))
+    }
+
+    async fn adopt_server(&self, _: Request<AdoptServerRequest>) -> Answer<AdoptServerResponse> {
+        Err(Status::unimplemented("the command does not adopt"))
+    }
+}

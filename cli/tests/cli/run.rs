@@ -1,0 +1,102 @@
+//! Running the command inside the test, with streams that can be read and a clock that stands still.
+
+use crate::fake::Fake;
+use ebbtide_cli::output::Io;
+use std::ffi::OsString;
+use std::io::Write;
+use std::sync::{Arc, Mutex};
+use time::OffsetDateTime;
+use time::macros::datetime;
+
+/// A stream that is kept.
+#[derive(Clone, Default)]
+pub struct Kept(Arc<Mutex<Vec<u8>>>);
+
+impl Kept {
+    pub fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+}
+
+impl Write for Kept {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a run of the command came to.
+#[derive(Debug, Clone)]
+pub struct Ran {
+    pub code: u8,
+    pub out: String,
+    pub err: String,
+}
+
+impl Ran {
+    pub fn json(&self) -> serde_json::Value {
+        serde_json::from_str(&self.out).unwrap_or_else(|error| panic!("{error}: {}", self.out))
+    }
+
+    /// All of it, for a snapshot.
+    pub fn all(&self) -> String {
+        format!(
+            "exit code {}\n--- stdout\n{}--- stderr\n{}",
+            self.code, self.out, self.err
+        )
+    }
+}
+
+fn now() -> OffsetDateTime {
+    datetime!(2026-11-20 20:40:12 UTC)
+}
+
+/// Runs the command with these streams and arguments.
+pub async fn with_streams(args: &[&str], out: &Kept, err: &Kept) -> u8 {
+    let io = Io {
+        out: Box::new(out.clone()),
+        err: Box::new(err.clone()),
+        out_is_terminal: false,
+        err_is_terminal: false,
+        width: None,
+        no_color: false,
+        now,
+        config_home: None,
+    };
+    let args = std::iter::once("ebbtide")
+        .chain(args.iter().copied())
+        .map(OsString::from);
+    ebbtide_cli::run(args, io).await
+}
+
+/// Runs the command without a region.
+pub async fn alone(args: &[&str]) -> Ran {
+    let (out, err) = (Kept::default(), Kept::default());
+    let code = with_streams(args, &out, &err).await;
+    Ran {
+        code,
+        out: out.text(),
+        err: err.text(),
+    }
+}
+
+/// Runs the command against the fake region, as project `default`.
+pub async fn against(fake: &Fake, args: &[&str]) -> Ran {
+    let endpoint = fake.endpoint();
+    let mut all = vec!["--endpoint", &endpoint];
+    if !args.contains(&"--project") {
+        all.extend(["--project", "default"]);
+    }
+    all.extend(args);
+    let mut ran = alone(&all).await;
+    // The port is another one each time; as long as the real ones, so that tables keep their shape.
+    let port = endpoint.rsplit(':').next().unwrap().to_owned();
+    for text in [&mut ran.out, &mut ran.err] {
+        *text = text.replace(&port, &"P".repeat(port.len()));
+    }
+    ran
+}
