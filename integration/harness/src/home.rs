@@ -75,9 +75,10 @@ impl Home {
     pub(crate) fn temporary(slug: &str) -> Result<Self> {
         let run_as = RunAs::current();
         let base = run_as.temporary_base()?;
-        // Mode 0700 and a name that was not there before, without a race.
+        // A name that was not there before, without a race. 0700: it holds sockets and a cookie.
         let directory = tempfile::Builder::new()
             .prefix(&format!("ebbtide-{slug}-"))
+            .permissions(Permissions::from_mode(0o700))
             .tempdir_in(&base)
             .map_err(Error::io("make a directory in", &base))?;
         let janitor = janitor(directory.path(), "remove")?;
@@ -89,21 +90,25 @@ impl Home {
             janitor,
             _lock: None,
         };
-        run_as.give(&home.path)?;
+        run_as.give_all(&home.path)?;
         Ok(home)
     }
 
-    /// A directory that is made when it is not there, and stays.
-    pub(crate) fn kept(path: &Path) -> Result<Self> {
-        let run_as = RunAs::current();
+    /// A directory that is made when it is not there, and stays. `root_will_do`: root may run the server when the directory is
+    /// below one that is closed to `nobody`, as /root is.
+    pub(crate) fn kept(path: &Path, root_will_do: bool) -> Result<Self> {
+        let mut run_as = RunAs::current();
         std::fs::create_dir_all(path).map_err(Error::io("make the directory", path))?;
         let path = std::fs::canonicalize(path).map_err(Error::io("resolve", path))?;
-        run_as.check_reach(&path)?;
+        match run_as.check_reach(&path) {
+            Err(Error::Unreachable(_)) if root_will_do => run_as = RunAs::Root,
+            other => other?,
+        }
         let lock = DirectoryLock::acquire(&path)?;
         // It holds passwords and sockets.
         std::fs::set_permissions(&path, Permissions::from_mode(0o700))
             .map_err(Error::io("set the mode of", &path))?;
-        run_as.give(&path)?;
+        run_as.give_all(&path)?;
         Ok(Self {
             janitor: janitor(&path, "keep")?,
             path,
@@ -193,6 +198,7 @@ mod tests {
         std::fs::create_dir(path.join("sub")).unwrap();
         home.write("sub/file", "text").unwrap();
         assert!(path.is_dir());
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
         drop(home);
         assert!(!path.exists());
     }
@@ -201,8 +207,8 @@ mod tests {
     fn a_kept_home_stays_and_keeps_its_name() {
         let base = Home::temporary("test").unwrap();
         let path = base.path().join("kept");
-        let name = Home::kept(&path).unwrap().name().unwrap();
-        let again = Home::kept(&path).unwrap();
+        let name = Home::kept(&path, false).unwrap().name().unwrap();
+        let again = Home::kept(&path, false).unwrap();
         assert_eq!(again.name().unwrap(), name);
         assert_ne!(base.name().unwrap(), name);
     }
@@ -211,9 +217,10 @@ mod tests {
     fn a_kept_home_has_one_user_at_a_time() {
         let base = Home::temporary("test").unwrap();
         let path = base.path().join("kept");
-        let first = Home::kept(&path).unwrap();
-        assert_eq!(Home::kept(&path).unwrap_err().code(), "EB-HARNESS-010");
+        let first = Home::kept(&path, false).unwrap();
+        let second = Home::kept(&path, false);
+        assert_eq!(second.unwrap_err().code(), "EB-HARNESS-010");
         drop(first);
-        Home::kept(&path).unwrap();
+        Home::kept(&path, false).unwrap();
     }
 }

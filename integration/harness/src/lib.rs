@@ -19,8 +19,9 @@
 //! What holds:
 //! - **Any number side by side.** Every server has its own directory, its own free loopback ports, its own name, cookie and
 //!   epmd; nothing is read from the system's configuration, from the user's home or from the environment.
-//! - **Root or not.** As root the servers run as `nobody` (PostgreSQL refuses root, and a broker with the password "guest"
-//!   should not be root either); as an ordinary user they run as that user.
+//! - **Root or not.** As an ordinary user the servers run as that user. As root they run as `nobody`: PostgreSQL refuses root,
+//!   and servers with well-known passwords should not be root. One exception: where a directory is given that `nobody` cannot
+//!   reach (below /root, for instance), RabbitMQ runs as root, and the databases refuse.
 //! - **Nothing is left behind.** Processes end with the value that owns them, and also when the process that owns the value
 //!   is killed with SIGKILL: the kernel kills the children (`setpriv --pdeathsig`) and a small janitor process removes what is
 //!   on disk. See [`Process`].

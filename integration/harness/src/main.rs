@@ -37,7 +37,7 @@ enum Task {
     Serve {
         #[command(flatten)]
         wanted: Wanted,
-        /// The directory for data, logs and services.json. As root: one that all users may enter.
+        /// The directory for data, logs and services.json. As root, for the databases: one that all users may enter.
         #[arg(long, value_name = "DIR")]
         dir: PathBuf,
     },

@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 /// The user of the servers: the caller, or `nobody` when the caller is root.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunAs {
-    /// The caller is an ordinary user.
+    /// The caller, who is an ordinary user (for programs other than servers: any user).
     Caller,
+    /// Root after all: `nobody` cannot reach the directory that was given, and the server does not mind.
+    Root,
     /// The caller is root; these are the numeric user and group of `nobody`.
     Nobody { uid: u32, gid: u32 },
 }
@@ -35,7 +37,7 @@ impl RunAs {
     /// Arguments for `setpriv` that make the change.
     pub(crate) fn setpriv_arguments(self) -> Vec<OsString> {
         match self {
-            Self::Caller => Vec::new(),
+            Self::Caller | Self::Root => Vec::new(),
             Self::Nobody { uid, gid } => vec![
                 format!("--reuid={uid}").into(),
                 format!("--regid={gid}").into(),
@@ -44,13 +46,28 @@ impl RunAs {
         }
     }
 
-    /// Gives `path` to the user.
-    pub(crate) fn give(self, path: &Path) -> Result<()> {
-        match self {
-            Self::Caller => Ok(()),
-            Self::Nobody { uid, gid } => std::os::unix::fs::chown(path, Some(uid), Some(gid))
-                .map_err(Error::io("change the owner of", path)),
+    /// Gives `path` and all that is in it to the user, if it is not theirs already: a kept directory may have been used by
+    /// another one.
+    pub(crate) fn give_all(self, path: &Path) -> Result<()> {
+        let (uid, gid) = match self {
+            Self::Nobody { uid, gid } => (uid, gid),
+            Self::Root => (0, 0),
+            Self::Caller => return Ok(()),
+        };
+        let metadata = path
+            .symlink_metadata()
+            .map_err(Error::io("look at", path))?;
+        if metadata.uid() == uid {
+            return Ok(());
         }
+        if metadata.is_dir() {
+            for entry in path.read_dir().map_err(Error::io("read", path))? {
+                self.give_all(&entry.map_err(Error::io("read", path))?.path())?;
+            }
+        }
+        // Last, so that an interrupted run is done again. Not through symbolic links.
+        std::os::unix::fs::lchown(path, Some(uid), Some(gid))
+            .map_err(Error::io("change the owner of", path))
     }
 
     /// Checks that the user can reach `directory`, whose parents exist: every one of them must let others in.

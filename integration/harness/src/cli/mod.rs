@@ -14,7 +14,9 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// One line for the person at the terminal. That nobody reads it is no reason to stop.
 fn say(line: &str) {
-    let _ = writeln!(std::io::stderr().lock(), "ebbtide-harness: {line}");
+    // In one piece, so that it is not mixed with what the servers' command prints.
+    let line = format!("ebbtide-harness: {line}\n");
+    let _ = std::io::stderr().lock().write_all(line.as_bytes());
 }
 
 /// The servers that were asked for.

@@ -217,24 +217,24 @@ impl Process {
         }
     }
 
-    /// Waits until it has ended.
+    /// Waits until it has ended and all that it printed is in its log.
     ///
     /// # Errors
     ///
     /// [`Error::TooSlow`] after `deadline`; the process then still runs.
     pub async fn wait_exit(&self, deadline: Duration) -> Result<ExitStatus> {
-        let mut announced = self.life.announced.subscribe();
-        let ended = tokio::time::timeout(deadline, announced.wait_for(Option::is_some)).await;
-        match ended {
-            Ok(Ok(status)) => (*status).ok_or(()),
-            _ => Err(()),
-        }
-        .map_err(|()| Error::TooSlow {
-            name: self.name.clone(),
-            wanted: "its end".to_owned(),
-            deadline,
-            tail: self.log_tail(),
-        })
+        // The status decides, not the timer: it may have ended in the last moment.
+        let _ = tokio::time::timeout(deadline, self.ended()).await;
+        let Some(status) = self.exit_status() else {
+            return Err(Error::TooSlow {
+                name: self.name.clone(),
+                wanted: "its end".to_owned(),
+                deadline,
+                tail: self.log_tail(),
+            });
+        };
+        self.log.drained().await;
+        Ok(status)
     }
 
     /// Waits for as long as it runs.

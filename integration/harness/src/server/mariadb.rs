@@ -31,6 +31,8 @@ impl Kind for Maria {
     const PORTS: usize = 1;
     const READY: &'static str = "ready for connections";
     const STOP: Signal = Signal::Term;
+    /// Its users can write files.
+    const ROOT_WILL_DO: bool = false;
 
     fn url(port: u16) -> String {
         format!("mysql://ebbtide:ebbtide@127.0.0.1:{port}/ebbtide")

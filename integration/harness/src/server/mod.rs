@@ -156,6 +156,10 @@ pub trait Kind: sealed::Sealed + Send + Sync + 'static {
     #[doc(hidden)]
     const STOP: Signal;
 
+    /// Whether root may run it where `nobody` cannot reach the directory that was given.
+    #[doc(hidden)]
+    const ROOT_WILL_DO: bool;
+
     /// The URL for clients.
     #[doc(hidden)]
     fn url(port: u16) -> String;
@@ -211,9 +215,16 @@ impl<K: Kind> Server<K> {
     /// [`Error::Unreachable`] for a given directory, [`Error::Io`] and [`Error::Spawn`] when the machine does not
     /// do what it should.
     pub async fn start_with(settings: Settings) -> Result<Self> {
+        let mut server = Self::prepared(settings).await?;
+        server.come_up().await?;
+        Ok(server)
+    }
+
+    /// A server with its data directory and its ports, not yet started.
+    async fn prepared(settings: Settings) -> Result<Self> {
         let home = match &settings.directory {
             None => Home::temporary(K::SLUG)?,
-            Some(directory) => Home::kept(directory)?,
+            Some(directory) => Home::kept(directory, K::ROOT_WILL_DO)?,
         };
         let mut server = Self {
             processes: Vec::new(),
@@ -230,12 +241,15 @@ impl<K: Kind> Server<K> {
             Some(ports) => ports,
             None => ports::free_ports(K::PORTS)?,
         };
-        let mut attempt = 1;
-        loop {
-            match server.launch().await {
+        Ok(server)
+    }
+
+    /// The first start: with other ports when those are taken.
+    async fn come_up(&mut self) -> Result<()> {
+        for attempt in 1.. {
+            match self.launch().await {
                 Err(Error::PortsTaken { .. }) if attempt < PORT_ATTEMPTS => {
-                    attempt += 1;
-                    server.place.ports = ports::free_ports(K::PORTS)?;
+                    self.place.ports = ports::free_ports(K::PORTS)?;
                 }
                 Err(Error::PortsTaken {
                     name, ports, tail, ..
@@ -251,8 +265,7 @@ impl<K: Kind> Server<K> {
                 Ok(()) => break,
             }
         }
-        server.remember_ports()?;
-        Ok(server)
+        self.remember_ports()
     }
 
     /// For clients, with the user's name and password.

@@ -21,6 +21,8 @@ impl Kind for Postgresql {
     const READY: &'static str = "database system is ready to accept connections";
     /// "Fast shutdown": SIGTERM would wait until all clients have gone.
     const STOP: Signal = Signal::Int;
+    /// It refuses root.
+    const ROOT_WILL_DO: bool = false;
 
     fn url(port: u16) -> String {
         format!("postgres://ebbtide:ebbtide@127.0.0.1:{port}/ebbtide")

@@ -49,6 +49,8 @@ impl Kind for Rabbit {
     const PORTS: usize = 3;
     const READY: &'static str = "Server startup complete";
     const STOP: Signal = Signal::Term;
+    /// Its users can read and write queues, not files.
+    const ROOT_WILL_DO: bool = true;
 
     fn url(port: u16) -> String {
         format!("amqp://guest:guest@127.0.0.1:{port}/%2f")
