@@ -101,9 +101,6 @@ async fn a_tiny_trace_gives_the_numbers_that_can_be_told_by_hand() {
         (&file["samples"], &file["placed"]),
         (&json["samples"], &json["placed"])
     );
-    // A region that answers at once is not slowed down by the connection (Nagle's algorithm costs 40 ms an answer).
-    let median = json["decision_latency"]["p50_ms"].as_f64().unwrap();
-    assert!(median < 30.0, "{median} ms");
 }
 
 #[tokio::test]

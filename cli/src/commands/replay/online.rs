@@ -164,7 +164,14 @@ impl Replay<'_> {
                 break;
             }
             if sampling.due(event.at) {
-                under_way.push(Box::pin(sample(self.region.clone(), event.at)));
+                let looking = sample(self.region.clone(), event.at);
+                if most == 1 {
+                    // In order means that the event has not happened yet when we look.
+                    let seen = looking.await;
+                    self.count(seen)?;
+                } else {
+                    under_way.push(Box::pin(looking));
+                }
             }
             under_way.push(match event.kind {
                 EventKind::Create => {
