@@ -5,6 +5,7 @@ use std::hint::black_box;
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
 use ebbtide_solver::{Limits, Problem, Scratch, lower_bound, solve};
+use rand::RngExt;
 
 #[path = "../tests/common/mod.rs"]
 mod common;
@@ -116,7 +117,7 @@ fn usual_hosts(bench: &mut Criterion) {
 fn distinct_hosts(bench: &mut Criterion) {
     let hosts: Vec<Host> = (0..HOSTS)
         .map(|seed| {
-            let cost = |_: &mut rand_pcg::Pcg64Mcg, size: i64| size as u64 * 7_919 % 3_600_000_000;
+            let cost = |rng: &mut rand_pcg::Pcg64Mcg, _: i64| rng.random_range(0..3_600_000_000);
             distinct_vectors(&mut seeded(seed), 40, 3, 10, cost)
         })
         .collect();

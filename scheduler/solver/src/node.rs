@@ -210,8 +210,8 @@ impl Search {
         }
     }
 
-    /// Rounds the relaxation's solution up to a sufficient set without idle members, in `trial`. False if that
-    /// breaks a budget.
+    /// Rounds the relaxation's solution up to a sufficient set without idle members, in `trial`. False if
+    /// that is too little or breaks a budget.
     pub(crate) fn round(&mut self) -> bool {
         self.trial.clone_from(&self.low);
         let bounds = Bounds {
@@ -224,17 +224,21 @@ impl Search {
             let count = fraction.member + u32::from(fraction.taken > WHOLE);
             self.trial[c] = count.clamp(self.low[c], self.high[c]);
         }
-        if !self.trial_covers() {
-            // The relaxation stopped early, or rounding: add whole classes.
-            for position in 0..self.open.len() {
-                let c = self.open[position] as usize;
-                if self.trial[c] < self.high[c] {
-                    self.trial[c] = self.high[c];
-                    if self.trial_covers() {
-                        break;
-                    }
-                }
+        // The relaxation stopped early, or rounding: add whole classes. Even all together may be too little
+        // where a budget has just closed some.
+        let mut covers = self.trial_covers();
+        for position in 0..self.open.len() {
+            if covers {
+                break;
             }
+            let c = self.open[position] as usize;
+            if self.trial[c] < self.high[c] {
+                self.trial[c] = self.high[c];
+                covers = self.trial_covers();
+            }
+        }
+        if !covers {
+            return false;
         }
         self.drop_idle();
         self.trial_within_budgets()

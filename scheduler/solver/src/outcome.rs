@@ -86,7 +86,7 @@ pub enum Outcome<'s> {
 pub struct Stats {
     /// Nodes of the plain enumeration.
     pub quick_nodes: u64,
-    /// Nodes of the branch and bound.
+    /// Nodes of the branch and bound; large ones and enumerations count as several, so this goes with time.
     pub nodes: u64,
     /// Simplex pivots in those nodes.
     pub pivots: u64,

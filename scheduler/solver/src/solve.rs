@@ -88,6 +88,7 @@ pub fn solve<'s>(
         });
     }
     scratch.list_victims(problem);
+    debug_assert!(scratch.victims_are_sound(problem));
     let weight: u128 = scratch.chosen().map(|item| item.weight).sum();
     let (micros, _, total_age_ms) = unpack(weight);
     let cost = Cost::from_micros(micros);
@@ -178,6 +179,30 @@ impl Scratch {
         victims.extend(self.chosen().map(|item| item.candidate));
         victims.sort_unstable_by_key(|&candidate| (problem.uuids[candidate as usize], candidate));
         self.victims = victims;
+    }
+
+    /// Whether the victims suffice and keep the budgets, asked of the problem itself.
+    fn victims_are_sound(&self, problem: &Problem<'_>) -> bool {
+        let width = problem.deficit.len();
+        let suffice = problem.deficit.iter().enumerate().all(|(class, &deficit)| {
+            let amounts = self
+                .victims
+                .iter()
+                .map(|&v| problem.resources[v as usize * width + class]);
+            amounts.map(i128::from).sum::<i128>() >= i128::from(deficit)
+        });
+        suffice
+            && problem
+                .budgets
+                .limits
+                .iter()
+                .enumerate()
+                .all(|(key, &limit)| {
+                    let members = self.victims.iter();
+                    let members =
+                        members.filter(|&&v| problem.budgets.of(v as usize).any(|k| k == key));
+                    members.count() <= limit as usize
+                })
     }
 
     /// Whether the set of an attempt without budgets keeps them all the same.

@@ -157,3 +157,33 @@ fn fourteen_candidates_are_exact() {
         .run(&strategy, |host| check(&host, &mut scratch.borrow_mut()))
         .unwrap_or_else(|failure| panic!("{failure}"));
 }
+
+/// Found by a longer run of the tests above: a budget closed classes after coverage had been checked, and all
+/// that was still open, 12 of 13, was taken for a sufficient set.
+#[test]
+fn what_a_full_budget_leaves_open_is_not_taken_for_enough() {
+    let candidate = |(at, &(amount, budgeted)): (usize, &(i64, bool))| Candidate {
+        resources: vec![amount],
+        micros: 0,
+        age_ms: 0,
+        uuid: at as u128,
+        budgets: if budgeted { vec![0] } else { vec![] },
+    };
+    let instances = [
+        (1, true),
+        (3, true),
+        (2, false),
+        (2, false),
+        (1, false),
+        (3, false),
+        (4, true),
+    ];
+    let host = Host {
+        deficit: vec![13],
+        candidates: instances.iter().enumerate().map(candidate).collect(),
+        limits: vec![1],
+        cutoff: None,
+    };
+    assert_eq!(host.brute_force(), Answer::Infeasible { budgets: true });
+    check(&host, &mut Scratch::new()).unwrap_or_else(|failure| panic!("{failure}"));
+}

@@ -174,6 +174,29 @@ fn one_more_candidate_never_makes_it_dearer() {
 }
 
 #[test]
+fn plain_enumeration_and_branch_and_bound_choose_the_same_victims() {
+    let mut scratch = Scratch::new();
+    let patient = Limits {
+        quick_nodes: 200_000,
+        ..Limits::DEFAULT
+    };
+    let mut compared = 0;
+    for host in hosts() {
+        let enumerated = host.solve(&mut scratch, patient);
+        let stats = scratch.stats();
+        if stats.nodes == 0 && stats.quick_nodes > 0 {
+            assert_eq!(
+                host.solve(&mut scratch, SEARCH_ONLY),
+                enumerated,
+                "{host:?}"
+            );
+            compared += 1;
+        }
+    }
+    assert!(compared > 120, "only {compared} hosts could be enumerated");
+}
+
+#[test]
 fn the_cheap_bound_never_exceeds_the_cost() {
     each_solved(|host, _, micros, _| assert!(host.lower_bound() <= micros));
 }
