@@ -190,18 +190,18 @@ impl AgentCore {
         }
         e.record.command = command;
         match e.record.phase.clone() {
-            Phase::ReleasedEarly => self.accept(turn, &mut e, terms, true),
-            Phase::Accepted { released } if newer => self.accept(turn, &mut e, terms, released),
+            Phase::ReleasedEarly => Self::accept(turn, &mut e, true),
+            Phase::Accepted { released } if newer => Self::accept(turn, &mut e, released),
             Phase::Withdrawing {
                 then: Verdict::Failed { .. },
-            } if newer => self.accept(turn, &mut e, terms, false),
+            } if newer => Self::accept(turn, &mut e, false),
             Phase::Done {
                 verdict:
                     Verdict::Failed {
                         still_running: true,
                         ..
                     },
-            } if newer => self.accept(turn, &mut e, terms, false),
+            } if newer => Self::accept(turn, &mut e, false),
             Phase::Accepted { .. } | Phase::Withdrawing { .. } => {}
             Phase::Draining(drain) | Phase::Acting { drain, .. } => {
                 self.publish_draining(turn, &mut e, drain);
@@ -211,17 +211,12 @@ impl AgentCore {
         self.evacuations.insert(id, e);
     }
 
-    /// Follows a notice, unless it is too late for it.
-    fn accept(&mut self, turn: &mut Turn, e: &mut Evacuation, terms: Terms, released: bool) {
+    /// Begins to follow a notice. Whether it is too late for it is looked at when the guest is about to be told.
+    fn accept(turn: &mut Turn, e: &mut Evacuation, released: bool) {
         e.record.settled = false;
         e.final_report = None;
         e.acted = false;
-        e.enter_quietly(Phase::Accepted { released });
-        if turn.now > terms.begin_before {
-            self.too_late(turn, e, terms);
-        } else {
-            e.save(turn);
-        }
+        e.enter(turn, Phase::Accepted { released });
     }
 
     pub(super) fn too_late(&mut self, turn: &mut Turn, e: &mut Evacuation, terms: Terms) {
@@ -372,11 +367,6 @@ impl Step {
 }
 
 impl Evacuation {
-    fn enter_quietly(&mut self, phase: Phase) {
-        self.record.phase = phase;
-        self.go(Step::Forward);
-    }
-
     fn end_grace(&mut self, turn: &mut Turn, drain: Drain) {
         if drain.deadline_at > turn.now {
             let deadline_at = turn.now;

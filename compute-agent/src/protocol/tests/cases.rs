@@ -358,6 +358,38 @@ fn an_interruption_that_only_seemed_to_fail_is_an_evacuation() {
 }
 
 #[test]
+fn a_victim_is_reported_as_evacuated_when_its_room_is_free_and_not_before() {
+    let mut w = world();
+    w.notice(0, 0);
+    settle(&mut w);
+    w.advance(30_000);
+    w.complete(0, Fate::OnlyClaims);
+    for wait in [1_000, 2_000, 4_000] {
+        w.complete(0, Fate::Works);
+        w.advance(wait);
+        assert_eq!(types(&w), ["evacuation.draining"]);
+    }
+    w.lose(0);
+    settle(&mut w);
+    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+}
+
+#[test]
+fn a_room_that_never_gets_free_is_a_failure_and_not_a_free_room() {
+    let mut w = world();
+    w.notice(0, 0);
+    settle(&mut w);
+    w.advance(30_000);
+    w.complete(0, Fate::OnlyClaims);
+    w.come_to_rest().unwrap();
+    let (reason, still_running) = failure(&w);
+    assert!(
+        still_running && reason.contains("after 10 looks: its room is not free"),
+        "{reason}"
+    );
+}
+
+#[test]
 fn only_the_operator_turns_a_failed_hibernation_into_a_termination() {
     let policy = Policy {
         escalate_to_terminate: true,

@@ -37,6 +37,7 @@ fn fate() -> impl Strategy<Value = Fate> {
         6 => Just(Fate::Works),
         2 => Just(Fate::Fails),
         1 => Just(Fate::WorksButFails),
+        1 => Just(Fate::OnlyClaims),
     ]
 }
 

@@ -41,6 +41,8 @@ pub(super) enum Fate {
     Fails,
     /// It takes effect, but the answer is an error.
     WorksButFails,
+    /// An interruption says that it is done, and it is not. (Everything else works.)
+    OnlyClaims,
 }
 
 #[derive(Debug)]
@@ -338,7 +340,8 @@ impl World {
             return;
         };
         let result = match fate {
-            Fate::Works => self.drive(server_id, &what),
+            Fate::OnlyClaims if matches!(what, Action::Interrupt(_)) => Ok(Done::Interrupted),
+            Fate::Works | Fate::OnlyClaims => self.drive(server_id, &what),
             Fate::Fails => Err(Self::failure(&what)),
             Fate::WorksButFails => {
                 let _ = self.drive(server_id, &what);
