@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 /// How to see which servers there are.
 pub const SERVER_HINT: &str =
-    "`ebbtide server list` shows what there is; --project or --all-projects for others'";
+    "`ebbtide server list` shows what there is; --project or --all-projects for others";
 /// How to see which server groups there are.
 pub const GROUP_HINT: &str = "`ebbtide server group list` shows what there is";
 /// How to see which flavors there are.

@@ -49,17 +49,23 @@ pub(crate) async fn run(dir: &Path, ready_file: &Path) -> Result<()> {
         let bus: Arc<dyn Bus> = Arc::new(broker.connect());
         agents.spawn(Agent::run(agent, bus, driver, stop.clone()));
     }
-    let carrier = Carrier { name: "in-process", bus: Arc::new(broker.connect()) };
+    let carrier = Carrier {
+        name: "in-process",
+        bus: Arc::new(broker.connect()),
+    };
     let running = ebbtide_scheduler::start(config, carrier, stop.clone()).await?;
     running.write_ready_file(ready_file)?;
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
     tokio::select! {
         _ = terminate.recv() => {}
         _ = interrupt.recv() => {}
         () = stop.cancelled() => {}
     }
     stop.cancel();
-    running.finish().await;
+    running.finish().await?;
     while let Some(ended) = agents.join_next().await {
         ended.context("an agent's task")??;
     }

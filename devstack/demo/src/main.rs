@@ -25,7 +25,11 @@ enum What {
     /// Load a table of the paper into a running region, send its request, tell what happens.
     Story {
         /// Where the region's API is.
-        #[arg(long, env = "EBBTIDE_ENDPOINT", default_value = "http://127.0.0.1:7470")]
+        #[arg(
+            long,
+            env = "EBBTIDE_ENDPOINT",
+            default_value = "http://127.0.0.1:7470"
+        )]
         endpoint: String,
         /// Which table of the paper: 3, 4, 5 or 6.
         #[arg(long, default_value_t = 5)]
@@ -47,7 +51,9 @@ enum What {
 
 #[allow(clippy::disallowed_methods)] // The edge of this program: its one clock.
 fn now() -> Timestamp {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
     Timestamp::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }
 
@@ -64,7 +70,11 @@ async fn main() -> ExitCode {
 
 async fn run(args: Args) -> Result<()> {
     match args.what {
-        What::Story { endpoint, table, grace } => {
+        What::Story {
+            endpoint,
+            table,
+            grace,
+        } => {
             let all = papers::tables();
             let wanted = format!("table{table}_");
             let table = all

@@ -28,7 +28,11 @@ pub fn flavor_name(size: &str, preemptible: bool) -> String {
         "M" => "medium",
         _ => "large",
     };
-    if preemptible { format!("p.{name}") } else { name.to_owned() }
+    if preemptible {
+        format!("p.{name}")
+    } else {
+        name.to_owned()
+    }
 }
 
 /// Makes the paper's flavors, preemptible and normal.
@@ -36,7 +40,9 @@ pub fn flavor_name(size: &str, preemptible: bool) -> String {
 /// # Errors
 /// What the region answers.
 pub async fn create_flavors(admin: &mut AdminClient<Channel>, grace: Seconds) -> Result<()> {
-    for (size, vcpus, ram_mb, disk_gb) in [("S", 1, 2000, 20), ("M", 2, 4000, 40), ("L", 4, 8000, 80)] {
+    for (size, vcpus, ram_mb, disk_gb) in
+        [("S", 1, 2000, 20), ("M", 2, 4000, 40), ("L", 4, 8000, 80)]
+    {
         for preemptible in [false, true] {
             let extra_specs = if preemptible {
                 HashMap::from([
@@ -47,8 +53,19 @@ pub async fn create_flavors(admin: &mut AdminClient<Channel>, grace: Seconds) ->
                 HashMap::new()
             };
             let name = flavor_name(size, preemptible);
-            let flavor = v1::Flavor { name, vcpus, ram_mb, disk_gb, extra_specs, ..v1::Flavor::default() };
-            admin.create_flavor(v1::CreateFlavorRequest { flavor: Some(flavor) }).await?;
+            let flavor = v1::Flavor {
+                name,
+                vcpus,
+                ram_mb,
+                disk_gb,
+                extra_specs,
+                ..v1::Flavor::default()
+            };
+            admin
+                .create_flavor(v1::CreateFlavorRequest {
+                    flavor: Some(flavor),
+                })
+                .await?;
         }
     }
     Ok(())
@@ -61,7 +78,11 @@ pub async fn create_flavors(admin: &mut AdminClient<Channel>, grace: Seconds) ->
 pub async fn wait_for_hosts(admin: &mut AdminClient<Channel>, table: &PaperTable) -> Result<()> {
     let wait = async {
         loop {
-            let hosts = admin.list_hosts(v1::ListHostsRequest {}).await?.into_inner().hosts;
+            let hosts = admin
+                .list_hosts(v1::ListHostsRequest {})
+                .await?
+                .into_inner()
+                .hosts;
             let is_up = |name: &str| hosts.iter().any(|h| h.name == name && h.health == "up");
             if table.hosts.iter().all(|h| is_up(&h.name)) {
                 return Ok::<(), anyhow::Error>(());
@@ -69,7 +90,9 @@ pub async fn wait_for_hosts(admin: &mut AdminClient<Channel>, table: &PaperTable
             tokio::time::sleep(ASK_AGAIN).await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.context("the agents of the four hosts did not register in time")?
+    tokio::time::timeout(PATIENCE, wait)
+        .await
+        .context("the agents of the four hosts did not register in time")?
 }
 
 /// Starts the table's instances on their hosts, as old as the paper says, and waits until all run.
@@ -95,28 +118,47 @@ pub async fn load(
     }
     let wait = async {
         loop {
-            let filter = v1::ListServersRequest { project_id: PROJECT.to_owned(), ..Default::default() };
+            let filter = v1::ListServersRequest {
+                project_id: PROJECT.to_owned(),
+                ..Default::default()
+            };
             let all = servers.list_servers(filter).await?.into_inner().servers;
             if let Some(broken) = all.iter().find(|s| s.status == "error") {
-                bail!("server {} did not start: {}", broken.name, broken.fault_message);
+                bail!(
+                    "server {} did not start: {}",
+                    broken.name,
+                    broken.fault_message
+                );
             }
-            if wanted.iter().all(|id| all.iter().any(|s| s.id == *id && s.status == "active")) {
+            if wanted
+                .iter()
+                .all(|id| all.iter().any(|s| s.id == *id && s.status == "active"))
+            {
                 return Ok(());
             }
             tokio::time::sleep(ASK_AGAIN).await;
         }
     };
-    tokio::time::timeout(PATIENCE, wait).await.context("the servers of the scenario did not start in time")?
+    tokio::time::timeout(PATIENCE, wait)
+        .await
+        .context("the servers of the scenario did not start in time")?
 }
 
-fn adopt(instance: &PaperInstance, host: &str, preemptible: bool, now: Timestamp) -> v1::AdoptServerRequest {
+fn adopt(
+    instance: &PaperInstance,
+    host: &str,
+    preemptible: bool,
+    now: Timestamp,
+) -> v1::AdoptServerRequest {
     v1::AdoptServerRequest {
         id: String::new(),
         name: instance.id.clone(),
         project_id: PROJECT.to_owned(),
         flavor: flavor_name(&instance.size, preemptible),
         host: host.to_owned(),
-        launched_at: now.minus(Seconds(instance.minutes.saturating_mul(60))).to_string(),
+        launched_at: now
+            .minus(Seconds(instance.minutes.saturating_mul(60)))
+            .to_string(),
         start_now: true,
         group: String::new(),
     }

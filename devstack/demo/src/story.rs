@@ -28,7 +28,11 @@ pub struct Teller<W> {
 impl<W: Write> Teller<W> {
     /// A teller that counts seconds from now.
     pub fn new(out: W, now: fn() -> Timestamp) -> Self {
-        Self { out, began: now(), now }
+        Self {
+            out,
+            began: now(),
+            now,
+        }
     }
 
     /// One line with the time since the beginning.
@@ -37,7 +41,12 @@ impl<W: Write> Teller<W> {
     /// The writer's.
     pub fn say(&mut self, text: &str) -> Result<()> {
         let millis = (self.now)().millis_since(self.began);
-        writeln!(self.out, "{:>3}.{} s  {text}", millis / 1000, millis % 1000 / 100)?;
+        writeln!(
+            self.out,
+            "{:>3}.{} s  {text}",
+            millis / 1000,
+            millis % 1000 / 100
+        )?;
         self.out.flush()?;
         Ok(())
     }
@@ -85,13 +94,21 @@ pub async fn tell<W: Write>(
     let mut scheduler = SchedulerClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
 
     scenario::wait_for_hosts(&mut admin, table).await?;
-    teller.say(&format!("{} hosts have registered, 8 VCPU and 16 GB each.", table.hosts.len()))?;
+    teller.say(&format!(
+        "{} hosts have registered, 8 VCPU and 16 GB each.",
+        table.hosts.len()
+    ))?;
     scenario::create_flavors(&mut admin, grace).await?;
     scenario::load(&mut admin, &mut servers, table, (teller.now)()).await?;
-    teller.say(&format!("The cloud of {} runs (minutes since launch; p = preemptible):", table.title))?;
+    teller.say(&format!(
+        "The cloud of {} runs (minutes since launch; p = preemptible):",
+        table.title
+    ))?;
     for host in &table.hosts {
         let list = |all: &[ebbtide_engine::papers::PaperInstance], mark: &str| -> Vec<String> {
-            all.iter().map(|i| format!("{} {mark}{} {} min", i.id, i.size, i.minutes)).collect()
+            all.iter()
+                .map(|i| format!("{} {mark}{} {} min", i.id, i.size, i.minutes))
+                .collect()
         };
         let mut there = list(&host.normal, "");
         there.extend(list(&host.preemptible, "p."));
@@ -100,8 +117,13 @@ pub async fn tell<W: Write>(
     show_room(&mut admin, teller).await?;
 
     let flavor = scenario::flavor_name(&table.request, false);
-    teller.say(&format!("Tenant {TENANT:?} asks for one normal {flavor}. No host has room in h_f."))?;
-    let mut events = scheduler.watch(v1::WatchRequest::default()).await?.into_inner();
+    teller.say(&format!(
+        "Tenant {TENANT:?} asks for one normal {flavor}. No host has room in h_f."
+    ))?;
+    let mut events = scheduler
+        .watch(v1::WatchRequest::default())
+        .await?
+        .into_inner();
     let asked = (teller.now)();
     let request = v1::PlacementRequest {
         count: 1,
@@ -111,19 +133,30 @@ pub async fn tell<W: Write>(
     };
     let name = "urgent".to_owned();
     let created = servers
-        .create_servers(v1::CreateServersRequest { name, request: Some(request) })
+        .create_servers(v1::CreateServersRequest {
+            name,
+            request: Some(request),
+        })
         .await?
         .into_inner();
     let decision = created.decision.context("the region gave no decision")?;
     explain(&decision, teller)?;
     let Some(placement) = decision.placements.first() else {
-        bail!("no valid host: {}", decision.no_valid_host.map(|n| n.reason).unwrap_or_default());
+        bail!(
+            "no valid host: {}",
+            decision.no_valid_host.map(|n| n.reason).unwrap_or_default()
+        );
     };
-    let names: HashMap<String, String> =
-        placement.victims.iter().map(|v| (v.server_id.clone(), v.name.clone())).collect();
+    let names: HashMap<String, String> = placement
+        .victims
+        .iter()
+        .map(|v| (v.server_id.clone(), v.name.clone()))
+        .collect();
     let patience = PATIENCE + Duration::from_secs(u64::from(grace.0));
     let follow = follow(&mut events, &names, &placement.server_id, teller);
-    tokio::time::timeout(patience, follow).await.context("the new server did not run in time")??;
+    tokio::time::timeout(patience, follow)
+        .await
+        .context("the new server did not run in time")??;
     let took_millis = (teller.now)().millis_since(asked);
     show_room(&mut admin, teller).await?;
     let mut victims: Vec<String> = names.into_values().collect();
@@ -137,8 +170,15 @@ pub async fn tell<W: Write>(
 }
 
 /// Both states of every host, in VCPU.
-async fn show_room<W: Write>(admin: &mut AdminClient<Channel>, teller: &mut Teller<W>) -> Result<()> {
-    let hosts = admin.list_hosts(v1::ListHostsRequest {}).await?.into_inner().hosts;
+async fn show_room<W: Write>(
+    admin: &mut AdminClient<Channel>,
+    teller: &mut Teller<W>,
+) -> Result<()> {
+    let hosts = admin
+        .list_hosts(v1::ListHostsRequest {})
+        .await?
+        .into_inner()
+        .hosts;
     teller.say("Free VCPU by host, with all instances (h_f) and with normal ones only (h_n):")?;
     for host in hosts {
         if let Some(cpu) = host.resources.iter().find(|r| r.resource_class == "VCPU") {
@@ -161,22 +201,39 @@ async fn show_room<W: Write>(admin: &mut AdminClient<Channel>, teller: &mut Tell
 
 /// The decision and why, from the explanation that came with it.
 fn explain<W: Write>(decision: &v1::Decision, teller: &mut Teller<W>) -> Result<()> {
-    let Some(explanation) = &decision.explanation else { return Ok(()) };
+    let Some(explanation) = &decision.explanation else {
+        return Ok(());
+    };
     teller.say(&format!(
         "Decided in one pass (policy {}, cost module {}):",
         explanation.policy, explanation.cost_module
     ))?;
     for instance in &explanation.instances {
         for step in instance.filters.iter().filter(|s| s.before != s.after) {
-            let named: Vec<String> =
-                step.dropped.iter().map(|d| format!("{} ({})", d.host, d.reason)).collect();
-            teller.more(&format!("filter {}: {} -> {}  {}", step.filter, step.before, step.after, named.join(", ")))?;
+            let named: Vec<String> = step
+                .dropped
+                .iter()
+                .map(|d| format!("{} ({})", d.host, d.reason))
+                .collect();
+            teller.more(&format!(
+                "filter {}: {} -> {}  {}",
+                step.filter,
+                step.before,
+                step.after,
+                named.join(", ")
+            ))?;
         }
         for host in &instance.ranking {
             let victims: Vec<&str> = host.victims.iter().map(|v| v.name.as_str()).collect();
-            let cost = host.eviction_cost.map_or("?".to_owned(), |c| format!("{:.0} min", c / 60.0));
+            let cost = host
+                .eviction_cost
+                .map_or("?".to_owned(), |c| format!("{:.0} min", c / 60.0));
             let mark = if host.chosen { "  <== cheapest" } else { "" };
-            teller.more(&format!("{}  evict {:<13} cost {cost}{mark}", host.host, victims.join("+")))?;
+            teller.more(&format!(
+                "{}  evict {:<13} cost {cost}{mark}",
+                host.host,
+                victims.join("+")
+            ))?;
         }
     }
     teller.say("The claim and the evacuations are durable. Only now the victims are told.")
@@ -195,7 +252,10 @@ async fn follow<W: Write>(
                     let what = match e.state.as_str() {
                         "notified" => format!("notice for {name} is confirmed by the broker"),
                         "draining" => {
-                            format!("{name} on {} has its notice: {} s to go", e.host, e.grace_seconds)
+                            format!(
+                                "{name} on {} has its notice: {} s to go",
+                                e.host, e.grace_seconds
+                            )
                         }
                         "evacuated" => format!("{name} is gone, its room on {} is free", e.host),
                         "failed" => format!("{name} could not be evacuated: {}", e.reason),
@@ -205,8 +265,12 @@ async fn follow<W: Write>(
                     teller.say(&what)?;
                 }
             }
-            Some(v1::watch_event::Event::Server(s)) if s.id == preemptor => match s.status.as_str() {
-                "building" => teller.say(&format!("All room is really free: {} is being started on {}", s.name, s.host))?,
+            Some(v1::watch_event::Event::Server(s)) if s.id == preemptor => match s.status.as_str()
+            {
+                "building" => teller.say(&format!(
+                    "All room is really free: {} is being started on {}",
+                    s.name, s.host
+                ))?,
                 "active" => {
                     teller.say(&format!("{} runs on {}.", s.name, s.host))?;
                     return Ok(());

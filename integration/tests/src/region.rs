@@ -28,9 +28,15 @@ pub fn bin(name: &str) -> PathBuf {
         let exe = std::env::current_exe().ok()?;
         exe.parent()?.parent().map(Path::to_path_buf)
     };
-    let dir = std::env::var_os("EBBTIDE_BIN_DIR").map(PathBuf::from).or_else(beside_tests);
+    let dir = std::env::var_os("EBBTIDE_BIN_DIR")
+        .map(PathBuf::from)
+        .or_else(beside_tests);
     let path = dir.unwrap_or_default().join(name);
-    assert!(path.exists(), "{} is missing: run `cargo build --workspace --bins` first", path.display());
+    assert!(
+        path.exists(),
+        "{} is missing: run `cargo build --workspace --bins` first",
+        path.display()
+    );
     path
 }
 
@@ -71,7 +77,9 @@ impl Default for RegionOptions {
             database_url: None,
             database_options: String::new(),
             broker_url: None,
-            hosts: ["host-A", "host-B", "host-C", "host-D"].map(str::to_owned).to_vec(),
+            hosts: ["host-A", "host-B", "host-C", "host-D"]
+                .map(str::to_owned)
+                .to_vec(),
             region: String::new(),
             engine: String::new(),
         }
@@ -118,7 +126,13 @@ impl Region {
         let prefix = dir
             .path()
             .file_name()
-            .map(|name| format!("test{}", name.to_string_lossy().replace(|c: char| !c.is_ascii_alphanumeric(), "")))
+            .map(|name| {
+                format!(
+                    "test{}",
+                    name.to_string_lossy()
+                        .replace(|c: char| !c.is_ascii_alphanumeric(), "")
+                )
+            })
             .unwrap_or_default();
         let (broker, broker_url) = match &options.broker_url {
             Some(url) => (None, url.clone()),
@@ -128,22 +142,24 @@ impl Region {
                 (Some(broker), url)
             }
         };
-        let (database, database_url): (Option<Box<dyn Any + Send>>, String) = match (&options.database_url, options.database) {
-            (Some(url), _) => (None, url.clone()),
-            (None, Database::Sqlite) => {
-                (None, format!("sqlite://{}", dir.path().join("region.db").display()))
-            }
-            (None, Database::MariaDb) => {
-                let database = Shared::mariadb().await?;
-                let url = database.url().to_owned();
-                (Some(Box::new(database)), url)
-            }
-            (None, Database::Postgres) => {
-                let database = Shared::postgres().await?;
-                let url = database.url().to_owned();
-                (Some(Box::new(database)), url)
-            }
-        };
+        let (database, database_url): (Option<Box<dyn Any + Send>>, String) =
+            match (&options.database_url, options.database) {
+                (Some(url), _) => (None, url.clone()),
+                (None, Database::Sqlite) => (
+                    None,
+                    format!("sqlite://{}", dir.path().join("region.db").display()),
+                ),
+                (None, Database::MariaDb) => {
+                    let database = Shared::mariadb().await?;
+                    let url = database.url().to_owned();
+                    (Some(Box::new(database)), url)
+                }
+                (None, Database::Postgres) => {
+                    let database = Shared::postgres().await?;
+                    let url = database.url().to_owned();
+                    (Some(Box::new(database)), url)
+                }
+            };
         Ok(Self {
             dir,
             options,
@@ -188,7 +204,12 @@ impl Region {
         let text = format!(
             "[grpc]\nlisten = \"127.0.0.1:0\"\n[http]\nlisten = \"127.0.0.1:0\"\n[database]\nurl = \"{}\"\n{}\n\
              [bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n[log]\nfilter = \"info\"\n[region]\n{}\n[engine]\n{}\n",
-            self.database_url, self.options.database_options, self.broker_url, self.prefix, self.options.region, self.options.engine
+            self.database_url,
+            self.options.database_options,
+            self.broker_url,
+            self.prefix,
+            self.options.region,
+            self.options.engine
         );
         let path = self.dir.path().join("scheduler.toml");
         std::fs::write(&path, text)?;
@@ -204,7 +225,10 @@ impl Region {
         let ready = self.ready_file();
         let _ = std::fs::remove_file(&ready);
         self.starts += 1;
-        let log = self.dir.path().join(format!("scheduler-{}.log", self.starts));
+        let log = self
+            .dir
+            .path()
+            .join(format!("scheduler-{}.log", self.starts));
         let process = Command::new("ebbtide-scheduler", bin("ebbtide-scheduler"))
             .arg("--config")
             .arg(config)
@@ -227,7 +251,9 @@ impl Region {
     /// # Errors
     /// It is not running.
     pub fn scheduler_process(&self) -> Result<&Process> {
-        self.scheduler.as_ref().context("the scheduler is not running")
+        self.scheduler
+            .as_ref()
+            .context("the scheduler is not running")
     }
 
     /// Kills the scheduler without warning.
@@ -240,7 +266,10 @@ impl Region {
     /// What the scheduler has said so far in this run of it.
     #[must_use]
     pub fn scheduler_log(&self) -> String {
-        let log = self.dir.path().join(format!("scheduler-{}.log", self.starts));
+        let log = self
+            .dir
+            .path()
+            .join(format!("scheduler-{}.log", self.starts));
         std::fs::read_to_string(log).unwrap_or_default()
     }
 
@@ -258,11 +287,25 @@ impl Region {
         let state = self.agent_dir(host);
         std::fs::create_dir_all(&state)?;
         let mut text = String::new();
-        writeln!(text, "host = \"{host}\"\nstate_dir = \"{}\"\n[agent]\nheartbeat_seconds = 1.0", state.display())?;
-        writeln!(text, "[bus]\nurls = [\"{}\"]\nprefix = \"{}\"", self.broker_url, self.prefix)?;
+        writeln!(
+            text,
+            "host = \"{host}\"\nstate_dir = \"{}\"\n[agent]\nheartbeat_seconds = 1.0",
+            state.display()
+        )?;
+        writeln!(
+            text,
+            "[bus]\nurls = [\"{}\"]\nprefix = \"{}\"",
+            self.broker_url, self.prefix
+        )?;
         writeln!(text, "[driver]\nkind = \"simulated\"\n[driver.simulated]")?;
-        writeln!(text, "inventory = {{ VCPU = 8, MEMORY_MB = 16000, DISK_GB = 160 }}")?;
-        writeln!(text, "start_seconds = 0.05\nterminate_seconds = 0.05\nstop_seconds = 0.05\nhibernate_seconds = 0.05")?;
+        writeln!(
+            text,
+            "inventory = {{ VCPU = 8, MEMORY_MB = 16000, DISK_GB = 160 }}"
+        )?;
+        writeln!(
+            text,
+            "start_seconds = 0.05\nterminate_seconds = 0.05\nstop_seconds = 0.05\nhibernate_seconds = 0.05"
+        )?;
         let config = self.dir.path().join(format!("agent-{host}.toml"));
         std::fs::write(&config, text)?;
         let log = self.dir.path().join(format!("agent-{host}.log"));
@@ -286,7 +329,10 @@ impl Region {
     /// # Errors
     /// It is not running.
     pub fn signal_agent(&self, host: &str, signal: Signal) -> Result<()> {
-        self.agents.get(host).context("no such agent")?.signal(signal)?;
+        self.agents
+            .get(host)
+            .context("no such agent")?
+            .signal(signal)?;
         Ok(())
     }
 
@@ -315,7 +361,10 @@ impl Region {
     pub fn address(&self, key: &str) -> Result<String> {
         let text = std::fs::read_to_string(self.ready_file())?;
         let ready: serde_json::Value = serde_json::from_str(&text)?;
-        ready[key].as_str().map(|address| format!("http://{address}")).context("no such address")
+        ready[key]
+            .as_str()
+            .map(|address| format!("http://{address}"))
+            .context("no such address")
     }
 
     /// Where the API is.
@@ -351,7 +400,10 @@ impl Region {
     /// # Errors
     /// No answer.
     pub async fn scheduler(&self) -> Result<SchedulerClient<Channel>> {
-        Ok(SchedulerClient::new(self.channel().await?).max_decoding_message_size(MAX_MESSAGE_BYTES))
+        Ok(
+            SchedulerClient::new(self.channel().await?)
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+        )
     }
 
     /// Waits until every host is up.
@@ -362,10 +414,22 @@ impl Region {
         let mut admin = self.admin().await?;
         let wanted = self.options.hosts.len();
         eventually(PATIENCE, async || {
-            match admin.list_hosts(ebbtide_proto::v1::ListHostsRequest {}).await {
+            match admin
+                .list_hosts(ebbtide_proto::v1::ListHostsRequest {})
+                .await
+            {
                 Ok(hosts) => {
-                    let up = hosts.into_inner().hosts.iter().filter(|h| h.health == "up").count();
-                    if up == wanted { Ok(()) } else { Err(format!("{up} of {wanted} hosts are up")) }
+                    let up = hosts
+                        .into_inner()
+                        .hosts
+                        .iter()
+                        .filter(|h| h.health == "up")
+                        .count();
+                    if up == wanted {
+                        Ok(())
+                    } else {
+                        Err(format!("{up} of {wanted} hosts are up"))
+                    }
                 }
                 Err(status) => Err(status.to_string()),
             }

@@ -202,6 +202,19 @@ impl Config {
         Ok(config)
     }
 
+    /// A copy that can be shown: URLs without their passwords.
+    #[must_use]
+    pub fn without_passwords(&self) -> Self {
+        let mut shown = self.clone();
+        shown.database.url = hide_password(&shown.database.url);
+        shown
+            .bus
+            .urls
+            .iter_mut()
+            .for_each(|url| *url = hide_password(url));
+        shown
+    }
+
     /// Checks what types alone cannot.
     ///
     /// # Errors
@@ -213,6 +226,12 @@ impl Config {
         if self.bus.urls.is_empty() {
             return wrong("bus.urls is empty: name at least one broker".to_owned());
         }
+        ebbtide_engine::Engine::new(self.engine.clone())?;
+        ebbtide_bus::QueuePrefix::new(&self.bus.prefix)?;
+        for url in &self.bus.urls {
+            url.parse::<ebbtide_bus::BrokerUrl>()?;
+        }
+        ebbtide_store::StoreConfig::new(&self.database.url)?;
         if !["classic", "quorum"].contains(&self.bus.queue_type.as_str()) {
             return wrong(format!(
                 "bus.queue_type = {:?}: use classic or quorum",
@@ -225,9 +244,9 @@ impl Config {
                 self.database.max_connections
             ));
         }
-        if !(1..=36_500).contains(&self.database.keep_days) {
+        if !(31..=36_500).contains(&self.database.keep_days) {
             return wrong(format!(
-                "database.keep_days = {}: use 1 to 36500",
+                "database.keep_days = {}: use 31 to 36500 (disruption budgets look back 30 days)",
                 self.database.keep_days
             ));
         }
@@ -236,6 +255,18 @@ impl Config {
         }
         Ok(())
     }
+}
+
+/// `scheme://user:***@host`.
+fn hide_password(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else {
+        return url.to_owned();
+    };
+    let Some((login, place)) = rest.rsplit_once('@') else {
+        return url.to_owned();
+    };
+    let user = login.split(':').next().unwrap_or_default();
+    format!("{scheme}://{user}:***@{place}")
 }
 
 /// Sets one key. The value is read as TOML if it is some (numbers, booleans, lists), else as a string.
@@ -283,7 +314,7 @@ mod tests {
     #[test]
     fn flags_win_over_the_environment_and_that_over_the_file() {
         let file = file(
-            "[database]\nurl = \"sqlite://file.db\"\nkeep_days = 7\n[grpc]\nlisten = \"127.0.0.1:1\"\n",
+            "[database]\nurl = \"sqlite://file.db\"\nkeep_days = 40\n[grpc]\nlisten = \"127.0.0.1:1\"\n",
         );
         let environment = [
             (
@@ -300,7 +331,7 @@ mod tests {
         let flags = [("grpc.listen", "127.0.0.1:3".to_owned())];
         let config = Config::read(Some(file.path()), environment.into_iter(), &flags).unwrap();
         assert_eq!(config.database.url, "sqlite://env.db");
-        assert_eq!(config.database.keep_days, 7);
+        assert_eq!(config.database.keep_days, 40);
         assert_eq!(config.region.notice_attempts, 5);
         assert_eq!(config.grpc.listen.port(), 3);
     }
@@ -344,5 +375,10 @@ mod tests {
         config.database.url = "mysql://u:secret@h/d".to_owned();
         config.bus.urls = vec!["amqp://u:secret@h".to_owned()];
         assert!(!format!("{config:?}").contains("secret"));
+        let shown = toml::to_string(&config.without_passwords()).unwrap();
+        assert!(
+            shown.contains("mysql://u:***@h/d") && !shown.contains("secret"),
+            "{shown}"
+        );
     }
 }

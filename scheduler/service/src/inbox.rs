@@ -86,12 +86,13 @@ async fn deal_with(delivery: Delivery, keeper: &Keeper, metrics: &Metrics, tasks
     match keeper.submit(Input::Report(message)).await {
         Err(_) => delivery.retry().await,
         Ok(answered) => {
-            let stop = tasks.stop().clone();
+            let (stop, counted) = (tasks.stop().clone(), metrics.clone());
             tasks.spawn("inbox-report", async move {
                 match answered.await {
                     Ok(Ok(_)) => delivery.ack().await,
                     Ok(Err(error @ ServiceError::NotWritten { passing: false, .. })) => {
                         // It would not be written the next time either.
+                        counted.dead_lettered();
                         tracing::warn!(
                             code = error.code(),
                             "report {} goes to the dead letters: {error}",

@@ -39,7 +39,7 @@ pub struct Told {
 }
 
 type Answer<T> = oneshot::Sender<Result<T, ServiceError>>;
-type Look = Box<dyn FnOnce(&Region) + Send>;
+type Look = Box<dyn FnOnce(Result<&Region, ServiceError>) + Send>;
 
 enum Work {
     Input(Input, Answer<Reply>),
@@ -97,13 +97,13 @@ impl Keeper {
         let (answer, answered) = oneshot::channel();
         let look: Look = Box::new(move |region| {
             // Nobody may be waiting any more; then the answer is for nobody.
-            let _ = answer.send(look(region));
+            let _ = answer.send(region.map(look));
         });
         self.work
             .send(Work::Look(look))
             .await
             .map_err(|_| ServiceError::Stopping)?;
-        answered.await.map_err(|_| ServiceError::Stopping)
+        answered.await.map_err(|_| ServiceError::Stopping)?
     }
 
     /// Everything that happens from now on.
@@ -283,7 +283,7 @@ impl Task {
             });
         }
         if let Some(region) = &self.region {
-            looks.into_iter().for_each(|look| look(region));
+            looks.into_iter().for_each(|look| look(Ok(region)));
         }
     }
 
@@ -296,8 +296,7 @@ impl Task {
         );
         let fenced = matches!(error, StoreError::Fenced { .. });
         if fenced {
-            tracing::error!("{}", ServiceError::Fenced);
-            self.tasks.stop().cancel();
+            self.tasks.fail(ServiceError::Fenced);
         }
         if alone == Alone::No && !fenced && !error.is_retryable() {
             let inputs = batch
@@ -307,6 +306,13 @@ impl Task {
             return inputs
                 .chain(batch.looks.into_iter().map(Work::Look))
                 .collect();
+        }
+        for look in batch.looks {
+            look(Err(ServiceError::NotRead {
+                code: error.code(),
+                message: error.to_string(),
+                passing: error.is_retryable(),
+            }));
         }
         for Answered { answer, reply, .. } in batch.answers {
             let told = match reply {
@@ -369,13 +375,15 @@ fn take(
 
 /// While the database is away nothing can be decided, because nothing could be kept.
 fn refuse(waiting: impl Iterator<Item = Work>) {
+    let away = || ServiceError::NotRead {
+        code: "EB-STORE-001",
+        message: "the database is not available; the log says why".to_owned(),
+        passing: true,
+    };
     for work in waiting {
-        if let Work::Input(_, answer) = work {
-            let _ = answer.send(Err(ServiceError::NotRead {
-                code: "EB-STORE-001",
-                message: "the database is not available".to_owned(),
-                passing: true,
-            }));
+        match work {
+            Work::Input(_, answer) => drop(answer.send(Err(away()))),
+            Work::Look(look) => look(Err(away())),
         }
     }
 }

@@ -16,7 +16,7 @@ fn main() -> ExitCode {
         Err(error) => return complain(&error, 2),
     };
     if args.check_config {
-        return match toml::to_string_pretty(&config) {
+        return match toml::to_string_pretty(&config.without_passwords()) {
             Ok(text) => {
                 print!("{text}");
                 ExitCode::SUCCESS
@@ -60,10 +60,8 @@ async fn run(config: Config, ready_file: Option<&Path>) -> Result<(), ServiceErr
     tokio::select! {
         _ = terminate.recv() => tracing::info!("SIGTERM: ending"),
         _ = interrupt.recv() => tracing::info!("SIGINT: ending"),
-        // Another scheduler has the database: whoever started this one has to look.
-        () = &mut finished => return Err(ServiceError::Fenced),
+        ended = &mut finished => return ended,
     }
     asked.cancel();
-    finished.await;
-    Ok(())
+    finished.await
 }

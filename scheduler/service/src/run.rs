@@ -64,7 +64,10 @@ impl Running {
     }
 
     /// Waits until the service has to end, and ends it: nothing new is taken, what was taken is finished.
-    pub async fn finish(self) {
+    ///
+    /// # Errors
+    /// Why it ended, if nobody asked for it.
+    pub async fn finish(self) -> Result<(), ServiceError> {
         self.tasks.stop().cancelled().await;
         let Self {
             keeper, bus, tasks, ..
@@ -78,6 +81,7 @@ impl Running {
             );
         }
         tracing::info!("ended");
+        tasks.failure().map_or(Ok(()), Err)
     }
 }
 
@@ -199,6 +203,7 @@ async fn acquire_lease(
     let give_up = clock::now()
         .plus(ticker::LEASE)
         .plus(ebbtide_model::Seconds(2));
+    let mut told = false;
     loop {
         match store
             .acquire_lease(holder, clock::now(), ticker::LEASE)
@@ -207,7 +212,10 @@ async fn acquire_lease(
             Ok(lease) => return Ok(lease),
             // A holder that lives renews before its lease ends, so after that time there is one.
             Err(error @ StoreError::LeaseHeld { .. }) if clock::now() < give_up => {
-                tracing::info!("{error}; waiting in case that scheduler is gone");
+                if !told {
+                    tracing::info!("{error}; waiting in case that scheduler is gone");
+                    told = true;
+                }
                 if !crate::task::pause(stop, Duration::from_millis(500)).await {
                     return Err(ServiceError::Stopping);
                 }

@@ -1,7 +1,9 @@
 //! The only place of this crate where tasks are spawned: each has a name, and all are awaited at shutdown.
 #![allow(clippy::disallowed_methods)] // This is the module that clippy.toml points to.
 
+use crate::error::ServiceError;
 use std::future::Future;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,6 +14,7 @@ use tracing::Instrument;
 pub(crate) struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
+    failure: Arc<OnceLock<ServiceError>>,
 }
 
 impl Tasks {
@@ -20,6 +23,7 @@ impl Tasks {
         Self {
             tracker: TaskTracker::new(),
             stop,
+            failure: Arc::default(),
         }
     }
 
@@ -31,6 +35,19 @@ impl Tasks {
     ) {
         self.tracker
             .spawn(work.instrument(tracing::info_span!("task", name)));
+    }
+
+    /// Ends the service because of something that nobody asked for. The first reason is the one that is told.
+    pub(crate) fn fail(&self, why: ServiceError) {
+        tracing::error!(code = why.code(), "{why}");
+        // A second reason is only a consequence of the first.
+        let _ = self.failure.set(why);
+        self.stop.cancel();
+    }
+
+    /// Why the service ends, if nobody asked for it.
+    pub(crate) fn failure(&self) -> Option<ServiceError> {
+        self.failure.get().cloned()
     }
 
     /// Cancelled when the service has to end.

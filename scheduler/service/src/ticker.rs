@@ -35,13 +35,12 @@ pub(crate) fn start_ticks(keeper: Keeper, tasks: &Tasks) {
 
 /// Renews the lease. If somebody else has it, this scheduler ends.
 pub(crate) fn start_lease(store: Store, lease: Lease, tasks: &Tasks) {
-    let stop = tasks.stop().clone();
+    let (stop, fenced) = (tasks.stop().clone(), tasks.clone());
     tasks.spawn("lease", async move {
         while pause(&stop, RENEW).await {
             if let Err(error) = store.renew_lease(&lease, clock::now(), LEASE).await {
                 if matches!(error, StoreError::Fenced { .. }) {
-                    tracing::error!("{}", ServiceError::Fenced);
-                    stop.cancel();
+                    fenced.fail(ServiceError::Fenced);
                 } else {
                     tracing::warn!(
                         code = error.code(),

@@ -1,8 +1,8 @@
 //! Parts of the region die, fall silent, or misbehave in the middle of a preemption.
 
 use super::kit::{
-    create, evacuations, fill, flavor, nothing_is_overcommitted, preemptible, request, server, until,
-    until_evacuation,
+    create, evacuations, fill, flavor, nothing_is_overcommitted, preemptible, request, server,
+    until, until_evacuation,
 };
 use ebbtide_harness::{MariaDb, RabbitMq, Signal, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
@@ -11,8 +11,12 @@ use ebbtide_model::{EvacuationState, Timestamp};
 use ebbtide_proto::v1;
 
 fn impatient() -> RegionOptions {
-    let region = "notice_timeout_seconds = 1\nnotice_attempts = 2\nhost_down_seconds = 4".to_owned();
-    RegionOptions { region, ..RegionOptions::default() }
+    let region =
+        "notice_timeout_seconds = 1\nnotice_attempts = 2\nhost_down_seconds = 4".to_owned();
+    RegionOptions {
+        region,
+        ..RegionOptions::default()
+    }
 }
 
 #[tokio::test]
@@ -28,7 +32,10 @@ async fn a_scheduler_killed_during_the_grace_period_goes_on_where_it_was() {
     assert_eq!(urgent.host, decision.placements[0].host);
     let all = evacuations(&region).await;
     assert_eq!(all.len(), 1, "the restart chose again: {all:?}");
-    assert_eq!(all[0].deadline_at, before.deadline_at, "the grace period began anew");
+    assert_eq!(
+        all[0].deadline_at, before.deadline_at,
+        "the grace period began anew"
+    );
     nothing_is_overcommitted(&region).await;
 }
 
@@ -58,9 +65,15 @@ async fn an_agent_killed_during_the_grace_period_keeps_the_deadline() {
     region.start_agent(&placement.host).unwrap();
     until(&region, &servers[0].id, "active").await;
     let after = until_evacuation(&region, &victim, "evacuated").await;
-    assert_eq!(after.deadline_at, before.deadline_at, "the grace period began anew");
+    assert_eq!(
+        after.deadline_at, before.deadline_at,
+        "the grace period began anew"
+    );
     let time = |text: &str| text.parse::<Timestamp>().unwrap();
-    assert!(time(&after.ended_at) >= time(&after.deadline_at), "ended before its time: {after:?}");
+    assert!(
+        time(&after.ended_at) >= time(&after.deadline_at),
+        "ended before its time: {after:?}"
+    );
 }
 
 #[tokio::test]
@@ -68,8 +81,16 @@ async fn a_silent_agent_costs_its_host_the_request_and_nobody_his_life() {
     let region = Region::start(impatient()).await.unwrap();
     let cattle = fill(&region, 1).await;
     let mut scheduler = region.scheduler().await.unwrap();
-    let what_if = v1::WhatIfRequest { request: Some(request("half", 1)) };
-    let first = scheduler.what_if(what_if).await.unwrap().into_inner().decision.unwrap();
+    let what_if = v1::WhatIfRequest {
+        request: Some(request("half", 1)),
+    };
+    let first = scheduler
+        .what_if(what_if)
+        .await
+        .unwrap()
+        .into_inner()
+        .decision
+        .unwrap();
     let silent = first.placements[0].host.clone();
     region.signal_agent(&silent, Signal::Stop).unwrap();
     let (servers, decision) = create(&region, "urgent", request("half", 1)).await;
@@ -77,15 +98,25 @@ async fn a_silent_agent_costs_its_host_the_request_and_nobody_his_life() {
     let unreached = decision.placements[0].victims[0].server_id.clone();
     let failed = until_evacuation(&region, &unreached, "failed").await;
     assert_eq!(failed.attempts, 2);
-    assert!(failed.reason.contains("did not answer 2 notices"), "{}", failed.reason);
+    assert!(
+        failed.reason.contains("did not answer 2 notices"),
+        "{}",
+        failed.reason
+    );
     let urgent = until(&region, &servers[0].id, "active").await;
     assert_ne!(urgent.host, silent);
-    assert_ne!(urgent.decision_id, decision.id, "a new decision has put it there");
+    assert_ne!(
+        urgent.decision_id, decision.id,
+        "a new decision has put it there"
+    );
     // The agent wakes up with two notices and a spare in its queue: nobody may die of them.
     region.signal_agent(&silent, Signal::Cont).unwrap();
     region.wait_for_hosts_up().await.unwrap();
     let (more, _) = create(&region, "again", request("p.half", 1)).await;
-    assert_eq!(more[0].status, "error", "the cloud is full but for nobody's room");
+    assert_eq!(
+        more[0].status, "error",
+        "the cloud is full but for nobody's room"
+    );
     let alive = server(&region, &unreached).await;
     assert_eq!(alive.status, "active", "{}", alive.fault_message);
     assert_eq!(cattle.len(), 8);
@@ -96,11 +127,27 @@ async fn a_silent_agent_costs_its_host_the_request_and_nobody_his_life() {
 async fn a_hypervisor_that_fails_sends_the_request_elsewhere() {
     let region = Region::start(impatient()).await.unwrap();
     fill(&region, 0).await;
-    let what_if = v1::WhatIfRequest { request: Some(request("half", 1)) };
-    let first =
-        region.scheduler().await.unwrap().what_if(what_if).await.unwrap().into_inner().decision.unwrap();
+    let what_if = v1::WhatIfRequest {
+        request: Some(request("half", 1)),
+    };
+    let first = region
+        .scheduler()
+        .await
+        .unwrap()
+        .what_if(what_if)
+        .await
+        .unwrap()
+        .into_inner()
+        .decision
+        .unwrap();
     let broken = first.placements[0].host.clone();
-    region.simulate(&broken, &["fail", "--action", "terminate", "--times", "100"]).await.unwrap();
+    region
+        .simulate(
+            &broken,
+            &["fail", "--action", "terminate", "--times", "100"],
+        )
+        .await
+        .unwrap();
     let (servers, decision) = create(&region, "urgent", request("half", 1)).await;
     let victim = decision.placements[0].victims[0].server_id.clone();
     let failed = until_evacuation(&region, &victim, "failed").await;
@@ -115,18 +162,27 @@ async fn a_lost_server_is_noticed_and_its_room_is_free() {
     let region = Region::start(impatient()).await.unwrap();
     let cattle = fill(&region, 1).await;
     let lost = server(&region, cattle.values().next().unwrap()).await;
-    region.simulate(&lost.host, &["lose", &lost.id]).await.unwrap();
+    region
+        .simulate(&lost.host, &["lose", &lost.id])
+        .await
+        .unwrap();
     let found = until(&region, &lost.id, "error").await;
     assert_eq!(found.fault_code, "EB-FAULT-002");
     let (servers, decision) = create(&region, "lucky", request("half", 1)).await;
-    assert!(decision.placements[0].victims.is_empty(), "there was room without any victim");
+    assert!(
+        decision.placements[0].victims.is_empty(),
+        "there was room without any victim"
+    );
     until(&region, &servers[0].id, "active").await;
 }
 
 #[tokio::test]
 async fn a_broker_killed_in_the_middle_loses_nothing() {
     let mut broker = RabbitMq::start().await.unwrap();
-    let options = RegionOptions { broker_url: Some(broker.url()), ..RegionOptions::default() };
+    let options = RegionOptions {
+        broker_url: Some(broker.url()),
+        ..RegionOptions::default()
+    };
     let region = Region::start(options).await.unwrap();
     fill(&region, 2).await;
     let (first, _) = create(&region, "before", request("half", 1)).await;
@@ -137,7 +193,11 @@ async fn a_broker_killed_in_the_middle_loses_nothing() {
     let told = evacuations(&region).await;
     let victim = &decision.placements[0].victims[0].server_id;
     let state = &told.iter().find(|e| e.victim_id == *victim).unwrap().state;
-    assert_eq!(*state, EvacuationState::Claimed.to_string(), "nobody can have been told");
+    assert_eq!(
+        *state,
+        EvacuationState::Claimed.to_string(),
+        "nobody can have been told"
+    );
     broker.restart().await.unwrap();
     until(&region, &first[0].id, "active").await;
     until(&region, &second[0].id, "active").await;
@@ -147,7 +207,10 @@ async fn a_broker_killed_in_the_middle_loses_nothing() {
 #[tokio::test]
 async fn a_database_that_goes_away_is_an_error_and_no_loss() {
     let mut database = MariaDb::start().await.unwrap();
-    let options = RegionOptions { database_url: Some(database.url()), ..RegionOptions::default() };
+    let options = RegionOptions {
+        database_url: Some(database.url()),
+        ..RegionOptions::default()
+    };
     let region = Region::start(options).await.unwrap();
     preemptible(&region, "p.small", 1, 0).await;
     let (before, _) = create(&region, "before", request("p.small", 1)).await;
@@ -160,33 +223,59 @@ async fn a_database_that_goes_away_is_an_error_and_no_loss() {
             ..request("p.small", 1)
         }),
     };
-    let refused = region.servers().await.unwrap().create_servers(create_one()).await.unwrap_err();
+    let refused = region
+        .servers()
+        .await
+        .unwrap()
+        .create_servers(create_one())
+        .await
+        .unwrap_err();
     assert_eq!(refused.code(), tonic::Code::Unavailable, "{refused:?}");
-    assert!(super::kit::code(&refused).starts_with("EB-STORE-"), "{refused:?}");
+    assert!(
+        super::kit::code(&refused).starts_with("EB-STORE-"),
+        "{refused:?}"
+    );
     database.restart().await.unwrap();
     // The same request, with the same id, as often as it takes.
     let created = eventually(PATIENCE, async || {
         let mut servers = region.servers().await.map_err(|e| e.to_string())?;
-        servers.create_servers(create_one()).await.map_err(|e| e.to_string())
+        servers
+            .create_servers(create_one())
+            .await
+            .map_err(|e| e.to_string())
     })
     .await
     .into_inner();
     until(&region, &created.servers[0].id, "active").await;
     let list = v1::ListServersRequest::default();
-    let all = region.servers().await.unwrap().list_servers(list).await.unwrap().into_inner().servers;
+    let all = region
+        .servers()
+        .await
+        .unwrap()
+        .list_servers(list)
+        .await
+        .unwrap()
+        .into_inner()
+        .servers;
     assert_eq!(all.len(), 2, "{all:?}");
 }
 
 #[tokio::test]
 async fn a_full_disk_refuses_and_keeps_what_there_is() {
     // The database may have 4096-byte pages, this many of them: what a full disk looks like to SQLite.
-    let options = RegionOptions { database_options: "sqlite_max_pages = 120".to_owned(), ..RegionOptions::default() };
+    let options = RegionOptions {
+        database_options: "sqlite_max_pages = 120".to_owned(),
+        ..RegionOptions::default()
+    };
     let region = Region::start(options).await.unwrap();
     flavor(&region, "small", 1, &[]).await;
     let (servers, _) = create(&region, "one", request("small", 1)).await;
     until(&region, &servers[0].id, "active").await;
     let refused = eventually(PATIENCE, async || {
-        let create = v1::CreateServersRequest { name: "more".to_owned(), request: Some(request("small", 31)) };
+        let create = v1::CreateServersRequest {
+            name: "more".to_owned(),
+            request: Some(request("small", 31)),
+        };
         match region.servers().await.unwrap().create_servers(create).await {
             Ok(_) => Err("the disk is not full yet"),
             Err(status) => Ok(status),

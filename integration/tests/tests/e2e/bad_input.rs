@@ -12,7 +12,9 @@ use uuid::Uuid;
 
 async fn bus(region: &Region) -> (AmqpBus, QueuePrefix) {
     let url = region.broker_url().parse().unwrap();
-    let bus = AmqpBus::connect(AmqpConfig::new(vec![url], "a stranger"), PATIENCE).await.unwrap();
+    let bus = AmqpBus::connect(AmqpConfig::new(vec![url], "a stranger"), PATIENCE)
+        .await
+        .unwrap();
     (bus, QueuePrefix::new(region.prefix()).unwrap())
 }
 
@@ -24,38 +26,94 @@ async fn every_bad_request_is_refused_with_its_code() {
         ("unknown flavor", request("huge", 1), "EB-REGION-002"),
         ("no flavor", request("", 1), "EB-REGION-002"),
         ("too many", request("small", 1001), "EB-SERVICE-002"),
-        ("absurdly many", request("small", u32::MAX), "EB-SERVICE-002"),
-        ("unknown group", v1::PlacementRequest { group: "none".into(), ..request("small", 1) }, "EB-REGION-002"),
-        ("ids that are none", v1::PlacementRequest { server_ids: vec!["x".into()], ..request("small", 1) }, "EB-SERVICE-002"),
+        (
+            "absurdly many",
+            request("small", u32::MAX),
+            "EB-SERVICE-002",
+        ),
+        (
+            "unknown group",
+            v1::PlacementRequest {
+                group: "none".into(),
+                ..request("small", 1)
+            },
+            "EB-REGION-002",
+        ),
+        (
+            "ids that are none",
+            v1::PlacementRequest {
+                server_ids: vec!["x".into()],
+                ..request("small", 1)
+            },
+            "EB-SERVICE-002",
+        ),
         (
             "fewer ids than servers",
-            v1::PlacementRequest { server_ids: vec![Uuid::nil().to_string()], ..request("small", 2) },
+            v1::PlacementRequest {
+                server_ids: vec![Uuid::nil().to_string()],
+                ..request("small", 2)
+            },
             "EB-SERVICE-002",
         ),
         (
             "the same id twice",
-            v1::PlacementRequest { server_ids: vec![Uuid::nil().to_string(); 2], ..request("small", 2) },
+            v1::PlacementRequest {
+                server_ids: vec![Uuid::nil().to_string(); 2],
+                ..request("small", 2)
+            },
             "EB-MODEL-003",
         ),
         (
             "a host name with a blank",
-            v1::PlacementRequest { force_hosts: vec!["a b".into()], ..request("small", 1) },
+            v1::PlacementRequest {
+                force_hosts: vec!["a b".into()],
+                ..request("small", 1)
+            },
             "EB-MODEL-004",
         ),
-        ("a project of blanks", v1::PlacementRequest { project_id: "  ".into(), ..request("small", 1) }, "EB-MODEL-004"),
-        ("too many alternates", v1::PlacementRequest { alternates: 101, ..request("small", 1) }, "EB-SERVICE-002"),
+        (
+            "a project of blanks",
+            v1::PlacementRequest {
+                project_id: "  ".into(),
+                ..request("small", 1)
+            },
+            "EB-MODEL-004",
+        ),
+        (
+            "too many alternates",
+            v1::PlacementRequest {
+                alternates: 101,
+                ..request("small", 1)
+            },
+            "EB-SERVICE-002",
+        ),
     ];
     let mut servers = region.servers().await.unwrap();
     for (what, request, expected) in bad {
-        let create = v1::CreateServersRequest { name: "x".to_owned(), request: Some(request) };
+        let create = v1::CreateServersRequest {
+            name: "x".to_owned(),
+            request: Some(request),
+        };
         let status = servers.create_servers(create).await.expect_err(what);
         assert_eq!(code(&status), expected, "{what}: {status:?}");
         assert!(!status.message().is_empty());
     }
-    let nameless = v1::CreateServersRequest { name: String::new(), request: Some(request("small", 1)) };
-    assert_eq!(code(&servers.create_servers(nameless).await.unwrap_err()), "EB-MODEL-004");
-    let nothing = v1::CreateServersRequest { name: "x".to_owned(), request: None };
-    assert_eq!(code(&servers.create_servers(nothing).await.unwrap_err()), "EB-SERVICE-002");
+    let nameless = v1::CreateServersRequest {
+        name: String::new(),
+        request: Some(request("small", 1)),
+    };
+    assert_eq!(
+        code(&servers.create_servers(nameless).await.unwrap_err()),
+        "EB-MODEL-004"
+    );
+    let nothing = v1::CreateServersRequest {
+        name: "x".to_owned(),
+        request: None,
+    };
+    assert_eq!(
+        code(&servers.create_servers(nothing).await.unwrap_err()),
+        "EB-SERVICE-002"
+    );
     // And the region is as well as before.
     let (made, _) = create(&region, "fine", request("small", 1)).await;
     until(&region, &made[0].id, "active").await;
@@ -75,15 +133,21 @@ async fn every_bad_flavor_is_refused_with_its_key() {
         (1, "resources:VCPUS", "1", "EB-MODEL-005"),
         (1, "resources:CUSTOM_GPU", "99999999999", "EB-MODEL-005"),
     ] {
-        let extra_specs = [(key.to_owned(), value.to_owned())].into_iter().filter(|(k, _)| !k.is_empty());
+        let extra_specs = [(key.to_owned(), value.to_owned())]
+            .into_iter()
+            .filter(|(k, _)| !k.is_empty());
         let flavor = v1::Flavor {
             name: "bad".to_owned(),
             vcpus,
             extra_specs: extra_specs.collect(),
             ..v1::Flavor::default()
         };
-        let status =
-            admin.create_flavor(v1::CreateFlavorRequest { flavor: Some(flavor) }).await.expect_err(key);
+        let status = admin
+            .create_flavor(v1::CreateFlavorRequest {
+                flavor: Some(flavor),
+            })
+            .await
+            .expect_err(key);
         assert_eq!(code(&status), expected, "{key}={value}: {status:?}");
         assert!(status.message().contains(key), "{status:?}");
     }
@@ -97,7 +161,14 @@ async fn a_resource_class_that_no_host_has_is_no_valid_host() {
     assert_eq!(servers[0].status, "error");
     assert_eq!(servers[0].fault_code, "EB-FAULT-001");
     let none = decision.no_valid_host.unwrap();
-    assert_eq!(none.dropped.iter().find(|f| f.filter == "capacity").unwrap().dropped, 4);
+    assert_eq!(
+        none.dropped
+            .iter()
+            .find(|f| f.filter == "capacity")
+            .unwrap()
+            .dropped,
+        4
+    );
 }
 
 #[tokio::test]
@@ -112,7 +183,12 @@ async fn malformed_messages_go_to_the_dead_letters_with_the_reason() {
     ];
     for (n, body) in junk.iter().enumerate() {
         let id = Uuid::from_u128(1000 + n as u128);
-        bus.publish(&prefix.scheduler(), &Outgoing::cloud_event(id, body.to_vec())).await.unwrap();
+        bus.publish(
+            &prefix.scheduler(),
+            &Outgoing::cloud_event(id, body.to_vec()),
+        )
+        .await
+        .unwrap();
     }
     let mut dead = bus.consume(&prefix.dead_letter(), 10).await.unwrap();
     for body in junk {
@@ -125,7 +201,12 @@ async fn malformed_messages_go_to_the_dead_letters_with_the_reason() {
     }
     // The agents' queues are as careful.
     let queue = prefix.agent("host-A").unwrap();
-    bus.publish(&queue, &Outgoing::cloud_event(Uuid::from_u128(2000), b"{}".to_vec())).await.unwrap();
+    bus.publish(
+        &queue,
+        &Outgoing::cloud_event(Uuid::from_u128(2000), b"{}".to_vec()),
+    )
+    .await
+    .unwrap();
     let letter = dead.next().await.unwrap();
     assert_eq!(letter.dead_letter.clone().unwrap().queue, queue.as_str());
     letter.ack().await;
@@ -144,12 +225,29 @@ async fn reports_about_evacuations_that_never_were_change_nothing() {
     let evacuation_id = EvacuationId(Uuid::from_u128(77));
     let at = Timestamp::from_millis(1_790_000_000_000);
     let bodies = [
-        Body::Draining(Draining { evacuation_id, host: host.clone(), server_id, notified_at: at, deadline_at: at }),
-        Body::Evacuated(Evacuated { evacuation_id, host, server_id, how: EvacuatedHow::Terminated, at }),
+        Body::Draining(Draining {
+            evacuation_id,
+            host: host.clone(),
+            server_id,
+            notified_at: at,
+            deadline_at: at,
+        }),
+        Body::Evacuated(Evacuated {
+            evacuation_id,
+            host,
+            server_id,
+            how: EvacuatedHow::Terminated,
+            at,
+        }),
     ];
     for (n, body) in bodies.into_iter().enumerate() {
         let id = MessageId(Uuid::from_u128(3000 + n as u128));
-        let message = Message { id, source: "/a/stranger".to_owned(), time: at, body };
+        let message = Message {
+            id,
+            source: "/a/stranger".to_owned(),
+            time: at,
+            body,
+        };
         let sent = Outgoing::cloud_event(id.0, message.to_bytes().unwrap());
         // Twice: duplicates are as harmless.
         bus.publish(&prefix.scheduler(), &sent).await.unwrap();
@@ -159,7 +257,11 @@ async fn reports_about_evacuations_that_never_were_change_nothing() {
     eventually(PATIENCE, async || {
         let log = region.scheduler_log();
         let followed = log.matches("not followed").count();
-        if followed >= 4 { Ok(()) } else { Err(format!("{followed} of 4 reports were looked at")) }
+        if followed >= 4 {
+            Ok(())
+        } else {
+            Err(format!("{followed} of 4 reports were looked at"))
+        }
     })
     .await;
     assert_eq!(server(&region, &victim).await.status, "active");
@@ -184,16 +286,42 @@ async fn a_repeated_acknowledgement_frees_the_room_once() {
         at,
     });
     let id = MessageId(Uuid::from_u128(4000));
-    let message = Message { id, source: "/ebbtide/agent".to_owned(), time: at, body };
+    let message = Message {
+        id,
+        source: "/ebbtide/agent".to_owned(),
+        time: at,
+        body,
+    };
     for _ in 0..3 {
-        bus.publish(&prefix.scheduler(), &Outgoing::cloud_event(id.0, message.to_bytes().unwrap())).await.unwrap();
+        bus.publish(
+            &prefix.scheduler(),
+            &Outgoing::cloud_event(id.0, message.to_bytes().unwrap()),
+        )
+        .await
+        .unwrap();
     }
     bus.close().await;
     // Another round trip through the same queue and keeper comes after those three.
     region.wait_for_hosts_up().await.unwrap();
     let mut admin = region.admin().await.unwrap();
-    let get = v1::GetHostRequest { name: placement.host.clone() };
-    let host = admin.get_host(get).await.unwrap().into_inner().host.unwrap();
-    let cpu = host.resources.iter().find(|r| r.resource_class == "VCPU").unwrap();
-    assert_eq!((cpu.normal, cpu.preemptible, cpu.free_full), (4, 4, 0), "{cpu:?}");
+    let get = v1::GetHostRequest {
+        name: placement.host.clone(),
+    };
+    let host = admin
+        .get_host(get)
+        .await
+        .unwrap()
+        .into_inner()
+        .host
+        .unwrap();
+    let cpu = host
+        .resources
+        .iter()
+        .find(|r| r.resource_class == "VCPU")
+        .unwrap();
+    assert_eq!(
+        (cpu.normal, cpu.preemptible, cpu.free_full),
+        (4, 4, 0),
+        "{cpu:?}"
+    );
 }

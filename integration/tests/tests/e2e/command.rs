@@ -21,7 +21,10 @@ async fn ebbtide(region: &Region, arguments: &[&str]) -> Said {
         .spawn(&log)
         .unwrap();
     let status = process.wait_exit(PATIENCE).await.unwrap();
-    Said { code: status.code(), text: std::fs::read_to_string(&log).unwrap() }
+    Said {
+        code: status.code(),
+        text: std::fs::read_to_string(&log).unwrap(),
+    }
 }
 
 fn json(said: &Said) -> serde_json::Value {
@@ -35,15 +38,29 @@ async fn an_operator_finds_what_he_looks_for() {
     let hosts = ebbtide(&region, &["host", "list", "--output", "json"]).await;
     assert_eq!(hosts.code, Some(0), "{}", hosts.text);
     assert_eq!(json(&hosts).as_array().unwrap().len(), 4);
-    let created =
-        ebbtide(&region, &["server", "create", "--flavor", "half", "--wait", "--output", "json", "--quiet", "urgent"])
-            .await;
+    let created = ebbtide(
+        &region,
+        &[
+            "server", "create", "--flavor", "half", "--wait", "--output", "json", "--quiet",
+            "urgent",
+        ],
+    )
+    .await;
     assert_eq!(created.code, Some(0), "{}", created.text);
     let explained = ebbtide(&region, &["explain", "urgent"]).await;
     assert_eq!(explained.code, Some(0), "{}", explained.text);
-    assert!(explained.text.contains("capacity") && explained.text.contains("cattle-"), "{}", explained.text);
+    assert!(
+        explained.text.contains("capacity") && explained.text.contains("cattle-"),
+        "{}",
+        explained.text
+    );
     let evacuations = ebbtide(&region, &["evacuation", "list", "--output", "json"]).await;
-    assert_eq!(json(&evacuations)[0]["state"], "evacuated", "{}", evacuations.text);
+    assert_eq!(
+        json(&evacuations)[0]["state"],
+        "evacuated",
+        "{}",
+        evacuations.text
+    );
     for arguments in [
         &["status"][..],
         &["host", "show", "host-A"],
@@ -66,7 +83,10 @@ async fn exit_codes_say_what_went_wrong() {
     let region = Region::start(RegionOptions::default()).await.unwrap();
     fill(&region, 1).await;
     for (arguments, expected) in [
-        (&["server", "create", "--flavor", "whole", "--count", "5", "x"][..], 1),
+        (
+            &["server", "create", "--flavor", "whole", "--count", "5", "x"][..],
+            1,
+        ),
         (&["server", "create", "x"], 2),
         (&["no-such-command"], 2),
         (&["server", "show", "nobody"], 4),
@@ -96,7 +116,11 @@ async fn watch_tells_what_happens() {
             until(&region, &servers[0].id, "active").await;
         }
         let told = watch.log_tail();
-        if told.contains("evacuated") || told.contains("no valid host") { Ok(()) } else { Err(told) }
+        if told.contains("evacuated") || told.contains("no valid host") {
+            Ok(())
+        } else {
+            Err(told)
+        }
     })
     .await;
     watch.signal(ebbtide_harness::Signal::Int).unwrap();
@@ -107,9 +131,15 @@ async fn watch_tells_what_happens() {
 async fn the_papers_tables_agree_for_anyone() {
     let region = Region::prepare(RegionOptions::default()).await.unwrap();
     let log = region.dir().join("conform.log");
-    let process =
-        Command::new("ebbtide conform", bin("ebbtide")).args(["conform", "papers"]).spawn(&log).unwrap();
+    let process = Command::new("ebbtide conform", bin("ebbtide"))
+        .args(["conform", "papers"])
+        .spawn(&log)
+        .unwrap();
     assert!(process.wait_exit(PATIENCE).await.unwrap().success());
     let said = std::fs::read_to_string(&log).unwrap();
-    assert_eq!(said.trim_end().lines().last(), Some("4 of 4 tables agree"), "{said}");
+    assert_eq!(
+        said.trim_end().lines().last(),
+        Some("4 of 4 tables agree"),
+        "{said}"
+    );
 }

@@ -43,10 +43,20 @@ fn every_error_code_has_its_paragraph() {
     for file in files {
         let text = std::fs::read_to_string(&file).unwrap();
         // What stands behind the tests' mark is a test.
-        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-        missing.extend(codes_of(code).into_iter().filter(|code| !page.contains(&format!("`{code}`"))));
+        let code = text
+            .split("#[cfg(test)]\nmod tests {")
+            .next()
+            .unwrap_or_default();
+        missing.extend(
+            codes_of(code)
+                .into_iter()
+                .filter(|code| !page.contains(&format!("`{code}`"))),
+        );
     }
-    assert!(missing.is_empty(), "docs/errors.md does not speak about {missing:?}");
+    assert!(
+        missing.is_empty(),
+        "docs/errors.md does not speak about {missing:?}"
+    );
 }
 
 #[test]
@@ -55,6 +65,10 @@ fn no_source_file_is_longer_than_it_should_be() {
     sources(&root(), &mut files);
     for file in files {
         let lines = std::fs::read_to_string(&file).unwrap().lines().count();
-        assert!(lines <= 600, "{} has {lines} lines; would two rooms serve better?", file.display());
+        assert!(
+            lines <= 600,
+            "{} has {lines} lines; would two rooms serve better?",
+            file.display()
+        );
     }
 }

@@ -9,22 +9,53 @@ use std::fmt::Display;
 
 /// A flavor with `vcpus` CPUs, 1000 MB and 10 GB for each.
 pub(crate) async fn flavor(region: &Region, name: &str, vcpus: u32, specs: &[(&str, &str)]) {
-    let extra_specs = specs.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
+    let extra_specs = specs
+        .iter()
+        .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+        .collect();
     let (ram_mb, disk_gb) = (vcpus * 1000, vcpus * 10);
-    let flavor =
-        v1::Flavor { name: name.to_owned(), vcpus, ram_mb, disk_gb, extra_specs, ..Default::default() };
-    region.admin().await.unwrap().create_flavor(v1::CreateFlavorRequest { flavor: Some(flavor) }).await.unwrap();
+    let flavor = v1::Flavor {
+        name: name.to_owned(),
+        vcpus,
+        ram_mb,
+        disk_gb,
+        extra_specs,
+        ..Default::default()
+    };
+    region
+        .admin()
+        .await
+        .unwrap()
+        .create_flavor(v1::CreateFlavorRequest {
+            flavor: Some(flavor),
+        })
+        .await
+        .unwrap();
 }
 
 /// A preemptible flavor with a grace period.
 pub(crate) async fn preemptible(region: &Region, name: &str, vcpus: u32, grace: u32) {
     let grace = grace.to_string();
-    flavor(region, name, vcpus, &[("ebbtide:preemptible", "true"), ("ebbtide:grace_seconds", &grace)]).await;
+    flavor(
+        region,
+        name,
+        vcpus,
+        &[
+            ("ebbtide:preemptible", "true"),
+            ("ebbtide:grace_seconds", &grace),
+        ],
+    )
+    .await;
 }
 
 /// A request for `count` servers of a flavor.
 pub(crate) fn request(flavor: &str, count: u32) -> v1::PlacementRequest {
-    v1::PlacementRequest { count, flavor: flavor.to_owned(), project_id: "tests".to_owned(), ..Default::default() }
+    v1::PlacementRequest {
+        count,
+        flavor: flavor.to_owned(),
+        project_id: "tests".to_owned(),
+        ..Default::default()
+    }
 }
 
 /// Creates servers; returns them with the decision.
@@ -33,15 +64,34 @@ pub(crate) async fn create(
     name: &str,
     request: v1::PlacementRequest,
 ) -> (Vec<v1::Server>, v1::Decision) {
-    let create = v1::CreateServersRequest { name: name.to_owned(), request: Some(request) };
-    let created = region.servers().await.unwrap().create_servers(create).await.unwrap().into_inner();
+    let create = v1::CreateServersRequest {
+        name: name.to_owned(),
+        request: Some(request),
+    };
+    let created = region
+        .servers()
+        .await
+        .unwrap()
+        .create_servers(create)
+        .await
+        .unwrap()
+        .into_inner();
     (created.servers, created.decision.unwrap())
 }
 
 /// A server as it is now.
 pub(crate) async fn server(region: &Region, id: &str) -> v1::Server {
     let get = v1::GetServerRequest { id: id.to_owned() };
-    region.servers().await.unwrap().get_server(get).await.unwrap().into_inner().server.unwrap()
+    region
+        .servers()
+        .await
+        .unwrap()
+        .get_server(get)
+        .await
+        .unwrap()
+        .into_inner()
+        .server
+        .unwrap()
 }
 
 /// Waits until a server has a status, and returns it.
@@ -51,11 +101,20 @@ pub(crate) fn until(region: &Region, id: &str, status: &str) -> impl Future<Outp
     eventually(PATIENCE, async move || -> Result<v1::Server, String> {
         let mut servers = region.servers().await.map_err(|e| e.to_string())?;
         let get = v1::GetServerRequest { id: id.clone() };
-        let server = servers.get_server(get).await.map_err(|e| e.to_string())?.into_inner().server.unwrap();
+        let server = servers
+            .get_server(get)
+            .await
+            .map_err(|e| e.to_string())?
+            .into_inner()
+            .server
+            .unwrap();
         if server.status == status {
             Ok(server)
         } else {
-            Err(format!("{} is {} ({}), not {status}", server.name, server.status, server.fault_message))
+            Err(format!(
+                "{} is {} ({}), not {status}",
+                server.name, server.status, server.fault_message
+            ))
         }
     })
 }
@@ -77,7 +136,15 @@ pub(crate) async fn fill(region: &Region, grace: u32) -> HashMap<String, String>
 /// All evacuations.
 pub(crate) async fn evacuations(region: &Region) -> Vec<v1::Evacuation> {
     let list = v1::ListEvacuationsRequest::default();
-    region.servers().await.unwrap().list_evacuations(list).await.unwrap().into_inner().evacuations
+    region
+        .servers()
+        .await
+        .unwrap()
+        .list_evacuations(list)
+        .await
+        .unwrap()
+        .into_inner()
+        .evacuations
 }
 
 /// Waits until the evacuation of a victim has a state.
@@ -90,20 +157,42 @@ pub(crate) fn until_evacuation(
     let (victim, state) = (victim.to_owned(), state.to_owned());
     eventually(PATIENCE, async move || -> Result<v1::Evacuation, String> {
         let mut servers = region.servers().await.map_err(|e| e.to_string())?;
-        let list = v1::ListEvacuationsRequest { server_id: victim.clone(), ..Default::default() };
-        let all = servers.list_evacuations(list).await.map_err(|e| e.to_string())?.into_inner().evacuations;
+        let list = v1::ListEvacuationsRequest {
+            server_id: victim.clone(),
+            ..Default::default()
+        };
+        let all = servers
+            .list_evacuations(list)
+            .await
+            .map_err(|e| e.to_string())?
+            .into_inner()
+            .evacuations;
         let seen: Vec<String> = all.iter().map(|e| e.state.clone()).collect();
-        all.into_iter().find(|e| e.state == state).ok_or_else(|| format!("{seen:?}, not {state}"))
+        all.into_iter()
+            .find(|e| e.state == state)
+            .ok_or_else(|| format!("{seen:?}, not {state}"))
     })
 }
 
 /// What the hosts hold must never be more than they have, in what the region believes.
 pub(crate) async fn nothing_is_overcommitted(region: &Region) {
-    let hosts = region.admin().await.unwrap().list_hosts(v1::ListHostsRequest {}).await.unwrap().into_inner().hosts;
+    let hosts = region
+        .admin()
+        .await
+        .unwrap()
+        .list_hosts(v1::ListHostsRequest {})
+        .await
+        .unwrap()
+        .into_inner()
+        .hosts;
     for host in hosts {
         for class in &host.resources {
             assert!(class.free_normal >= 0, "{}: {class:?}", host.name);
-            assert!(class.normal + class.preemptible <= class.capacity, "{}: {class:?}", host.name);
+            assert!(
+                class.normal + class.preemptible <= class.capacity,
+                "{}: {class:?}",
+                host.name
+            );
         }
     }
 }
@@ -111,7 +200,10 @@ pub(crate) async fn nothing_is_overcommitted(region: &Region) {
 /// The stable code of a refused call.
 pub(crate) fn code(status: &tonic::Status) -> String {
     use tonic_types::StatusExt;
-    status.get_details_error_info().map(|info| info.reason).unwrap_or_default()
+    status
+        .get_details_error_info()
+        .map(|info| info.reason)
+        .unwrap_or_default()
 }
 
 /// Shows what a failed wait saw.

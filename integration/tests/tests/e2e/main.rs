@@ -1,5 +1,10 @@
 //! End to end: real processes, a real broker, real databases.
-#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, clippy::print_stderr)] // These are tests.
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr
+)] // These are tests.
 
 mod bad_days;
 mod bad_input;

@@ -13,13 +13,22 @@ fn now() -> Timestamp {
 }
 
 async fn table_agrees(number: u8, database: Database) {
-    let region = Region::start(RegionOptions { database, ..RegionOptions::default() }).await.unwrap();
-    let table = papers::tables().into_iter().find(|t| t.id.starts_with(&format!("table{number}_"))).unwrap();
+    let region = Region::start(RegionOptions {
+        database,
+        ..RegionOptions::default()
+    })
+    .await
+    .unwrap();
+    let table = papers::tables()
+        .into_iter()
+        .find(|t| t.id.starts_with(&format!("table{number}_")))
+        .unwrap();
     let mut told = Vec::new();
     let mut teller = Teller::new(&mut told, now);
     let ending = story::tell(&region.endpoint().unwrap(), &table, Seconds(1), &mut teller).await;
     let told = String::from_utf8_lossy(&told).into_owned();
-    let ending = ending.unwrap_or_else(|error| panic!("{error:#}\n{told}\n{}", region.scheduler_log()));
+    let ending =
+        ending.unwrap_or_else(|error| panic!("{error:#}\n{told}\n{}", region.scheduler_log()));
     let mut expected = table.expected_victims.clone();
     expected.sort();
     assert_eq!(ending.victims, expected, "{told}");

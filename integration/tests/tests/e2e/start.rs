@@ -23,44 +23,76 @@ async fn a_typing_error_in_the_configuration_is_named() {
     let region = Region::prepare(RegionOptions::default()).await.unwrap();
     let (code, said) = refused(&region, &[], "[region]\nnotice_atempts = 3\n").await;
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("EB-SERVICE-004") && said.contains("notice_atempts"), "{said}");
+    assert!(
+        said.contains("EB-SERVICE-004") && said.contains("notice_atempts"),
+        "{said}"
+    );
     let (code, said) = refused(&region, &[], "[engine]\npolicy = \"best\"\n").await;
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("policy"), "{said}");
     let (code, said) = refused(&region, &["--database-url", "oracle://x/y"], "").await;
-    assert_eq!(code, Some(1), "{said}");
+    assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("EB-STORE-"), "{said}");
 }
 
 #[tokio::test]
 async fn a_taken_port_and_a_taken_database_are_named() {
-    let region = Region::start(RegionOptions { hosts: Vec::new(), ..RegionOptions::default() }).await.unwrap();
+    let region = Region::start(RegionOptions {
+        hosts: Vec::new(),
+        ..RegionOptions::default()
+    })
+    .await
+    .unwrap();
     let taken = region.endpoint().unwrap().replace("http://", "");
     let other = format!("sqlite://{}", region.dir().join("other.db").display());
     let free = ["--http-listen", "127.0.0.1:0", "--database-url", &other];
     let (code, said) = refused(&region, &[&["--listen", &taken], &free[..]].concat(), "").await;
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("EB-SERVICE-005") && said.contains(&taken), "{said}");
+    assert!(
+        said.contains("EB-SERVICE-005") && said.contains(&taken),
+        "{said}"
+    );
     let same = format!("sqlite://{}", region.dir().join("region.db").display());
-    let arguments = ["--listen", "127.0.0.1:0", "--http-listen", "127.0.0.1:0", "--database-url", &same];
+    let arguments = [
+        "--listen",
+        "127.0.0.1:0",
+        "--http-listen",
+        "127.0.0.1:0",
+        "--database-url",
+        &same,
+    ];
     let (code, said) = refused(&region, &arguments, "").await;
     assert_eq!(code, Some(1), "{said}");
-    assert!(said.contains("EB-STORE-") && said.contains("ebbtide-scheduler"), "{said}");
+    assert!(
+        said.contains("EB-STORE-") && said.contains("ebbtide-scheduler"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
 async fn a_broker_that_comes_later_is_found() {
     let mut broker = ebbtide_harness::RabbitMq::start().await.unwrap();
     broker.kill();
-    let options = RegionOptions { broker_url: Some(broker.url()), ..RegionOptions::default() };
+    let options = RegionOptions {
+        broker_url: Some(broker.url()),
+        ..RegionOptions::default()
+    };
     let mut region = Region::prepare(options).await.unwrap();
     region.start_scheduler().await.unwrap();
     region.start_agent("host-A").unwrap();
     region.start_agent("host-B").unwrap();
     region.start_agent("host-C").unwrap();
     region.start_agent("host-D").unwrap();
-    let hosts = region.admin().await.unwrap().list_hosts(ebbtide_proto::v1::ListHostsRequest {}).await;
-    assert!(hosts.unwrap().into_inner().hosts.is_empty(), "it answers, and knows of nobody yet");
+    let hosts = region
+        .admin()
+        .await
+        .unwrap()
+        .list_hosts(ebbtide_proto::v1::ListHostsRequest {})
+        .await;
+    assert!(
+        hosts.unwrap().into_inner().hosts.is_empty(),
+        "it answers, and knows of nobody yet"
+    );
     broker.restart().await.unwrap();
     region.wait_for_hosts_up().await.unwrap();
 }
@@ -74,25 +106,55 @@ async fn sigterm_ends_it_cleanly_and_the_next_one_starts_at_once() {
     assert!(status.success(), "{status:?}\n{}", region.scheduler_log());
     region.start_scheduler().await.unwrap();
     let log = region.scheduler_log();
-    assert!(!log.contains("waiting in case that scheduler is gone"), "the lease was not given back:\n{log}");
+    assert!(
+        !log.contains("waiting in case that scheduler is gone"),
+        "the lease was not given back:\n{log}"
+    );
     region.wait_for_hosts_up().await.unwrap();
 }
 
 #[tokio::test]
 async fn health_and_reflection_are_served() {
-    let region = Region::start(RegionOptions { hosts: Vec::new(), ..RegionOptions::default() }).await.unwrap();
-    let channel =
-        tonic::transport::Channel::from_shared(region.endpoint().unwrap()).unwrap().connect().await.unwrap();
+    let region = Region::start(RegionOptions {
+        hosts: Vec::new(),
+        ..RegionOptions::default()
+    })
+    .await
+    .unwrap();
+    let channel = tonic::transport::Channel::from_shared(region.endpoint().unwrap())
+        .unwrap()
+        .connect()
+        .await
+        .unwrap();
     let mut health = tonic_health::pb::health_client::HealthClient::new(channel);
-    for service in ["", "ebbtide.v1.Scheduler", "ebbtide.v1.Servers", "ebbtide.v1.Admin"] {
-        let check = tonic_health::pb::HealthCheckRequest { service: service.to_owned() };
+    for service in [
+        "",
+        "ebbtide.v1.Scheduler",
+        "ebbtide.v1.Servers",
+        "ebbtide.v1.Admin",
+    ] {
+        let check = tonic_health::pb::HealthCheckRequest {
+            service: service.to_owned(),
+        };
         let answer = health.check(check).await.unwrap().into_inner();
         assert_eq!(answer.status, 1, "{service} is not serving");
     }
     let http = region.address("http").unwrap();
-    for (path, expected) in [("/healthz", "ok"), ("/readyz", "ready"), ("/metrics", "ebbtide_decisions")] {
-        let page = get(&http, path).await;
-        assert!(page.starts_with("HTTP/1.1 200") && page.contains(expected), "{path}: {page}");
+    for (path, expected) in [
+        ("/healthz", "ok"),
+        ("/readyz", "ready"),
+        ("/metrics", "ebbtide_decisions"),
+    ] {
+        // Ready only when the broker is connected, which comes a moment after the port is open.
+        ebbtide_harness::eventually(PATIENCE, async || {
+            let page = get(&http, path).await;
+            if page.starts_with("HTTP/1.1 200") && page.contains(expected) {
+                Ok(())
+            } else {
+                Err(page)
+            }
+        })
+        .await;
     }
 }
 

@@ -13,6 +13,9 @@ use ebbtide_proto::v1;
 use ebbtide_region::{AdoptServer, Command, HostView, Region, RegionError, Reply};
 use tonic::{Request, Response, Status};
 
+/// A restarted scheduler reads the evacuations of the last 31 days, and windows must fit into them.
+const MAX_WINDOW: u32 = 30 * 24 * 3600;
+
 impl Door {
     async fn host(&self, name: &str) -> Result<HostView, ServiceError> {
         let wanted = name.to_owned();
@@ -223,6 +226,16 @@ impl v1::admin_server::Admin for Door {
         request: Request<v1::PutBudgetRequest>,
     ) -> Result<Response<v1::PutBudgetResponse>, Status> {
         let wire = required("budget", request.into_inner().budget)?;
+        if wire.window_seconds > MAX_WINDOW {
+            return Err(ServiceError::Field {
+                field: "window_seconds",
+                problem: format!(
+                    "{} is too long, at most {MAX_WINDOW} (30 days)",
+                    wire.window_seconds
+                ),
+            }
+            .into());
+        }
         let budget = DisruptionBudget {
             scope: scope(wire.project_id, &wire.group_id)?,
             max_victims: wire.max_victims,

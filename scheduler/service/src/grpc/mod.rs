@@ -20,9 +20,9 @@ use ebbtide_store::Store;
 use std::net::SocketAddr;
 use tokio::net::TcpListener;
 use tokio::sync::watch;
-use tokio_stream::wrappers::TcpListenerStream;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
+use tonic::transport::server::TcpIncoming;
 
 /// What the calls need. Cheap to clone.
 #[derive(Clone)]
@@ -87,6 +87,8 @@ pub(crate) fn serve(listener: Listener, api: Api, tasks: &Tasks) -> SocketAddr {
                 None
             }
         };
+        // Answers are small: waiting for more to send with them (Nagle) would cost 40 ms each.
+        let incoming = TcpIncoming::from(socket).with_nodelay(Some(true));
         let served = Server::builder()
             .add_service(health_service)
             .add_optional_service(reflection)
@@ -105,7 +107,7 @@ pub(crate) fn serve(listener: Listener, api: Api, tasks: &Tasks) -> SocketAddr {
                     .max_decoding_message_size(MAX_MESSAGE_BYTES)
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )
-            .serve_with_incoming_shutdown(TcpListenerStream::new(socket), stop.cancelled_owned())
+            .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
             .await;
         if let Err(error) = served {
             tracing::error!("gRPC ended: {error}");

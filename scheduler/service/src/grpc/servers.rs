@@ -9,11 +9,11 @@ use crate::keeper::not_read;
 use ebbtide_model::{EvacuationId, GroupId, Server, ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
 use ebbtide_region::{Command, CreateServers, Region, RegionError, Reply};
-use ebbtide_store::{EvacuationFilter, ServerFilter};
+use ebbtide_store::{EvacuationFilter, MAX_PAGE, ServerFilter};
 use tonic::{Request, Response, Status};
 
 const ROWS: u32 = 1000;
-const MAX_ROWS: u32 = 10_000;
+const MAX_ROWS: u32 = MAX_PAGE;
 
 impl Door {
     /// A server by id (also one that is gone), or by name if only one that is not gone has it.
@@ -23,7 +23,7 @@ impl Door {
             return found.ok_or_else(|| ServiceError::NotFound {
                 what: "server",
                 name: names::shorten(name),
-                next: "`ebbtide server list --all` shows those that are gone, too",
+                next: "`ebbtide server list --deleted` shows those that are gone, too",
             });
         }
         let name = name.to_owned();
@@ -46,6 +46,15 @@ impl Door {
             None => None,
         };
         Ok(convert::server(server, evacuation.as_ref()))
+    }
+}
+
+/// Tenants hear that their server was needed, not by whom.
+fn without_preemptor(evacuation: v1::Evacuation) -> v1::Evacuation {
+    v1::Evacuation {
+        preemptor_id: String::new(),
+        decision_id: String::new(),
+        ..evacuation
     }
 }
 
@@ -227,6 +236,7 @@ impl v1::servers_server::Servers for Door {
         request: Request<v1::ListEvacuationsRequest>,
     ) -> Result<Response<v1::ListEvacuationsResponse>, Status> {
         let wire = request.into_inner();
+        let as_tenant = !wire.project_id.is_empty();
         let filter = EvacuationFilter {
             host: optional(wire.host),
             project_id: optional(wire.project_id),
@@ -243,7 +253,11 @@ impl v1::servers_server::Servers for Door {
             .await
             .map_err(|e| not_read(&e))?;
         Ok(Response::new(v1::ListEvacuationsResponse {
-            evacuations: evacuations.iter().map(convert::evacuation).collect(),
+            evacuations: evacuations
+                .iter()
+                .map(convert::evacuation)
+                .map(|e| if as_tenant { without_preemptor(e) } else { e })
+                .collect(),
         }))
     }
 }
