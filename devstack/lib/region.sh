@@ -89,14 +89,16 @@ EOF
     region_wait_for "$region_dir/ready.json" scheduler
 }
 
-# region_start_agents AMQP HOSTS VCPUS RAM_MB DISK_GB PATTERN: host-A, host-B… or names by the printf pattern, counted from 0.
+# region_start_agents AMQP HOSTS VCPUS RAM_MB DISK_GB PATTERN: host-A, host-B… or names by the pattern, where {n} counts from 0,
+# {server} is n/2 and {numa} is n%2.
 region_start_agents() {
     local n name letters=ABCDEFGHIJKLMNOPQRSTUVWXYZ
     mkdir -p "$region_dir/agents"
     for ((n = 0; n < $2; n++)); do
         if [ -n "$6" ]; then
-            # shellcheck disable=SC2059
-            name=$(printf "$6" "$n")
+            name=${6//\{n\}/$n}
+            name=${name//\{server\}/$((n / 2))}
+            name=${name//\{numa\}/$((n % 2))}
         elif [ "$2" -le 26 ]; then
             name=host-${letters:n:1}
         else
@@ -115,6 +117,19 @@ kind = "simulated"
 inventory = { VCPU = $3, MEMORY_MB = $4, DISK_GB = $5 }
 EOF
         region_start "agent-$name" "$region_bin/ebbtide-agent" run --config "$region_dir/agents/$name.toml"
+        # Hosts come in the order of their registration where everything else is equal (and always with first-fit).
+        [ -z "$6" ] || region_wait_for_host "$name"
+    done
+}
+
+region_wait_for_host() {
+    local tries=0 endpoint
+    endpoint=http://$(region_json "$region_dir/ready.json" grpc)
+    until "$region_bin/ebbtide" --endpoint "$endpoint" host show "$1" >/dev/null 2>&1; do
+        _region_alive "$region_dir/pid/agent-$1" || { echo "devstack: the agent of $1 has ended; its log says why:" >&2; return 1; }
+        tries=$((tries + 1))
+        [ "$tries" -lt 600 ] || { echo "devstack: host $1 has not registered after a minute" >&2; return 1; }
+        sleep 0.1
     done
 }
 
