@@ -1,18 +1,16 @@
-//! Single stories, one for each rule.
+//! Single stories about evacuations, one for each rule.
 
 use super::world::{Fate, GRACE, World, evacuation, server};
 use crate::protocol::{Action, Policy};
-use ebbtide_model::message::{Body, EvacuatedHow, Heartbeat, HostedState, Message};
-use ebbtide_model::{InterruptionBehaviour, MessageId, Seconds, Timestamp};
-use std::collections::{BTreeMap, BTreeSet};
-use uuid::Uuid;
+use ebbtide_model::message::{Body, EvacuatedHow, HostedState, Message};
+use ebbtide_model::{InterruptionBehaviour, Seconds};
 
-fn world() -> World {
+pub(super) fn world() -> World {
     World::new(Policy::default())
 }
 
 /// Delivers everything, lets all calls work and confirms all reports, without letting time pass.
-fn settle(world: &mut World) {
+pub(super) fn settle(world: &mut World) {
     loop {
         let before = (world.queue.len(), world.calls.len(), world.reports.len());
         world.deliver_all();
@@ -24,13 +22,13 @@ fn settle(world: &mut World) {
     }
 }
 
-fn types(world: &World) -> Vec<&'static str> {
+pub(super) fn types(world: &World) -> Vec<&'static str> {
     let name = |m: &Message| m.body.event_type();
     let short = |t: &'static str| t.trim_start_matches("org.ebbtide.").trim_end_matches(".v1");
     world.reports.iter().map(name).map(short).collect()
 }
 
-fn runs(world: &World, s: u8) -> bool {
+pub(super) fn runs(world: &World, s: u8) -> bool {
     world
         .guests
         .get(&server(s))
@@ -130,6 +128,28 @@ fn a_restart_in_the_grace_period_does_not_move_its_end() {
 }
 
 #[test]
+fn a_report_that_was_not_confirmed_is_repeated_after_a_restart_even_if_the_broker_has_forgotten_all()
+ {
+    let mut w = world();
+    w.notice(0, 0);
+    w.deliver_all();
+    w.complete(0, Fate::Works);
+    w.crash();
+    w.queue.clear();
+    settle(&mut w);
+    assert_eq!(types(&w), ["evacuation.draining"]);
+    w.advance(30_000);
+    w.complete(0, Fate::Works);
+    w.complete(0, Fate::Works);
+    w.crash();
+    settle(&mut w);
+    assert_eq!(types(&w), ["evacuation.draining", "evacuation.evacuated"]);
+    w.crash();
+    settle(&mut w);
+    assert_eq!(types(&w).len(), 2, "what was confirmed is not repeated");
+}
+
+#[test]
 fn a_grace_period_that_ends_while_the_agent_is_down_is_over() {
     let mut w = world();
     w.notice(0, 0);
@@ -145,6 +165,8 @@ fn a_notice_that_comes_too_late_is_not_followed_and_a_later_attempt_is() {
     let mut w = world();
     w.notice(0, 0);
     w.advance(60_001);
+    w.deliver_all();
+    assert!(w.calls.is_empty(), "its guest is not even told");
     settle(&mut w);
     assert_eq!(types(&w), ["evacuation.failed"]);
     let (reason, still_running) = failure(&w);
@@ -405,158 +427,6 @@ fn only_the_operator_turns_a_failed_hibernation_into_a_termination() {
     }
     w.come_to_rest().unwrap();
     assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
-}
-
-#[test]
-fn a_start_is_followed_once_and_answered_each_time() {
-    let mut w = world();
-    let start = w.start(3);
-    settle(&mut w);
-    w.advance(5);
-    w.queue.push(start);
-    settle(&mut w);
-    assert_eq!(types(&w), ["server.started", "server.started"]);
-    assert_eq!(w.reports[0].id, w.reports[1].id);
-    assert_eq!(
-        w.reports[0].body, w.reports[1].body,
-        "since when it runs is the same"
-    );
-}
-
-#[test]
-fn a_repeated_start_does_not_bring_back_an_evacuated_server() {
-    for behaviour in [
-        InterruptionBehaviour::Terminate,
-        InterruptionBehaviour::Stop,
-    ] {
-        let mut w = world();
-        let start = w.start(3);
-        settle(&mut w);
-        w.advance(1);
-        w.notice_with(4, 3, behaviour, 1);
-        w.come_to_rest().unwrap();
-        assert!(!runs(&w, 3));
-        w.crash();
-        w.queue.push(start);
-        w.come_to_rest().unwrap();
-        assert!(!runs(&w, 3), "{behaviour}");
-        w.start(3);
-        w.come_to_rest().unwrap();
-        assert!(runs(&w, 3), "a new start is followed");
-    }
-}
-
-#[test]
-fn a_start_that_fails_is_reported_with_its_reason() {
-    let mut w = world();
-    w.start(3);
-    w.deliver_all();
-    for _ in 0..3 {
-        w.complete(0, Fate::Fails);
-        w.advance(60_000);
-    }
-    settle(&mut w);
-    let Body::StartFailed(failed) = &w.reports[0].body else {
-        panic!("{:?}", w.reports);
-    };
-    assert!(failed.reason.contains("after 3 tries"), "{}", failed.reason);
-}
-
-#[test]
-fn a_deletion_is_followed_also_of_an_unknown_server_and_also_twice() {
-    let mut w = world();
-    let delete = w.delete(0);
-    w.delete(9);
-    settle(&mut w);
-    w.queue.push(delete);
-    settle(&mut w);
-    assert_eq!(types(&w), ["server.deleted"; 3]);
-    assert!(w.unsettled.is_empty() && !w.guests.contains_key(&server(0)));
-}
-
-#[test]
-fn a_deletion_that_fails_is_tried_for_ever() {
-    let mut w = world();
-    w.delete(0);
-    w.deliver_all();
-    for _ in 0..50 {
-        w.complete(0, Fate::Fails);
-        w.advance(60_000);
-    }
-    assert!(w.reports.is_empty());
-    settle(&mut w);
-    assert_eq!(types(&w), ["server.deleted"]);
-}
-
-#[test]
-fn a_deletion_during_an_evacuation_ends_both() {
-    let mut w = world();
-    w.notice(0, 0);
-    settle(&mut w);
-    w.delete(0);
-    settle(&mut w);
-    assert_eq!(
-        types(&w),
-        [
-            "evacuation.draining",
-            "server.deleted",
-            "evacuation.evacuated"
-        ]
-    );
-    assert_eq!(w.how(0), Some(EvacuatedHow::AlreadyGone));
-    assert!(w.unsettled.is_empty());
-}
-
-#[test]
-fn a_report_in_the_wrong_queue_and_a_contradiction_become_dead_letters() {
-    let mut w = world();
-    w.send(Body::Heartbeat(Heartbeat {
-        host: "host-b".to_owned(),
-        session: Uuid::nil(),
-        sequence: 1,
-        inventory: BTreeMap::new(),
-        traits: BTreeSet::new(),
-        servers: Vec::new(),
-    }));
-    w.notice(0, 0);
-    settle(&mut w);
-    w.notice(0, 1);
-    settle(&mut w);
-    let reasons: Vec<&str> = w.dead.iter().map(|(_, reason)| reason.as_str()).collect();
-    assert!(
-        reasons[0].contains("a report of host host-b"),
-        "{reasons:?}"
-    );
-    assert!(reasons[1].contains("this message says"), "{reasons:?}");
-    assert_eq!(w.asked.get(&server(1)), None);
-}
-
-#[test]
-fn a_report_that_can_never_be_sent_does_not_block_the_agent() {
-    use crate::protocol::{AgentCore, Effect, Input, ReportId, Token};
-    let now = Timestamp::from_millis(5);
-    let (mut core, _) = AgentCore::restore("h", Policy::default(), [], now);
-    let message = Message {
-        id: MessageId(Uuid::nil()),
-        source: "s".to_owned(),
-        time: now,
-        body: Body::Spare(ebbtide_model::message::Spare {
-            evacuation_id: evacuation(1),
-            server_id: server(1),
-        }),
-    };
-    let token = Token(7);
-    core.handle(now, Input::Command { token, message });
-    let reason = "too large".to_owned();
-    let report = ReportId(1);
-    let effects = core.handle(now, Input::Unpublishable { report, reason });
-    assert!(
-        effects
-            .iter()
-            .any(|e| matches!(e, Effect::DeadLetter(Token(7), why) if why.contains("too large"))),
-        "{effects:?}"
-    );
-    assert!(core.is_idle());
 }
 
 #[test]

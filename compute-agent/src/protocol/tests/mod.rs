@@ -2,4 +2,5 @@
 
 mod cases;
 mod properties;
+mod server_cases;
 mod world;
