@@ -1,16 +1,18 @@
 //! What operators set: hosts, flavors, aggregates, server groups, disruption budgets.
 
-use crate::state::Step;
+use crate::step::Step;
 use crate::{Event, Region, RegionError, Reply};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
-    Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, ServerGroup,
-    names,
+    Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, ModelError,
+    Seconds, ServerGroup, names,
 };
 use std::str::FromStr;
 
 /// Most flavors, groups, aggregates or budgets of a region: a runaway script ends here.
 const MAX_OBJECTS: usize = 100_000;
+/// The longest window of a disruption budget: a restarted scheduler reads evacuations of that age, and no older ones.
+const MAX_WINDOW: Seconds = Seconds(31 * 24 * 3600);
 
 impl Region {
     pub(crate) fn set_disabled(
@@ -31,11 +33,15 @@ impl Region {
             });
         };
         entry.host.disabled_reason = reason;
-        entry.health = entry.host.health(step.now, down_after);
+        entry.health = entry.health_at(step.now, down_after);
         let (host, health) = (entry.host.clone(), entry.health);
         self.table.set_health(name, health);
-        step.effects.changes.push(Change::PutHost(Box::new(host.clone())));
-        step.effects.events.push(Event::Host(Box::new(host), health));
+        step.effects
+            .changes
+            .push(Change::PutHost(Box::new(host.clone())));
+        step.effects
+            .events
+            .push(Event::Host(Box::new(host), health));
         Ok(Reply::Done)
     }
 
@@ -44,14 +50,16 @@ impl Region {
     /// # Errors
     /// [`RegionError::NotFound`].
     pub fn find_flavor(&self, name: &str) -> Result<&Flavor, RegionError> {
-        let by_id = FlavorId::from_str(name).ok().and_then(|id| self.flavors.get(&id));
-        by_id.or_else(|| self.flavors.values().find(|f| f.name == name)).ok_or_else(|| {
-            RegionError::NotFound {
+        let by_id = FlavorId::from_str(name)
+            .ok()
+            .and_then(|id| self.flavors.get(&id));
+        by_id
+            .or_else(|| self.flavors.values().find(|f| f.name == name))
+            .ok_or_else(|| RegionError::NotFound {
                 what: "flavor",
                 name: names::shorten(name),
                 next: "`ebbtide flavor list` shows what there is",
-            }
-        })
+            })
     }
 
     /// A server group by id or name.
@@ -59,7 +67,10 @@ impl Region {
     /// # Errors
     /// [`RegionError::NotFound`], or [`RegionError::Ambiguous`] if several have the name.
     pub fn find_group(&self, name: &str) -> Result<&ServerGroup, RegionError> {
-        if let Some(group) = GroupId::from_str(name).ok().and_then(|id| self.groups.get(&id)) {
+        if let Some(group) = GroupId::from_str(name)
+            .ok()
+            .and_then(|id| self.groups.get(&id))
+        {
             return Ok(group);
         }
         let named: Vec<_> = self.groups.values().filter(|g| g.name == name).collect();
@@ -78,11 +89,21 @@ impl Region {
         }
     }
 
-    pub(crate) fn create_flavor(&mut self, step: &mut Step<'_>, flavor: Flavor) -> Result<Reply, RegionError> {
+    pub(crate) fn create_flavor(
+        &mut self,
+        step: &mut Step<'_>,
+        flavor: Flavor,
+    ) -> Result<Reply, RegionError> {
         flavor.properties()?;
-        let known = self.flavors.get(&flavor.id).or_else(|| self.flavors.values().find(|f| f.name == flavor.name));
+        let known = self
+            .flavors
+            .get(&flavor.id)
+            .or_else(|| self.flavors.values().find(|f| f.name == flavor.name));
         if let Some(known) = known {
-            let same = Flavor { id: known.id, ..flavor.clone() } == *known;
+            let same = Flavor {
+                id: known.id,
+                ..flavor.clone()
+            } == *known;
             return if same {
                 Ok(Reply::Flavor(known.clone()))
             } else {
@@ -99,7 +120,11 @@ impl Region {
         Ok(Reply::Flavor(flavor))
     }
 
-    pub(crate) fn delete_flavor(&mut self, step: &mut Step<'_>, name: &str) -> Result<Reply, RegionError> {
+    pub(crate) fn delete_flavor(
+        &mut self,
+        step: &mut Step<'_>,
+        name: &str,
+    ) -> Result<Reply, RegionError> {
         let id = self.find_flavor(name)?.id;
         self.flavors.remove(&id);
         step.effects.changes.push(Change::DeleteFlavor(id));
@@ -114,6 +139,12 @@ impl Region {
         aggregate.check()?;
         if let Some(known) = self.aggregates.values().find(|a| a.name == aggregate.name) {
             aggregate.id = known.id;
+        } else if let Some(other) = self.aggregates.get(&aggregate.id) {
+            return Err(RegionError::Exists {
+                what: "aggregate",
+                name: other.id.to_string(),
+                next: "it has another name; aggregates are replaced by name",
+            });
         } else {
             room_for_more("aggregates", self.aggregates.len())?;
         }
@@ -132,16 +163,35 @@ impl Region {
                 )));
             }
         }
-        step.effects.changes.push(Change::PutAggregate(aggregate.clone()));
+        step.effects
+            .changes
+            .push(Change::PutAggregate(aggregate.clone()));
         self.aggregates.insert(aggregate.id, aggregate.clone());
         self.refresh_aggregates();
         Ok(Reply::Aggregate(aggregate))
     }
 
-    pub(crate) fn delete_aggregate(&mut self, step: &mut Step<'_>, name: &str) -> Result<Reply, RegionError> {
-        let by_id = AggregateId::from_str(name).ok().filter(|id| self.aggregates.contains_key(id));
+    /// Tells the table which aggregates there are.
+    pub(crate) fn refresh_aggregates(&mut self) {
+        let all: Vec<Aggregate> = self.aggregates.values().cloned().collect();
+        self.table.set_aggregates(&all);
+    }
+
+    pub(crate) fn delete_aggregate(
+        &mut self,
+        step: &mut Step<'_>,
+        name: &str,
+    ) -> Result<Reply, RegionError> {
+        let by_id = AggregateId::from_str(name)
+            .ok()
+            .filter(|id| self.aggregates.contains_key(id));
         let id = by_id
-            .or_else(|| self.aggregates.values().find(|a| a.name == name).map(|a| a.id))
+            .or_else(|| {
+                self.aggregates
+                    .values()
+                    .find(|a| a.name == name)
+                    .map(|a| a.id)
+            })
             .ok_or_else(|| RegionError::NotFound {
                 what: "aggregate",
                 name: names::shorten(name),
@@ -153,7 +203,11 @@ impl Region {
         Ok(Reply::Done)
     }
 
-    pub(crate) fn create_group(&mut self, step: &mut Step<'_>, group: ServerGroup) -> Result<Reply, RegionError> {
+    pub(crate) fn create_group(
+        &mut self,
+        step: &mut Step<'_>,
+        group: ServerGroup,
+    ) -> Result<Reply, RegionError> {
         group.check()?;
         if let Some(known) = self.groups.get(&group.id) {
             return if *known == group {
@@ -173,12 +227,18 @@ impl Region {
         Ok(Reply::Group(group))
     }
 
-    pub(crate) fn delete_group(&mut self, step: &mut Step<'_>, name: &str) -> Result<Reply, RegionError> {
+    pub(crate) fn delete_group(
+        &mut self,
+        step: &mut Step<'_>,
+        name: &str,
+    ) -> Result<Reply, RegionError> {
         let id = self.find_group(name)?.id;
         self.groups.remove(&id);
         self.budgets.remove(&BudgetScope::Group(id));
         self.table.remove_group(id);
-        step.effects.changes.push(Change::DeleteBudget(BudgetScope::Group(id)));
+        step.effects
+            .changes
+            .push(Change::DeleteBudget(BudgetScope::Group(id)));
         step.effects.changes.push(Change::DeleteGroup(id));
         Ok(Reply::Done)
     }
@@ -192,6 +252,13 @@ impl Region {
             BudgetScope::Project(project) => names::check_name("project", project)?,
             BudgetScope::Group(id) => drop(self.find_group(&id.to_string())?),
         }
+        if budget.window > MAX_WINDOW {
+            return Err(RegionError::Invalid(ModelError::Range {
+                what: "window of a disruption budget".to_owned(),
+                value: budget.window.to_string(),
+                allowed: format!("at most {MAX_WINDOW}"),
+            }));
+        }
         if !self.budgets.contains_key(&budget.scope) {
             room_for_more("disruption budgets", self.budgets.len())?;
         }
@@ -200,7 +267,11 @@ impl Region {
         Ok(Reply::Budget(budget))
     }
 
-    pub(crate) fn delete_budget(&mut self, step: &mut Step<'_>, scope: &BudgetScope) -> Result<Reply, RegionError> {
+    pub(crate) fn delete_budget(
+        &mut self,
+        step: &mut Step<'_>,
+        scope: &BudgetScope,
+    ) -> Result<Reply, RegionError> {
         if self.budgets.remove(scope).is_none() {
             return Err(RegionError::NotFound {
                 what: "disruption budget",
@@ -208,7 +279,9 @@ impl Region {
                 next: "`ebbtide budget list` shows what there is",
             });
         }
-        step.effects.changes.push(Change::DeleteBudget(scope.clone()));
+        step.effects
+            .changes
+            .push(Change::DeleteBudget(scope.clone()));
         Ok(Reply::Done)
     }
 }
@@ -217,6 +290,8 @@ fn room_for_more(what: &str, count: usize) -> Result<(), RegionError> {
     if count < MAX_OBJECTS {
         Ok(())
     } else {
-        Err(RegionError::Conflict(format!("there are {count} {what} already, the most there can be; delete some")))
+        Err(RegionError::Conflict(format!(
+            "there are {count} {what} already, the most there can be; delete some"
+        )))
     }
 }

@@ -1,59 +1,196 @@
-//! Claims that wait: started when their room is really free, placed elsewhere when it will not be.
+//! Claims that wait: started when their room is really free, placed elsewhere when it will not be; and their victims, spared as
+//! soon as they are not needed.
+//!
+//! After every step each host on which something has changed is looked at ([`Region::reconcile`]), so that no event can be
+//! forgotten that frees room or ends a need. Afterwards holds, for every host:
+//!
+//! - what is promised fits once everybody has left who is leaving (and is not being spared);
+//! - nobody waits whose room is free, those before it in the queue given theirs;
+//! - nobody is leaving who could stay without breaking a promise;
+//! - every evacuation whose victim has not been spared is for a server that waits on that host.
 
-use crate::state::Step;
+use crate::state::Queue;
+use crate::step::Step;
 use crate::{Event, Region, room, servers};
-use ebbtide_model::message::{Body, Delete};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
-use ebbtide_model::{Outcome, PlacementRequest, Server, ServerId, ServerStatus};
+use ebbtide_model::{
+    Evacuation, EvacuationId, Outcome, PlacementRequest, ResourceClass, Resources, ServerId,
+    ServerStatus,
+};
+use std::collections::BTreeMap;
 
 impl Region {
-    /// Starts those waiting on a host for whom there is room now, in the order of their claims.
-    ///
-    /// A later claim may pass an earlier one that needs more than is free yet: the room of all of them together is
-    /// accounted for (their sum fits once everybody who is leaving has left), so it takes nothing from the earlier one.
-    pub(crate) fn advance_waiting(&mut self, step: &mut Step<'_>, host: Option<&str>) {
-        let Some(host) = host else { return };
-        for id in self.waiting.get(host).cloned().unwrap_or_default() {
-            let Some(mut server) = self.servers.get(&id).cloned() else { continue };
-            if !self.has_room_now(&server, host) {
-                continue;
+    /// Holds claims and victims against each other on every host that the step has touched. A host on which that changes something is
+    /// looked at again; each round moves, starts or spares somebody, so it ends.
+    pub(crate) fn reconcile(&mut self, step: &mut Step<'_>) {
+        while let Some(host) = step.touched.pop_first() {
+            if self.waiting.contains_key(&host) || self.leaving.contains_key(&host) {
+                self.settle(step, &host, None);
             }
-            if let Err(error) = self.start(step, &mut server) {
-                step.ignored(format!("server {id} could not be started: {error}"));
-            }
-            // Others may have left meanwhile: who was chosen for this room and is still there need not go.
-            self.spare_victims_of(step, id, "the room became free without it");
         }
     }
 
-    /// After an evacuation has failed: as long as more is promised on the host than there will be, somebody who waits there goes
-    /// elsewhere, first of all whoever the victim was to make room for.
-    pub(crate) fn settle(&mut self, step: &mut Step<'_>, host: &str, preemptor: ServerId, why: &str) {
-        while self.table.usage(host).is_some_and(|usage| room::is_overpromised(&usage)) {
-            let waiting = self.waiting.get(host).cloned().unwrap_or_default();
-            let preferred = waiting.iter().find(|id| **id == preemptor).or_else(|| waiting.last());
-            let Some(id) = preferred.copied() else { break };
+    /// Sets one host right. If room has got lost, then first at the cost of `failed`: the server whose victim did not leave, with
+    /// the reason.
+    pub(crate) fn settle(
+        &mut self,
+        step: &mut Step<'_>,
+        host: &str,
+        failed: Option<(ServerId, &str)>,
+    ) {
+        self.move_those_without_room(step, host, failed);
+        self.start_those_with_room(step, host);
+        self.spare_those_not_needed(step, host);
+        self.hand_victims_over(step, host);
+    }
+
+    /// As long as more is promised than there will be, somebody who waits for that goes elsewhere: whoever lost a victim, else the youngest.
+    fn move_those_without_room(
+        &mut self,
+        step: &mut Step<'_>,
+        host: &str,
+        failed: Option<(ServerId, &str)>,
+    ) {
+        while let Some(usage) = self.table.usage(host)
+            && let Some(class) = room::overpromised(&usage)
+        {
+            let claimants = self.claimants(host, class);
+            let preferred = failed.filter(|(id, _)| claimants.contains(id));
+            let Some((id, why)) = preferred.or_else(|| {
+                let less = "the host has less room than it had when the place was promised";
+                claimants
+                    .last()
+                    .map(|id| (*id, failed.map_or(less, |(_, why)| why)))
+            }) else {
+                return;
+            };
             self.place_elsewhere(step, id, host, why);
         }
-        self.advance_waiting(step, Some(host));
     }
 
-    /// True if what the server needs is physically free on the host: nobody runs there any more who will leave.
-    fn has_room_now(&self, server: &Server, host: &str) -> bool {
-        let (Some(usage), Ok(properties)) = (self.table.usage(host), server.flavor.properties()) else {
-            return false;
-        };
-        properties
-            .resources
-            .iter()
-            .all(|(class, amount)| room::physical(&usage, class) >= i64::try_from(amount).unwrap_or(i64::MAX))
+    /// Those who wait on the host for room of this class, the oldest first.
+    fn claimants(&self, host: &str, class: &ResourceClass) -> Vec<ServerId> {
+        let takes = |id: &ServerId| self.needs(*id).is_some_and(|r| r.get(class) > 0);
+        self.queue(host).filter(takes).collect()
+    }
+
+    fn queue(&self, host: &str) -> impl Iterator<Item = ServerId> {
+        self.waiting
+            .get(host)
+            .into_iter()
+            .flat_map(Queue::keys)
+            .map(|(_, id)| *id)
+    }
+
+    fn needs(&self, id: ServerId) -> Option<Resources> {
+        let properties = self.servers.get(&id)?.flavor.properties();
+        properties.ok().map(|p| p.resources)
+    }
+
+    /// Starts those who wait on a host and for whom there is room now, the oldest request first. Who is not served yet keeps what
+    /// is free for itself: otherwise small requests could keep a large one waiting for ever.
+    fn start_those_with_room(&mut self, step: &mut Step<'_>, host: &str) {
+        let queue: Vec<ServerId> = self.queue(host).collect();
+        let mut kept: BTreeMap<ResourceClass, i64> = BTreeMap::new();
+        for id in queue {
+            let (Some(usage), Some(needs)) = (self.table.usage(host), self.needs(id)) else {
+                continue;
+            };
+            let fits = needs.iter().all(|(class, amount)| {
+                let kept = kept.get(class).copied().unwrap_or(0);
+                room::physical(&usage, class) - kept >= room::units(amount)
+            });
+            if !fits {
+                for (class, amount) in needs.iter() {
+                    *kept.entry(class.clone()).or_default() += room::units(amount);
+                }
+            } else if let Some(mut server) = self.servers.get(&id).cloned() {
+                self.start(step, &mut server);
+            }
+        }
+    }
+
+    /// Spares whoever could stay, the dearest first: the server that needed the room is gone, has started without it, or has got
+    /// room from elsewhere.
+    fn spare_those_not_needed(&mut self, step: &mut Step<'_>, host: &str) {
+        let mut leaving = self.needed_victims(host);
+        leaving.sort_by(|a, b| b.cost.total_cmp(&a.cost).then(a.id.cmp(&b.id)));
+        for evacuation in leaving {
+            let (Some(usage), Some(takes)) =
+                (self.table.usage(host), self.needs(evacuation.victim_id))
+            else {
+                continue;
+            };
+            if room::may_stay(&usage, &takes) {
+                let why = self.why_not_needed(&evacuation);
+                self.spare(step, evacuation, why);
+            }
+        }
+    }
+
+    /// Evacuations on a host whose victims are to leave: neither being spared, nor deleted by their owners meanwhile.
+    pub(crate) fn needed_victims(&self, host: &str) -> Vec<Evacuation> {
+        let ids = self.leaving.get(host).into_iter().flatten();
+        ids.filter_map(|id: &EvacuationId| self.evacuations.get(id))
+            .filter(|e| !e.spare_requested)
+            .filter(|e| {
+                let victim = self.servers.get(&e.victim_id);
+                victim.is_some_and(|v| v.status == ServerStatus::Evacuating)
+            })
+            .cloned()
+            .collect()
+    }
+
+    fn why_not_needed(&self, evacuation: &Evacuation) -> &'static str {
+        match self.servers.get(&evacuation.preemptor_id) {
+            None => "the server that needed the room was deleted",
+            Some(s) if s.host.as_ref() != Some(&evacuation.host) => {
+                "the server that needed the room goes to another host, or has none"
+            }
+            Some(s) if s.status == ServerStatus::Waiting => "other room became free",
+            Some(s) if s.status == ServerStatus::Deleting => {
+                "the server that needed the room is being deleted"
+            }
+            Some(_) => "the room became free without it",
+        }
+    }
+
+    /// Who is still leaving although the server that it was to make room for does not wait here any more, leaves for somebody else
+    /// who was promised that room. Whose claim it is stays written down, so that its end can spare the victim.
+    fn hand_victims_over(&mut self, step: &mut Step<'_>, host: &str) {
+        for mut evacuation in self.needed_victims(host) {
+            let waits_here = |id: ServerId| self.queue(host).any(|waiting| waiting == id);
+            if waits_here(evacuation.preemptor_id) {
+                continue;
+            }
+            let frees = self.needs(evacuation.victim_id).unwrap_or_default();
+            let heir = self.queue(host).find(|id| {
+                self.needs(*id)
+                    .is_some_and(|needs| needs.iter().any(|(class, _)| frees.get(class) > 0))
+            });
+            if let Some(heir) = heir {
+                evacuation.preemptor_id = heir;
+                self.save_evacuation(step, evacuation);
+            }
+        }
     }
 
     /// Places a server that cannot have the room it was promised: the next best host, or an error that says why.
-    pub(crate) fn place_elsewhere(&mut self, step: &mut Step<'_>, id: ServerId, refused: &str, why: &str) {
-        let Some(mut server) = self.servers.get(&id).cloned() else { return };
-        if !matches!(server.status, ServerStatus::Waiting | ServerStatus::Building) {
+    pub(crate) fn place_elsewhere(
+        &mut self,
+        step: &mut Step<'_>,
+        id: ServerId,
+        refused: &str,
+        why: &str,
+    ) {
+        let Some(mut server) = self.servers.get(&id).cloned() else {
+            return;
+        };
+        if !matches!(
+            server.status,
+            ServerStatus::Waiting | ServerStatus::Building
+        ) {
             return;
         }
         server.refused_hosts.push(refused.to_owned());
@@ -66,9 +203,9 @@ impl Region {
             at: step.now,
         });
         self.save_server(step, server.clone());
-        self.spare_victims_of(step, id, "the server that needed the room goes to another host");
-        self.advance_waiting(step, Some(refused));
-        if server.refused_hosts.len() >= usize::try_from(self.config.max_attempts).unwrap_or(usize::MAX) {
+        if server.refused_hosts.len()
+            >= usize::try_from(self.config.max_attempts).unwrap_or(usize::MAX)
+        {
             return;
         }
         let mut ignore_hosts = server.ignore_hosts.clone();
@@ -86,18 +223,22 @@ impl Region {
         let decision = match self.decide(step, &request) {
             Ok(decision) => decision,
             Err(error) => {
-                step.ignored(format!("server {id} could not be placed elsewhere: {error}"));
+                step.ignored(format!(
+                    "server {id} could not be placed elsewhere: {error}"
+                ));
                 return;
             }
         };
-        step.effects.changes.push(Change::PutDecision(Box::new(decision.clone())));
-        step.effects.events.push(Event::Decision(Box::new(decision.clone())));
+        step.effects
+            .changes
+            .push(Change::PutDecision(Box::new(decision.clone())));
+        step.effects
+            .events
+            .push(Event::Decision(Box::new(decision.clone())));
         match &decision.outcome {
             Outcome::Placed(placements) => {
                 for placement in placements {
-                    if let Err(error) = self.claim(step, &mut server, placement, decision.id) {
-                        step.ignored(format!("server {id} could not be placed elsewhere: {error}"));
-                    }
+                    self.claim(step, &mut server, placement, decision.id);
                 }
             }
             Outcome::NoValidHost(none) => {
@@ -112,10 +253,18 @@ impl Region {
         }
     }
 
-    /// A server that an agent did not start, or said that it could not: the room is given back, the server tried elsewhere.
-    pub(crate) fn start_failed(&mut self, step: &mut Step<'_>, id: ServerId, host: &str, why: &str) {
-        // It may come up after all; an agent that never had it says so and no harm is done.
-        step.send(host, Body::Delete(Delete { server_id: id }), None);
+    /// A server that an agent did not start, or said that it could not: it is tried elsewhere. The room stays taken until the
+    /// agent has confirmed that nothing of it is there.
+    pub(crate) fn start_failed(
+        &mut self,
+        step: &mut Step<'_>,
+        id: ServerId,
+        host: &str,
+        why: &str,
+    ) {
+        if let Some(server) = self.servers.get(&id).cloned() {
+            self.leave_remains(step, &server, host, why);
+        }
         self.place_elsewhere(step, id, host, why);
     }
 }

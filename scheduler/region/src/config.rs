@@ -55,18 +55,45 @@ impl RegionConfig {
             if (low..=high).contains(&value) {
                 Ok(())
             } else {
-                Err(RegionError::Config(format!("region.{key} = {value}: use {low} to {high}")))
+                Err(RegionError::Config(format!(
+                    "region.{key} = {value}: use {low} to {high}"
+                )))
             }
         };
         let day = 24 * 3600;
-        within("default_grace_seconds", self.default_grace_seconds.0, 0, MAX_GRACE.0)?;
-        within("default_protected_seconds", self.default_protected_seconds.0, 0, MAX_PROTECTED.0)?;
+        within(
+            "default_grace_seconds",
+            self.default_grace_seconds.0,
+            0,
+            MAX_GRACE.0,
+        )?;
+        within(
+            "default_protected_seconds",
+            self.default_protected_seconds.0,
+            0,
+            MAX_PROTECTED.0,
+        )?;
         within("host_down_seconds", self.host_down_seconds.0, 1, day)?;
-        within("notice_timeout_seconds", self.notice_timeout_seconds.0, 1, 3600)?;
+        within(
+            "notice_timeout_seconds",
+            self.notice_timeout_seconds.0,
+            1,
+            3600,
+        )?;
         within("notice_attempts", self.notice_attempts, 1, 100)?;
         within("act_timeout_seconds", self.act_timeout_seconds.0, 1, day)?;
-        within("start_timeout_seconds", self.start_timeout_seconds.0, 1, day)?;
+        within(
+            "start_timeout_seconds",
+            self.start_timeout_seconds.0,
+            1,
+            day,
+        )?;
         within("max_attempts", self.max_attempts, 1, 100)?;
-        within("failed_victim_rest_seconds", self.failed_victim_rest_seconds.0, 0, day)
+        within(
+            "failed_victim_rest_seconds",
+            self.failed_victim_rest_seconds.0,
+            0,
+            day,
+        )
     }
 }

@@ -1,9 +1,8 @@
 //! The way of a victim: begun with the preemptor's claim, ended by what the agent says, spared if the preemptor goes away.
 
-use crate::state::Step;
-use crate::{Region, room, servers};
+use crate::step::Step;
+use crate::{Region, servers};
 use ebbtide_model::message::{Body, Notice, Spare};
-use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
 use ebbtide_model::{
     DecisionId, Evacuation, EvacuationId, EvacuationState, Seconds, Server, ServerId, ServerStatus,
@@ -21,11 +20,18 @@ impl Region {
     ) {
         let Some(mut server) = self.servers.get(&victim.server_id).cloned() else {
             // The engine decides on this region's table in the same step, so its victims are here.
-            step.ignored(format!("victim {} is not a server of this region", victim.server_id));
+            step.ignored(format!(
+                "victim {} is not a server of this region",
+                victim.server_id
+            ));
             return;
         };
         let id = EvacuationId(step.uuid());
-        let behaviour = server.flavor.properties().map(|p| p.interruption).unwrap_or_default();
+        let behaviour = server
+            .flavor
+            .properties()
+            .map(|p| p.interruption)
+            .unwrap_or_default();
         let mut evacuation = Evacuation {
             id,
             victim_id: server.id,
@@ -55,93 +61,60 @@ impl Region {
         self.save_evacuation(step, evacuation);
     }
 
-    /// Puts the next attempt of a notice into the outbox. An attempt that has not gone out yet is replaced, not repeated.
+    /// Puts the next attempt of a notice into the outbox. An attempt that has not gone out yet is replaced, not repeated: it may
+    /// say by now that it is too late to begin.
     pub(crate) fn send_notice(&mut self, step: &mut Step<'_>, evacuation: &mut Evacuation) {
         if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
-            step.effects.changes.push(Change::Dequeue(unsent));
+            step.unsend(unsent);
         } else {
             evacuation.attempts += 1;
         }
-        evacuation.give_up_at = step.now.plus(self.config.notice_timeout_seconds);
+        let once = self.config.notice_timeout_seconds;
+        evacuation.give_up_at = step.now.plus(once);
+        // Whatever attempt an agent hears, this is when the last one will have run out.
+        let left = self
+            .config
+            .notice_attempts
+            .saturating_sub(evacuation.attempts)
+            .saturating_add(1);
         let notice = Notice {
             evacuation_id: evacuation.id,
             server_id: evacuation.victim_id,
             behaviour: evacuation.behaviour,
             grace_seconds: evacuation.grace,
             attempt: evacuation.attempts,
-            begin_before: step.now.plus(self.patience()),
+            begin_before: step.now.plus(Seconds(once.0.saturating_mul(left))),
         };
         let message = step.send(&evacuation.host, Body::Notice(notice), Some(evacuation.id));
         self.unsent_notices.insert(evacuation.id, message);
     }
 
-    /// The longest time from the first notice until the scheduler gives up: after that an agent must not begin any more.
+    /// The longest time from the first notice until the scheduler gives up.
     fn patience(&self) -> Seconds {
         let Seconds(once) = self.config.notice_timeout_seconds;
         Seconds(once.saturating_mul(self.config.notice_attempts))
     }
 
-    /// The preemptor does not need the room any more: its victims live where that is still possible.
-    ///
-    /// A victim whose room is promised to another claim meanwhile is not spared. The dearest are spared first.
-    pub(crate) fn spare_victims_of(&mut self, step: &mut Step<'_>, preemptor: ServerId, why: &str) {
-        let mut evacuations: Vec<Evacuation> = self
-            .victims_of
-            .get(&preemptor)
-            .into_iter()
-            .flatten()
-            .filter_map(|id| self.evacuations.get(id).cloned())
-            .filter(|e| !e.spare_requested)
-            .collect();
-        evacuations.sort_by(|a, b| b.cost.total_cmp(&a.cost).then(a.id.cmp(&b.id)));
-        let mut promised: Vec<Server> = Vec::new();
-        for evacuation in evacuations {
-            let Some(victim) = self.servers.get(&evacuation.victim_id).cloned() else { continue };
-            if self.room_is_promised(&victim, &promised) {
-                step.ignored(format!(
-                    "server {} is not spared: its room is promised to another claim on {}",
-                    victim.id, evacuation.host
-                ));
-                continue;
-            }
-            self.spare(step, evacuation, why);
-            promised.push(victim);
-        }
-    }
-
-    /// True if the claims on the victim's host need its room, given those that are being spared there beside it.
-    fn room_is_promised(&self, victim: &Server, spared_too: &[Server]) -> bool {
-        let Some(usage) = victim.host.as_deref().and_then(|host| self.table.usage(host)) else {
-            return false;
-        };
-        let Ok(properties) = victim.flavor.properties() else { return true };
-        properties.resources.iter().any(|(class, amount)| {
-            let beside: u64 = spared_too
-                .iter()
-                .filter(|other| other.host == victim.host)
-                .filter_map(|other| other.flavor.properties().ok())
-                .map(|p| p.resources.get(class))
-                .sum();
-            let needed = i64::try_from(amount + beside).unwrap_or(i64::MAX);
-            room::future(&usage, class) < needed
-        })
-    }
-
-    /// Asks the agent to let the victim live. Only its answer ends the evacuation: it may have acted already.
+    /// Asks the agent to let the victim live. Only its answer ends the evacuation: it may have acted already. Until then the
+    /// victim keeps its room, and is no candidate for anybody else.
     pub(crate) fn spare(&mut self, step: &mut Step<'_>, mut evacuation: Evacuation, why: &str) {
         if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
             // The sender may have this notice in its hands, so the spare goes out all the same, behind it.
-            step.effects.changes.push(Change::Dequeue(unsent));
+            step.unsend(unsent);
         }
         self.send_spare(step, &evacuation.host, evacuation.id, evacuation.victim_id);
         evacuation.spare_requested = true;
         evacuation.reason = Some(why.to_owned());
-        evacuation.give_up_at = step
+        let patience = step
             .now
             .plus(self.patience())
-            .max(evacuation.deadline_at.unwrap_or_default())
             .plus(self.config.act_timeout_seconds);
+        evacuation.give_up_at = evacuation.give_up_at.max(patience);
+        let victim = evacuation.victim_id;
         self.save_evacuation(step, evacuation);
+        if let Err(error) = self.show_to_table(victim) {
+            step.ignored(format!("the host table refused a server: {error}"));
+        }
     }
 
     pub(crate) fn send_spare(
@@ -151,7 +124,11 @@ impl Region {
         evacuation_id: EvacuationId,
         server_id: ServerId,
     ) {
-        step.send(host, Body::Spare(Spare { evacuation_id, server_id }), None);
+        let spare = Spare {
+            evacuation_id,
+            server_id,
+        };
+        step.send(host, Body::Spare(spare), None);
     }
 
     /// The victim lives on.
@@ -164,36 +141,57 @@ impl Region {
 
     /// The evacuation could not be done. The victim is taken to be alive until its host says otherwise; whoever needed the room gets
     /// another place, and the other victims are spared.
-    pub(crate) fn end_failed(&mut self, step: &mut Step<'_>, mut evacuation: Evacuation, why: &str) {
+    pub(crate) fn end_failed(
+        &mut self,
+        step: &mut Step<'_>,
+        mut evacuation: Evacuation,
+        why: &str,
+    ) {
         let preemptor = evacuation.preemptor_id;
         let host = evacuation.host.clone();
-        if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
-            step.effects.changes.push(Change::Dequeue(unsent));
-        }
         // The agent may only be slow: nobody shall die for a preemptor that is not coming.
         self.send_spare(step, &host, evacuation.id, evacuation.victim_id);
-        let wanted = !evacuation.spare_requested;
         evacuation.state = EvacuationState::Failed;
         evacuation.reason = Some(why.to_owned());
         evacuation.ended_at = Some(step.now);
         let rest = step.now.plus(self.config.failed_victim_rest_seconds);
         self.back_to_life(step, &evacuation, Some(rest));
         self.save_evacuation(step, evacuation);
-        if wanted {
-            self.settle(step, &host, preemptor, why);
-        }
+        self.settle(step, &host, Some((preemptor, why)));
     }
 
     /// A victim that lives is a server like any other again; after a failure it is left alone for a while.
-    fn back_to_life(&mut self, step: &mut Step<'_>, evacuation: &Evacuation, rest: Option<Timestamp>) {
-        let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() else { return };
+    fn back_to_life(
+        &mut self,
+        step: &mut Step<'_>,
+        evacuation: &Evacuation,
+        rest: Option<Timestamp>,
+    ) {
+        let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() else {
+            return;
+        };
         if let Some(until) = rest {
             self.resting.insert(victim.id, until);
         }
-        if victim.status == ServerStatus::Evacuating {
-            victim.status = ServerStatus::Active;
-            victim.evacuation_id = None;
-            self.save_server(step, victim);
+        let its_own = victim.evacuation_id == Some(evacuation.id);
+        if victim.status != ServerStatus::Evacuating || !its_own {
+            return;
+        }
+        let id = victim.id;
+        victim.evacuation_id = None;
+        victim.status = if victim.external {
+            ServerStatus::Reserved
+        } else if self.started_at.contains_key(&id) {
+            ServerStatus::Active
+        } else {
+            // It was chosen before its agent had said that it runs.
+            ServerStatus::Building
+        };
+        let starts = victim.status == ServerStatus::Building;
+        self.save_server(step, victim);
+        if starts {
+            let until = step.now.plus(self.config.start_timeout_seconds);
+            self.asked.waits(id, until);
         }
     }
 
@@ -217,12 +215,10 @@ impl Region {
                     ),
                     at: step.now,
                 });
-                self.resting.remove(&victim.id);
+                self.started_at.remove(&victim.id);
                 self.finish(step, &mut victim, status);
             }
         }
-        let host = evacuation.host.clone();
         self.save_evacuation(step, evacuation);
-        self.advance_waiting(step, Some(&host));
     }
 }

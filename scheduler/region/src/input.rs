@@ -162,6 +162,8 @@ impl Effects {
     /// True if there is a message to be sent.
     #[must_use]
     pub fn has_messages(&self) -> bool {
-        self.changes.iter().any(|change| matches!(change, Change::Enqueue(_)))
+        self.changes
+            .iter()
+            .any(|change| matches!(change, Change::Enqueue(_)))
     }
 }

@@ -15,16 +15,24 @@
 //! - If the transaction fails, the region is thrown away and restored from the database: memory is never ahead of it.
 
 mod admin;
+mod adopt;
+mod asked;
 mod budgets;
 mod claims;
 mod config;
 mod error;
 mod evacuate;
+mod gone;
+mod heartbeat;
 mod input;
+mod memory;
+mod remains;
 mod reports;
+mod restore;
 mod room;
 mod servers;
 mod state;
+mod step;
 mod timers;
 mod view;
 

@@ -1,7 +1,7 @@
-//! How much room there is on a host, in the three senses that a region needs.
+//! How much room there is on a host, in the two senses that a region needs beside h_f and h_n.
 
 use ebbtide_engine::{ClassUsage, HostUsage};
-use ebbtide_model::ResourceClass;
+use ebbtide_model::{ResourceClass, Resources};
 
 fn of<'a>(usage: &'a HostUsage, class: &ResourceClass) -> Option<&'a ClassUsage> {
     usage.classes.iter().find(|c| c.class == *class)
@@ -17,12 +17,26 @@ pub(crate) fn physical(usage: &HostUsage, class: &ResourceClass) -> i64 {
     of(usage, class).map_or(0, |c| c.free_full + c.claimed)
 }
 
-/// Free once everybody has left who is leaving.
-pub(crate) fn future(usage: &HostUsage, class: &ResourceClass) -> i64 {
-    of(usage, class).map_or(0, |c| c.free_full + c.leaving)
+/// Free once everybody has left who is leaving, after every promise is kept.
+fn future(usage: &ClassUsage) -> i64 {
+    usage.free_full + usage.leaving
 }
 
-/// True if more is promised than there will be, even once everybody has left who is leaving.
-pub(crate) fn is_overpromised(usage: &HostUsage) -> bool {
-    usage.classes.iter().any(|c| c.claimed > 0 && c.free_full + c.leaving < 0)
+/// A class of which more is promised than there will be, even once everybody has left who is leaving.
+pub(crate) fn overpromised(usage: &HostUsage) -> Option<&ResourceClass> {
+    let broken = |c: &&ClassUsage| c.claimed > 0 && future(c) < 0;
+    usage.classes.iter().find(broken).map(|c| &c.class)
+}
+
+/// True if every promise on the host can still be kept when somebody who is leaving, and takes this much, stays. Only what is
+/// promised counts: a class of which nothing is promised may be short for any reason.
+pub(crate) fn may_stay(usage: &HostUsage, takes: &Resources) -> bool {
+    takes.iter().all(|(class, amount)| {
+        of(usage, class).is_none_or(|c| c.claimed <= 0 || future(c) >= units(amount))
+    })
+}
+
+/// An amount as the engine's columns count.
+pub(crate) fn units(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
 }

@@ -1,25 +1,43 @@
-//! What happens because time has passed: silent agents, notices without an answer, servers that do not start.
+//! What happens because time has passed: notices without an answer, servers that do not start, claims that wait too long, things that
+//! need not be remembered any more.
 
-use crate::state::Step;
-use crate::{Event, Region};
-use ebbtide_model::record::Change;
-use ebbtide_model::{Evacuation, EvacuationId, EvacuationState, MessageId, Seconds, ServerId};
+use crate::Region;
+use crate::step::Step;
+use ebbtide_model::{
+    Evacuation, EvacuationId, EvacuationState, HostHealth, MessageId, Seconds, ServerId,
+    ServerStatus,
+};
 
-/// How long evacuations that have ended are kept in memory although no budget counts them: late reports are common then.
+/// How long what has ended is kept in memory although no budget counts it: late reports and repeated requests are common then.
 const KEEP_ENDED: Seconds = Seconds(600);
 
 impl Region {
-    pub(crate) fn published(&mut self, step: &mut Step<'_>, id: MessageId, evacuation: Option<EvacuationId>) {
-        step.effects.changes.push(Change::Dequeue(id));
-        let Some(evacuation_id) = evacuation else { return };
-        if self.unsent_notices.get(&evacuation_id) == Some(&id) {
+    pub(crate) fn published(
+        &mut self,
+        step: &mut Step<'_>,
+        id: MessageId,
+        evacuation: Option<EvacuationId>,
+    ) {
+        step.unsend(id);
+        self.asked
+            .published(id, step.now.plus(self.config.start_timeout_seconds));
+        let Some(evacuation_id) = evacuation else {
+            return;
+        };
+        let newest = self.unsent_notices.get(&evacuation_id) == Some(&id);
+        if newest {
             self.unsent_notices.remove(&evacuation_id);
         }
-        let Some(mut evacuation) = self.evacuations.get(&evacuation_id).cloned() else { return };
-        if evacuation.state == EvacuationState::Claimed {
+        let Some(mut evacuation) = self.evacuations.get(&evacuation_id).cloned() else {
+            return;
+        };
+        let first = evacuation.state == EvacuationState::Claimed;
+        let waits = first || evacuation.state == EvacuationState::Notified;
+        if waits && (first || newest) {
             evacuation.state = EvacuationState::Notified;
-            evacuation.notified_at = Some(step.now);
+            evacuation.notified_at = evacuation.notified_at.or(Some(step.now));
             if !evacuation.spare_requested {
+                // The agent's time begins now.
                 evacuation.give_up_at = step.now.plus(self.config.notice_timeout_seconds);
             }
             self.save_evacuation(step, evacuation);
@@ -29,36 +47,26 @@ impl Region {
     pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
         self.look_after_hosts(step);
         self.look_after_evacuations(step);
-        self.look_after_starts(step);
-        self.resting.retain(|_, until| *until > step.now);
-        let oldest = step.now.minus(self.longest_window().max(KEEP_ENDED));
-        let active = &self.active;
-        self.evacuations.retain(|id, e| active.contains(id) || e.claimed_at > oldest);
-    }
-
-    fn look_after_hosts(&mut self, step: &mut Step<'_>) {
-        let down_after = self.config.host_down_seconds.as_millis();
-        for (name, entry) in &mut self.hosts {
-            let health = entry.host.health(step.now, down_after);
-            if health != entry.health {
-                entry.health = health;
-                self.table.set_health(name, health);
-                step.effects.changes.push(Change::PutHost(Box::new(entry.host.clone())));
-                step.effects.events.push(Event::Host(Box::new(entry.host.clone()), health));
-            }
-        }
+        self.look_after_agents(step);
+        self.look_after_claims(step);
+        self.forget(step);
     }
 
     fn look_after_evacuations(&mut self, step: &mut Step<'_>) {
         let due: Vec<EvacuationId> = self
             .active
             .iter()
-            .filter(|id| self.evacuations.get(id).is_some_and(|e| e.give_up_at <= step.now))
+            .filter(|id| {
+                self.evacuations
+                    .get(id)
+                    .is_some_and(|e| e.give_up_at <= step.now)
+            })
             .copied()
             .collect();
         for id in due {
             // An earlier one of this round may have changed it.
-            let Some(evacuation) = self.evacuations.get(&id).filter(|e| !e.state.is_final()).cloned() else {
+            let still_due = |e: &&Evacuation| !e.state.is_final() && e.give_up_at <= step.now;
+            let Some(evacuation) = self.evacuations.get(&id).filter(still_due).cloned() else {
                 continue;
             };
             self.overdue(step, evacuation);
@@ -66,52 +74,110 @@ impl Region {
     }
 
     fn overdue(&mut self, step: &mut Step<'_>, mut evacuation: Evacuation) {
-        if evacuation.spare_requested {
-            let why = format!(
+        let unsent = self.unsent_notices.contains_key(&evacuation.id);
+        let attempts = evacuation.attempts;
+        let victim = self.servers.get(&evacuation.victim_id).map(|s| s.status);
+        let why = match evacuation.state {
+            // The deletion frees the room; there is nothing to repeat.
+            _ if victim != Some(ServerStatus::Evacuating) => format!(
+                "its owner deleted the server meanwhile, and the agent on {} has not confirmed that",
+                evacuation.host
+            ),
+            _ if evacuation.spare_requested => format!(
                 "the agent on {} did not say whether the server lives; its heartbeat will",
                 evacuation.host
-            );
-            self.end_failed(step, evacuation, &why);
-            return;
-        }
-        match evacuation.state {
-            // The broker has not taken the notice yet, so the agent is not to blame. A fresh one replaces it, because the old one
-            // may say that it is too late to begin.
-            EvacuationState::Claimed => {
+            ),
+            EvacuationState::Draining => format!(
+                "the agent on {} did not report the end within {} after the grace period",
+                evacuation.host, self.config.act_timeout_seconds
+            ),
+            // While the broker has not taken the notice, the agent is not to blame.
+            _ if unsent || attempts < self.config.notice_attempts => {
                 self.send_notice(step, &mut evacuation);
                 self.save_evacuation(step, evacuation);
+                return;
             }
-            EvacuationState::Notified if evacuation.attempts < self.config.notice_attempts => {
-                self.send_notice(step, &mut evacuation);
-                self.save_evacuation(step, evacuation);
-            }
-            EvacuationState::Notified => {
-                let why = format!(
-                    "the agent on {} did not answer {} notices in {}",
-                    evacuation.host,
-                    evacuation.attempts,
-                    Seconds(self.config.notice_timeout_seconds.0.saturating_mul(evacuation.attempts))
-                );
-                self.end_failed(step, evacuation, &why);
-            }
-            _ => {
-                let why = format!(
-                    "the agent on {} did not report the end within {} after the grace period",
-                    evacuation.host, self.config.act_timeout_seconds
-                );
-                self.end_failed(step, evacuation, &why);
+            _ => format!(
+                "the agent on {} did not answer {attempts} notices in {}",
+                evacuation.host,
+                Seconds(
+                    self.config
+                        .notice_timeout_seconds
+                        .0
+                        .saturating_mul(attempts)
+                )
+            ),
+        };
+        self.end_failed(step, evacuation, &why);
+    }
+
+    /// Starts that took too long are tried elsewhere; deletions are asked for once more, in case the broker has lost its queues.
+    fn look_after_agents(&mut self, step: &mut Step<'_>) {
+        let allowed = self.config.start_timeout_seconds;
+        for id in self.asked.overdue(step.now) {
+            let known = self.servers.get(&id).cloned();
+            let Some((server, host)) = known.and_then(|s| s.host.clone().map(|h| (s, h))) else {
+                self.asked.forget(id);
+                continue;
+            };
+            if server.status == ServerStatus::Building {
+                let why = format!("the agent did not start the server within {allowed}");
+                self.start_failed(step, id, &host, &why);
+            } else if self
+                .hosts
+                .get(&host)
+                .is_some_and(|h| h.health == HostHealth::Down)
+            {
+                // Its queue has the message; one more would only be one more.
+                self.asked.waits(id, step.now.plus(allowed));
+            } else {
+                self.send_delete(step, &server, &host);
             }
         }
     }
 
-    fn look_after_starts(&mut self, step: &mut Step<'_>) {
-        let late: Vec<ServerId> =
-            self.building.iter().filter(|(_, until)| **until <= step.now).map(|(id, _)| *id).collect();
-        for id in late {
-            self.building.remove(&id);
-            let Some(host) = self.servers.get(&id).and_then(|s| s.host.clone()) else { continue };
-            let why = format!("the agent did not start the server within {}", self.config.start_timeout_seconds);
-            self.start_failed(step, id, &host, &why);
+    /// Evacuations have limits of their own. A claim that waits for something else (a deletion) waits for as long as an agent may take to
+    /// act, and then goes elsewhere.
+    fn look_after_claims(&mut self, step: &mut Step<'_>) {
+        let patience = step.now.plus(self.config.act_timeout_seconds);
+        let mut late: Vec<(ServerId, String)> = Vec::new();
+        let hosts: Vec<String> = self.waiting.keys().cloned().collect();
+        for host in hosts {
+            let evacuates = !self.needed_victims(&host).is_empty();
+            for ((_, id), until) in self.waiting.get_mut(&host).into_iter().flatten() {
+                if evacuates {
+                    *until = patience;
+                } else if *until <= step.now {
+                    late.push((*id, host.clone()));
+                }
+            }
+            step.touch(&host);
+        }
+        for (id, host) in late {
+            let why = format!(
+                "servers that are being deleted did not go within {}",
+                self.config.act_timeout_seconds
+            );
+            self.place_elsewhere(step, id, &host, &why);
+        }
+    }
+
+    fn forget(&mut self, step: &Step<'_>) {
+        self.resting.retain(|_, until| *until > step.now);
+        let oldest = step.now.minus(KEEP_ENDED);
+        self.gone.forget(oldest);
+        let keeps = |e: &Evacuation| {
+            let lately = e.ended_at.is_none_or(|ended| ended > oldest);
+            lately || self.is_counted(e, step.now)
+        };
+        let over: Vec<EvacuationId> = self
+            .evacuations
+            .values()
+            .filter(|e| !keeps(e))
+            .map(|e| e.id)
+            .collect();
+        for id in over {
+            self.evacuations.remove(&id);
         }
     }
 }

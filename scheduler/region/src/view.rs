@@ -45,7 +45,10 @@ impl Region {
     /// All hosts, by name.
     #[must_use]
     pub fn hosts(&self) -> Vec<HostView> {
-        self.hosts.keys().filter_map(|name| self.host(name)).collect()
+        self.hosts
+            .keys()
+            .filter_map(|name| self.host(name))
+            .collect()
     }
 
     /// One host.
@@ -56,7 +59,7 @@ impl Region {
         let mut zone = None;
         for aggregate in self.aggregates.values().filter(|a| a.hosts.contains(name)) {
             aggregates.push(aggregate.name.clone());
-            zone = zone.or(aggregate.availability_zone());
+            zone = zone.or_else(|| aggregate.availability_zone());
         }
         aggregates.sort();
         let mut view = HostView {
@@ -80,7 +83,11 @@ impl Region {
 
     /// Servers that are on a host or are going to be, and are not gone, by id.
     pub fn servers_on(&self, host: &str) -> impl Iterator<Item = &Server> {
-        self.by_host.get(host).into_iter().flatten().filter_map(|id| self.servers.get(id))
+        self.by_host
+            .get(host)
+            .into_iter()
+            .flatten()
+            .filter_map(|id| self.servers.get(id))
     }
 
     /// A server that is not gone.
@@ -136,6 +143,11 @@ impl Region {
         for server in self.servers.values() {
             *servers.entry(server.status.as_str()).or_default() += 1;
         }
-        Summary { hosts, servers, totals: self.table.totals(), evacuations: self.active.len() }
+        Summary {
+            hosts,
+            servers,
+            totals: self.table.totals(),
+            evacuations: self.active.len(),
+        }
     }
 }

@@ -1,0 +1,85 @@
+//! Servers that are already placed, and that the region takes note of.
+
+use crate::step::Step;
+use crate::{AdoptServer, Region, RegionError, Reply, room};
+use ebbtide_model::{Server, ServerStatus, names};
+
+impl Region {
+    pub(crate) fn adopt_server(
+        &mut self,
+        step: &mut Step<'_>,
+        adopt: AdoptServer,
+    ) -> Result<Reply, RegionError> {
+        names::check_name("server", &adopt.name)?;
+        names::check_name("project", &adopt.project_id)?;
+        let properties = adopt.flavor.properties()?;
+        if let Some(known) = self.servers.get(&adopt.id) {
+            return if known.host.as_deref() == Some(&adopt.host) && known.flavor == adopt.flavor {
+                Ok(Reply::Server(Box::new(known.clone())))
+            } else {
+                Err(RegionError::Exists {
+                    what: "server",
+                    name: adopt.id.to_string(),
+                    next: "it is on another host or has another flavor; use a new id",
+                })
+            };
+        }
+        if self.gone.contains(adopt.id) {
+            return Err(RegionError::Exists {
+                what: "server",
+                name: adopt.id.to_string(),
+                next: "it is gone already; for a new server use a new id",
+            });
+        }
+        let usage = self
+            .table
+            .usage(&adopt.host)
+            .ok_or_else(|| RegionError::NotFound {
+                what: "host",
+                name: names::shorten(&adopt.host),
+                next: "`ebbtide host list` shows those whose agents have registered",
+            })?;
+        for (class, amount) in properties.resources.iter() {
+            let free = room::full(&usage, class);
+            if adopt.start_now && room::units(amount) > free {
+                return Err(RegionError::Conflict(format!(
+                    "host {} has {free} {class} free, the server needs {amount}",
+                    adopt.host
+                )));
+            }
+        }
+        let launched_at = adopt.launched_at.unwrap_or(step.now);
+        if launched_at > step.now {
+            return Err(RegionError::Conflict(format!(
+                "launched_at {launched_at} is in the future"
+            )));
+        }
+        let mut server = Server {
+            id: adopt.id,
+            name: adopt.name,
+            project_id: adopt.project_id,
+            flavor: adopt.flavor,
+            group_id: adopt.group.map(|g| g.id),
+            availability_zone: None,
+            host: Some(adopt.host),
+            status: ServerStatus::Active,
+            external: false,
+            decision_id: None,
+            evacuation_id: None,
+            created_at: launched_at,
+            launched_at: Some(launched_at),
+            ended_at: None,
+            fault: None,
+            ignore_hosts: Vec::new(),
+            force_hosts: Vec::new(),
+            refused_hosts: Vec::new(),
+        };
+        if adopt.start_now {
+            self.start(step, &mut server);
+        } else {
+            self.started_at.insert(server.id, launched_at);
+            self.save_server(step, server.clone());
+        }
+        Ok(Reply::Server(Box::new(server)))
+    }
+}

@@ -1,0 +1,70 @@
+//! What agents were asked to start and to delete, and how long they may take.
+//!
+//! An agent's time counts from the moment at which the broker has the message: a broker that is away is not the agent's fault.
+
+use ebbtide_model::{MessageId, ServerId, Timestamp};
+use std::collections::{BTreeMap, HashMap};
+
+/// One start or deletion.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    /// The message, while the broker has not confirmed it.
+    unsent: Option<MessageId>,
+    until: Timestamp,
+}
+
+/// Starts and deletions under way, by server.
+#[derive(Debug, Default)]
+pub(crate) struct Asked {
+    entries: BTreeMap<ServerId, Entry>,
+    by_message: HashMap<MessageId, ServerId>,
+}
+
+impl Asked {
+    /// A message about a server was put into the outbox.
+    pub(crate) fn sent(&mut self, server: ServerId, message: MessageId, until: Timestamp) {
+        self.forget(server);
+        let unsent = Some(message);
+        self.entries.insert(server, Entry { unsent, until });
+        self.by_message.insert(message, server);
+    }
+
+    /// The agent has the message, or will get it from the broker.
+    pub(crate) fn waits(&mut self, server: ServerId, until: Timestamp) {
+        self.forget(server);
+        let unsent = None;
+        self.entries.insert(server, Entry { unsent, until });
+    }
+
+    /// The broker has taken a message, if it is one of these: the agent's time begins.
+    pub(crate) fn published(&mut self, message: MessageId, until: Timestamp) {
+        if let Some(server) = self.by_message.remove(&message)
+            && let Some(entry) = self.entries.get_mut(&server)
+        {
+            let unsent = None;
+            *entry = Entry { unsent, until };
+        }
+    }
+
+    /// Nothing is waited for any more.
+    pub(crate) fn forget(&mut self, server: ServerId) {
+        if let Some(message) = self.entries.remove(&server).and_then(|e| e.unsent) {
+            self.by_message.remove(&message);
+        }
+    }
+
+    /// Servers about which an agent has taken too long.
+    pub(crate) fn overdue(&self, now: Timestamp) -> Vec<ServerId> {
+        let late = |e: &Entry| e.unsent.is_none() && e.until <= now;
+        self.entries
+            .iter()
+            .filter(|(_, e)| late(e))
+            .map(|(id, _)| *id)
+            .collect()
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> (usize, usize) {
+        (self.entries.len(), self.by_message.len())
+    }
+}

@@ -1,0 +1,39 @@
+//! Servers that have gone lately.
+
+use ebbtide_model::{ServerId, Timestamp};
+use std::collections::{HashSet, VecDeque};
+
+/// Ids of servers that went since some time ago.
+#[derive(Debug, Default)]
+pub(crate) struct Gone {
+    ids: HashSet<ServerId>,
+    /// In the order of their going.
+    order: VecDeque<(Timestamp, ServerId)>,
+}
+
+impl Gone {
+    pub(crate) fn add(&mut self, id: ServerId, at: Timestamp) {
+        if self.ids.insert(id) {
+            self.order.push_back((at, id));
+        }
+    }
+
+    pub(crate) fn contains(&self, id: ServerId) -> bool {
+        self.ids.contains(&id)
+    }
+
+    /// Forgets those that went at `oldest` or before.
+    pub(crate) fn forget(&mut self, oldest: Timestamp) {
+        while let Some((at, id)) = self.order.front().copied()
+            && at <= oldest
+        {
+            self.order.pop_front();
+            self.ids.remove(&id);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn len(&self) -> usize {
+        self.order.len()
+    }
+}

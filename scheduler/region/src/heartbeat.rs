@@ -1,0 +1,238 @@
+//! Heartbeats: which hosts there are, whether their agents are there, and what their hypervisors have.
+
+use crate::step::Step;
+use crate::{Event, Region, servers};
+use ebbtide_model::message::{Heartbeat, HostedState};
+use ebbtide_model::record::Change;
+use ebbtide_model::server::Fault;
+use ebbtide_model::{Host, HostHealth, ServerId, ServerStatus, Timestamp, names};
+use std::collections::{BTreeSet, VecDeque};
+use uuid::Uuid;
+
+/// Former sessions of an agent that are remembered, so that a late heartbeat of one of them is known as such. Late by minutes is
+/// usual after a bad day, and nobody restarts an agent more often than that.
+const SESSIONS: usize = 8;
+
+/// A host and what is known of its agent.
+#[derive(Debug, Clone)]
+pub(crate) struct HostEntry {
+    pub(crate) host: Host,
+    pub(crate) health: HostHealth,
+    /// The newest heartbeat of the present session.
+    sequence: u64,
+    /// The `last_seen` that is in the database: it is not written at every heartbeat.
+    stored_seen: Option<Timestamp>,
+    /// Until when the host counts as up although nothing was heard: the scheduler was not there to hear it.
+    trusted_until: Timestamp,
+    /// Former sessions of the agent, the newest last.
+    former: VecDeque<Uuid>,
+    /// Servers that should run and were not in the last heartbeat.
+    missing: BTreeSet<ServerId>,
+}
+
+impl HostEntry {
+    fn new(host: Host) -> Self {
+        Self {
+            health: HostHealth::Up,
+            sequence: 0,
+            stored_seen: None,
+            trusted_until: Timestamp::default(),
+            former: VecDeque::new(),
+            missing: BTreeSet::new(),
+            host,
+        }
+    }
+
+    /// As the database has it.
+    pub(crate) fn restored(host: Host, trusted_until: Timestamp) -> Self {
+        let stored_seen = host.last_seen;
+        Self {
+            stored_seen,
+            trusted_until,
+            ..Self::new(host)
+        }
+    }
+
+    /// Whether the host may get new servers.
+    pub(crate) fn health_at(&self, now: Timestamp, down_after_millis: i64) -> HostHealth {
+        match self.host.health(now, down_after_millis) {
+            HostHealth::Down if now < self.trusted_until => HostHealth::Up,
+            health => health,
+        }
+    }
+
+    /// True if a heartbeat is older than one that came before it.
+    fn is_old(&self, beat: &Heartbeat) -> bool {
+        let present = self.host.agent_session == Some(beat.session);
+        (present && beat.sequence <= self.sequence) || self.former.contains(&beat.session)
+    }
+}
+
+impl Region {
+    pub(crate) fn heartbeat(&mut self, step: &mut Step<'_>, beat: Heartbeat, said_at: Timestamp) {
+        let known = self.hosts.get(&beat.host);
+        if known.is_some_and(|entry| entry.is_old(&beat)) {
+            return;
+        }
+        let before = known.cloned();
+        let host = Host {
+            name: beat.host,
+            inventory: beat.inventory,
+            traits: beat.traits,
+            disabled_reason: before.as_ref().and_then(|b| b.host.disabled_reason.clone()),
+            agent_session: Some(beat.session),
+            last_seen: Some(step.now),
+            created_at: before.as_ref().map_or(step.now, |b| b.host.created_at),
+        };
+        if let Err(error) = host.check() {
+            step.ignored(format!(
+                "heartbeat of {}: {error}",
+                names::shorten(&host.name)
+            ));
+            return;
+        }
+        let name = host.name.clone();
+        let (known, mut entry) = match before {
+            Some(before) => (
+                true,
+                HostEntry {
+                    host,
+                    ..before.clone()
+                }
+                .after(&before),
+            ),
+            None => (false, HostEntry::new(host)),
+        };
+        entry.sequence = beat.sequence;
+        let down_after = self.config.host_down_seconds.as_millis();
+        let health = entry.health_at(step.now, down_after);
+        let old = self.hosts.get(&name).map(|old| (&old.host, old.health));
+        let same_room = old.is_some_and(|(old, _)| {
+            old.inventory == entry.host.inventory && old.traits == entry.host.traits
+        });
+        let same_health = known && old.is_some_and(|(_, old)| old == health);
+        let same_session =
+            old.is_some_and(|(old, _)| old.agent_session == entry.host.agent_session);
+        // A restarted scheduler takes the stored time for the agent's last word, so it must not grow old.
+        let fresh = entry
+            .stored_seen
+            .is_some_and(|seen| step.now.millis_since(seen) <= down_after / 4);
+        if !(same_room && same_health && same_session && fresh) {
+            entry.stored_seen = Some(step.now);
+            step.effects
+                .changes
+                .push(Change::PutHost(Box::new(entry.host.clone())));
+        }
+        if !same_room {
+            self.table.put_host(&entry.host);
+            step.touch(&name);
+        }
+        if !same_health {
+            self.table.set_health(&name, health);
+            step.effects
+                .events
+                .push(Event::Host(Box::new(entry.host.clone()), health));
+        }
+        entry.health = health;
+        self.hosts.insert(name.clone(), entry);
+        let running: BTreeSet<ServerId> = beat
+            .servers
+            .iter()
+            .filter(|h| h.state == HostedState::Running)
+            .map(|h| h.server_id)
+            .collect();
+        self.compare_servers(step, &name, &running, said_at);
+    }
+
+    /// Holds what the hypervisor has against what we believe. A server that should run and is missing in two heartbeats, both
+    /// written after it was reported started, is lost. Two, because the first may have been written while the server was
+    /// coming up; both times are the agent's, so its clock may be wrong.
+    fn compare_servers(
+        &mut self,
+        step: &mut Step<'_>,
+        host: &str,
+        running: &BTreeSet<ServerId>,
+        said_at: Timestamp,
+    ) {
+        let ours: Vec<ServerId> = self
+            .by_host
+            .get(host)
+            .into_iter()
+            .flatten()
+            .copied()
+            .collect();
+        let before = match self.hosts.get_mut(host) {
+            Some(entry) => std::mem::take(&mut entry.missing),
+            None => BTreeSet::new(),
+        };
+        let mut missing = BTreeSet::new();
+        for id in ours {
+            let Some(mut server) = self.servers.get(&id).cloned() else {
+                continue;
+            };
+            match (server.status, running.contains(&id)) {
+                (ServerStatus::Active, false) if !server.external => {
+                    let too_early = self.started_at.get(&id).is_some_and(|at| said_at < *at);
+                    if too_early {
+                        continue;
+                    }
+                    if !before.contains(&id) {
+                        missing.insert(id);
+                        continue;
+                    }
+                    server.fault = Some(Fault {
+                        code: servers::LOST.to_owned(),
+                        message: format!(
+                            "it does not run on host {host} any more, and nobody asked for that"
+                        ),
+                        at: step.now,
+                    });
+                    server.status = ServerStatus::Error;
+                    server.ended_at = Some(step.now);
+                    self.save_server(step, server);
+                }
+                (ServerStatus::Error, true) => {
+                    server.fault = None;
+                    server.status = ServerStatus::Active;
+                    server.ended_at = None;
+                    self.save_server(step, server);
+                }
+                _ => {}
+            }
+        }
+        if let Some(entry) = self.hosts.get_mut(host) {
+            entry.missing = missing;
+        }
+    }
+
+    /// Notices hosts whose agents have become silent.
+    pub(crate) fn look_after_hosts(&mut self, step: &mut Step<'_>) {
+        let down_after = self.config.host_down_seconds.as_millis();
+        for (name, entry) in &mut self.hosts {
+            let health = entry.health_at(step.now, down_after);
+            if health != entry.health {
+                entry.health = health;
+                entry.stored_seen = entry.host.last_seen;
+                self.table.set_health(name, health);
+                let host = Box::new(entry.host.clone());
+                step.effects.changes.push(Change::PutHost(host.clone()));
+                step.effects.events.push(Event::Host(host, health));
+            }
+        }
+    }
+}
+
+impl HostEntry {
+    /// What follows from the entry before: a new session makes the old one a former one.
+    fn after(mut self, before: &Self) -> Self {
+        if self.host.agent_session != before.host.agent_session {
+            self.former.extend(before.host.agent_session);
+            while self.former.len() > SESSIONS {
+                self.former.pop_front();
+            }
+            // What the former agent's hypervisor had says nothing about the order of what comes now.
+            self.missing.clear();
+        }
+        self
+    }
+}

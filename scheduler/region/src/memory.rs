@@ -1,0 +1,205 @@
+//! What the region keeps in memory about servers and evacuations, always in step with what it writes.
+//!
+//! Every change of a server or an evacuation goes through [`Region::save_server`] or [`Region::save_evacuation`]: indexes, host
+//! table, database and watchers then cannot disagree.
+
+use crate::state::Region;
+use crate::step::Step;
+use crate::{Event, RegionError};
+use ebbtide_engine::{Instance, Phase};
+use ebbtide_model::record::Change;
+use ebbtide_model::{Evacuation, Seconds, Server, ServerId, ServerStatus, Timestamp};
+
+/// A victim that is being spared is not chosen again before its agent has answered. 136 years from 1970 are longer than that.
+const NOT_AGAIN: Seconds = Seconds(u32::MAX);
+
+impl Region {
+    /// Writes a server: memory, host table, database, watchers.
+    pub(crate) fn save_server(&mut self, step: &mut Step<'_>, server: Server) {
+        if let Some(host) = self
+            .servers
+            .get(&server.id)
+            .and_then(|old| old.host.as_deref())
+        {
+            step.touch(host);
+        }
+        if let Some(host) = &server.host {
+            step.touch(host);
+        }
+        step.effects
+            .changes
+            .push(Change::PutServer(Box::new(server.clone())));
+        step.effects
+            .events
+            .push(Event::Server(Box::new(server.clone())));
+        if server.status.is_gone() {
+            self.gone.add(server.id, step.now);
+        }
+        let patience = step.now.plus(self.config.act_timeout_seconds);
+        if let Err(error) = self.index_server(server, patience) {
+            // A server's flavor was checked when it was created, so it is readable; its host exists, or it would not be there.
+            step.ignored(format!("the host table refused a server: {error}"));
+        }
+    }
+
+    /// Puts a server into memory and the host table, in the place of what was there. If it waits for room, then until `patience`
+    /// although nobody is being evacuated.
+    pub(crate) fn index_server(
+        &mut self,
+        server: Server,
+        patience: Timestamp,
+    ) -> Result<(), RegionError> {
+        self.leave_indexes(&server);
+        if !matches!(
+            server.status,
+            ServerStatus::Building | ServerStatus::Deleting
+        ) {
+            self.asked.forget(server.id);
+        }
+        let id = server.id;
+        if server.status.is_gone() {
+            self.servers.remove(&id);
+            self.started_at.remove(&id);
+            self.resting.remove(&id);
+            self.table.remove_instance(id);
+            return Ok(());
+        }
+        if let Some(host) = &server.host {
+            self.by_host.entry(host.clone()).or_default().insert(id);
+            if server.status == ServerStatus::Waiting {
+                let queue = self.waiting.entry(host.clone()).or_default();
+                queue.entry((server.created_at, id)).or_insert(patience);
+            }
+        }
+        self.servers.insert(id, server);
+        self.show_to_table(id)
+    }
+
+    /// Takes a server out of the indexes in which it will not be as it is now.
+    fn leave_indexes(&mut self, new: &Server) {
+        let Some(old) = self.servers.get(&new.id) else {
+            return;
+        };
+        let Some(host) = &old.host else { return };
+        let stays = new.host.as_ref() == Some(host) && !new.status.is_gone();
+        if !stays && let Some(there) = self.by_host.get_mut(host) {
+            there.remove(&new.id);
+            if there.is_empty() {
+                self.by_host.remove(host);
+            }
+        }
+        if (!stays || new.status != ServerStatus::Waiting)
+            && let Some(queue) = self.waiting.get_mut(host)
+        {
+            queue.remove(&(old.created_at, old.id));
+            if queue.is_empty() {
+                self.waiting.remove(host);
+            }
+        }
+    }
+
+    /// Brings the host table up to date about a server.
+    pub(crate) fn show_to_table(&mut self, id: ServerId) -> Result<(), RegionError> {
+        let instance = match self.servers.get(&id) {
+            Some(server) => self.instance_of(server)?,
+            None => None,
+        };
+        match instance {
+            Some(instance) => self.table.put_instance(&instance)?,
+            None => {
+                self.table.remove_instance(id);
+            }
+        }
+        Ok(())
+    }
+
+    /// The server as the engine's table sees it; `None` if it holds no room.
+    fn instance_of(&self, server: &Server) -> Result<Option<Instance>, RegionError> {
+        let Some(host) = server.host.clone().filter(|_| holds_room(server)) else {
+            return Ok(None);
+        };
+        let properties = server.flavor.properties()?;
+        let spared = self.is_being_spared(server);
+        let phase = match server.status {
+            ServerStatus::Waiting => Phase::Claimed,
+            ServerStatus::Building => Phase::Building,
+            // Who is to stay keeps its room: nobody else may count on it.
+            ServerStatus::Evacuating if spared => Phase::Running,
+            ServerStatus::Evacuating | ServerStatus::Deleting => Phase::Leaving,
+            _ => Phase::Running,
+        };
+        let protected = properties
+            .protected
+            .unwrap_or(self.config.default_protected_seconds);
+        let protected_until = server
+            .launched_at
+            .map(|launched| launched.plus(protected))
+            .max(self.resting.get(&server.id).copied())
+            .max(spared.then(|| Timestamp::default().plus(NOT_AGAIN)));
+        Ok(Some(Instance {
+            id: server.id,
+            name: server.name.clone(),
+            project_id: server.project_id.clone(),
+            host,
+            resources: properties.resources,
+            preemptible: properties.preemptible,
+            group_id: server.group_id,
+            launched_at: server.launched_at,
+            protected_until,
+            price_per_hour: properties.price_per_hour,
+            priority: properties.priority,
+            phase,
+        }))
+    }
+
+    fn is_being_spared(&self, server: &Server) -> bool {
+        server.status == ServerStatus::Evacuating
+            && server
+                .evacuation_id
+                .and_then(|id| self.evacuations.get(&id))
+                .is_some_and(|e| e.spare_requested)
+    }
+
+    /// Writes an evacuation: memory, database, watchers.
+    pub(crate) fn save_evacuation(&mut self, step: &mut Step<'_>, evacuation: Evacuation) {
+        if evacuation.state.is_final()
+            && let Some(unsent) = self.unsent_notices.remove(&evacuation.id)
+        {
+            step.unsend(unsent);
+        }
+        step.touch(&evacuation.host);
+        let boxed = Box::new(evacuation.clone());
+        step.effects
+            .changes
+            .push(Change::PutEvacuation(boxed.clone()));
+        step.effects.events.push(Event::Evacuation(boxed));
+        self.index_evacuation(evacuation);
+    }
+
+    /// Puts an evacuation into memory.
+    pub(crate) fn index_evacuation(&mut self, evacuation: Evacuation) {
+        let id = evacuation.id;
+        if !evacuation.state.is_final() {
+            self.active.insert(id);
+            self.leaving
+                .entry(evacuation.host.clone())
+                .or_default()
+                .insert(id);
+        } else if self.active.remove(&id)
+            && let Some(there) = self.leaving.get_mut(&evacuation.host)
+        {
+            there.remove(&id);
+            if there.is_empty() {
+                self.leaving.remove(&evacuation.host);
+            }
+        }
+        self.evacuations.insert(id, evacuation);
+    }
+}
+
+/// True while nobody else may have the server's room. A server that had ended before its owner wanted it gone holds none while
+/// its agent clears up.
+fn holds_room(server: &Server) -> bool {
+    let cleared_up = server.status == ServerStatus::Deleting && server.ended_at.is_some();
+    server.status.holds_room() && !cleared_up
+}

@@ -1,0 +1,84 @@
+//! What may be left of a start that was given up.
+//!
+//! An agent that did not start a server in time, or failed to, may have started it all the same, or may do so later. Until it has
+//! confirmed that nothing is there, nobody else may have the room. So the attempt stays behind as a server of its own: it has the
+//! flavor and the host of the attempt, is being deleted from the first moment on, and goes when the agent confirms the
+//! deletion. It is a row like any other, so it outlives restarts, and also the server itself.
+
+use crate::Region;
+use crate::step::Step;
+use ebbtide_model::message::{Body, Delete};
+use ebbtide_model::server::Fault;
+use ebbtide_model::{Server, ServerId, ServerStatus};
+use uuid::Uuid;
+
+/// The fault of what is left of a start that was given up.
+pub(crate) const REMAINS: &str = "EB-FAULT-004";
+
+/// Makes the identifiers of remains different from all others.
+const NAMESPACE: Uuid = Uuid::from_u128(0x6562_6274_6964_6500_8000_7265_6d61_696e);
+
+/// The identifier of what a server may have left on a host. Taken twice it gives the server's own again, so nothing else has to be
+/// kept to ask the agent.
+pub(crate) fn id_of(server: ServerId, host: &str) -> ServerId {
+    let mask = Uuid::new_v5(&NAMESPACE, host.as_bytes());
+    ServerId(Uuid::from_u128(server.0.as_u128() ^ mask.as_u128()))
+}
+
+/// True for what is left of a start, false for a server that somebody asked for.
+pub(crate) fn is_remains(server: &Server) -> bool {
+    server
+        .fault
+        .as_ref()
+        .is_some_and(|fault| fault.code == REMAINS)
+}
+
+impl Region {
+    /// Leaves behind what a server may have on a host, and asks the agent to remove it.
+    pub(crate) fn leave_remains(
+        &mut self,
+        step: &mut Step<'_>,
+        server: &Server,
+        host: &str,
+        why: &str,
+    ) {
+        let remains = Server {
+            id: id_of(server.id, host),
+            group_id: None,
+            host: Some(host.to_owned()),
+            status: ServerStatus::Deleting,
+            external: false,
+            evacuation_id: None,
+            created_at: step.now,
+            launched_at: None,
+            ended_at: None,
+            fault: Some(Fault {
+                code: REMAINS.to_owned(),
+                message: format!(
+                    "the start of server {} here was given up ({why}); the room is free once the host has confirmed that \
+                     nothing is left",
+                    server.id
+                ),
+                at: step.now,
+            }),
+            ignore_hosts: Vec::new(),
+            force_hosts: Vec::new(),
+            refused_hosts: Vec::new(),
+            ..server.clone()
+        };
+        self.send_delete(step, &remains, host);
+        self.save_server(step, remains);
+    }
+
+    /// Asks an agent to delete a server, or what is left of one.
+    pub(crate) fn send_delete(&mut self, step: &mut Step<'_>, server: &Server, host: &str) {
+        let server_id = if is_remains(server) {
+            id_of(server.id, host)
+        } else {
+            server.id
+        };
+        let message = step.send(host, Body::Delete(Delete { server_id }), None);
+        let until = step.now.plus(self.config.start_timeout_seconds);
+        self.asked.sent(server.id, message, until);
+    }
+}

@@ -1,0 +1,155 @@
+//! How a region comes back from the database.
+
+use crate::asked::Asked;
+use crate::gone::Gone;
+use crate::heartbeat::HostEntry;
+use crate::remains;
+use crate::{Region, RegionConfig, RegionError};
+use ebbtide_engine::{Engine, HostTable};
+use ebbtide_model::message::{Body, Message};
+use ebbtide_model::record::{OutboxMessage, Snapshot};
+use ebbtide_model::{
+    Evacuation, EvacuationState, Host, Seconds, ServerId, ServerStatus, Timestamp,
+};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+impl Region {
+    /// A region as the database knows it.
+    ///
+    /// A scheduler that was down must not punish agents for its own silence: what was under way gets new time from `now` on (an
+    /// evacuation one more notice timeout at least, a start the whole start timeout), and a host that was up when the scheduler was heard
+    /// last counts as up until its agent has had the time for a heartbeat.
+    ///
+    /// # Errors
+    /// A configuration out of range, or a snapshot that contradicts itself.
+    pub fn restore(
+        config: RegionConfig,
+        engine: Arc<Engine>,
+        snapshot: Snapshot,
+        now: Timestamp,
+    ) -> Result<Self, RegionError> {
+        config.check()?;
+        let mut region = Self {
+            config,
+            engine,
+            table: HostTable::new(),
+            hosts: BTreeMap::new(),
+            aggregates: snapshot.aggregates.into_iter().map(|a| (a.id, a)).collect(),
+            flavors: snapshot.flavors.into_iter().map(|f| (f.id, f)).collect(),
+            groups: BTreeMap::new(),
+            budgets: snapshot
+                .budgets
+                .into_iter()
+                .map(|b| (b.scope.clone(), b))
+                .collect(),
+            servers: HashMap::new(),
+            by_host: BTreeMap::new(),
+            gone: Gone::default(),
+            evacuations: HashMap::new(),
+            active: BTreeSet::new(),
+            leaving: BTreeMap::new(),
+            waiting: BTreeMap::new(),
+            asked: Asked::default(),
+            unsent_notices: HashMap::new(),
+            resting: BTreeMap::new(),
+            started_at: HashMap::new(),
+        };
+        region.restore_hosts(snapshot.hosts, now);
+        region.refresh_aggregates();
+        for group in snapshot.groups {
+            region.table.put_group(&group);
+            region.groups.insert(group.id, group);
+        }
+        // Before the servers: whether a victim is being spared, or rests, is written with its evacuation.
+        for evacuation in snapshot.evacuations {
+            region.restore_evacuation(evacuation, now);
+        }
+        let patience = now.plus(region.config.act_timeout_seconds);
+        for server in snapshot.servers {
+            let (id, status) = (server.id, server.status);
+            if let Some(launched) = server
+                .launched_at
+                .filter(|_| status != ServerStatus::Building)
+            {
+                region.started_at.insert(id, launched);
+            }
+            region.index_server(server, patience)?;
+            if matches!(status, ServerStatus::Building | ServerStatus::Deleting) {
+                region
+                    .asked
+                    .waits(id, now.plus(region.config.start_timeout_seconds));
+            }
+        }
+        for message in &snapshot.outbox {
+            region.restore_unsent(message, now);
+        }
+        Ok(region)
+    }
+
+    fn restore_hosts(&mut self, hosts: Vec<Host>, now: Timestamp) {
+        let down_after = self.config.host_down_seconds.as_millis();
+        // The newest word of any agent tells when the scheduler was there last.
+        let newest = hosts
+            .iter()
+            .filter_map(|h| h.last_seen)
+            .max()
+            .unwrap_or_default();
+        for host in hosts {
+            let silent = host
+                .last_seen
+                .map_or(i64::MAX, |seen| newest.millis_since(seen));
+            let left = down_after.saturating_sub(silent).max(0);
+            let trusted_until = Timestamp::from_millis(now.as_millis().saturating_add(left));
+            let mut entry = HostEntry::restored(host, trusted_until);
+            entry.health = entry.health_at(now, down_after);
+            let name = entry.host.name.clone();
+            self.table.put_host(&entry.host);
+            self.table.set_health(&name, entry.health);
+            self.hosts.insert(name, entry);
+        }
+    }
+
+    fn restore_evacuation(&mut self, mut evacuation: Evacuation, now: Timestamp) {
+        if !evacuation.state.is_final() {
+            // Reports about it may be waiting in the scheduler's queue.
+            let patience = now.plus(self.config.notice_timeout_seconds);
+            evacuation.give_up_at = evacuation.give_up_at.max(patience);
+        } else if evacuation.state == EvacuationState::Failed {
+            let Seconds(rest) = self.config.failed_victim_rest_seconds;
+            let until = evacuation.ended_at.unwrap_or_default().plus(Seconds(rest));
+            if until > now {
+                let rests = self.resting.entry(evacuation.victim_id).or_insert(until);
+                *rests = until.max(*rests);
+            }
+        }
+        self.index_evacuation(evacuation);
+    }
+
+    /// Notes that the broker has not confirmed a message yet. One that cannot be read is only sent.
+    fn restore_unsent(&mut self, message: &OutboxMessage, now: Timestamp) {
+        if let Some(id) = message.evacuation_id.filter(|id| self.active.contains(id)) {
+            self.unsent_notices.insert(id, message.id);
+            return;
+        }
+        let server = match Message::from_bytes(&message.body).map(|m| m.body) {
+            Ok(Body::Start(start)) => self.asked_about(start.server_id, ServerStatus::Building),
+            Ok(Body::Delete(delete)) => self
+                .asked_about(delete.server_id, ServerStatus::Deleting)
+                .or_else(|| {
+                    let id = remains::id_of(delete.server_id, &message.host);
+                    self.asked_about(id, ServerStatus::Deleting)
+                }),
+            _ => None,
+        };
+        if let Some(id) = server {
+            let until = now.plus(self.config.start_timeout_seconds);
+            self.asked.sent(id, message.id, until);
+        }
+    }
+
+    fn asked_about(&self, id: ServerId, status: ServerStatus) -> Option<ServerId> {
+        let server = self.servers.get(&id)?;
+        (server.status == status).then_some(id)
+    }
+}

@@ -1,0 +1,80 @@
+//! One input on its way through the region: the time, identifiers, and the effects as they grow.
+
+use crate::{Effects, Event, Ids};
+use ebbtide_model::message::{Body, Message};
+use ebbtide_model::record::{Change, OutboxMessage};
+use ebbtide_model::{EvacuationId, MessageId, Timestamp};
+use std::collections::BTreeSet;
+use uuid::Uuid;
+
+/// Who the scheduler is on the bus.
+const SOURCE: &str = "/ebbtide/scheduler";
+
+/// One input on its way through the region.
+pub(crate) struct Step<'a> {
+    pub(crate) now: Timestamp,
+    pub(crate) ids: &'a mut dyn Ids,
+    pub(crate) effects: Effects,
+    /// Hosts on which something has changed: their claims and victims are held against each other before the step ends.
+    pub(crate) touched: BTreeSet<String>,
+}
+
+impl<'a> Step<'a> {
+    pub(crate) fn new(now: Timestamp, ids: &'a mut dyn Ids) -> Self {
+        Self {
+            now,
+            ids,
+            effects: Effects::default(),
+            touched: BTreeSet::new(),
+        }
+    }
+
+    /// Puts a message for an agent into the outbox and returns its id.
+    pub(crate) fn send(
+        &mut self,
+        host: &str,
+        body: Body,
+        notice_of: Option<EvacuationId>,
+    ) -> MessageId {
+        let message = Message {
+            id: MessageId(self.ids.next()),
+            source: SOURCE.to_owned(),
+            time: self.now,
+            body,
+        };
+        match message.to_bytes() {
+            Ok(bytes) => self.effects.changes.push(Change::Enqueue(OutboxMessage {
+                id: message.id,
+                host: host.to_owned(),
+                body: bytes,
+                evacuation_id: notice_of,
+                created_at: self.now,
+            })),
+            // Only numbers that are not finite cannot be written, and what we send to agents has none.
+            Err(error) => self.ignored(format!("message {} to {host}: {error}", message.id)),
+        }
+        message.id
+    }
+
+    /// Takes a message out of the outbox that nobody shall get any more.
+    pub(crate) fn unsend(&mut self, message: MessageId) {
+        self.effects.changes.push(Change::Dequeue(message));
+    }
+
+    /// Says that something was not followed.
+    pub(crate) fn ignored(&mut self, why: String) {
+        self.effects.events.push(Event::Ignored(why));
+    }
+
+    /// A new identifier.
+    pub(crate) fn uuid(&mut self) -> Uuid {
+        self.ids.next()
+    }
+
+    /// Remembers that something on a host has changed.
+    pub(crate) fn touch(&mut self, host: &str) {
+        if !self.touched.contains(host) {
+            self.touched.insert(host.to_owned());
+        }
+    }
+}

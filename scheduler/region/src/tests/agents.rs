@@ -1,0 +1,448 @@
+//! Agents that are silent, late, or cannot do what they are asked.
+
+use super::checks::everything_is_over;
+use super::host::Fate;
+use super::world::{World, normal, spot, with};
+use ebbtide_model::message::{Body, Evacuated, EvacuatedHow};
+use ebbtide_model::{EvacuationState, Seconds, ServerStatus};
+
+#[test]
+fn a_silent_agent_is_told_three_times_and_then_the_preemptor_goes_elsewhere() {
+    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    // host-a is the cheaper one: what has just begun costs nothing.
+    let old = world.create_on("host-b", &with(&spot(4), &[("ebbtide:grace_seconds", "0")]));
+    world.run(300);
+    let silent = [
+        world.create_on("host-a", &spot(2)),
+        world.create_on("host-a", &spot(2)),
+    ];
+    world.host("host-a").crash();
+    let pet = world.create(&normal(4));
+    assert_eq!(world.place(pet), Some("host-a"));
+    world.run(9);
+    assert_eq!(world.evacuation(silent[0]).attempts, 1);
+    world.run(15);
+    assert_eq!(world.evacuation(silent[0]).attempts, 3);
+    assert_eq!(world.state(silent[0]), EvacuationState::Notified);
+    world.run(8);
+    let failed: Vec<_> = silent
+        .iter()
+        .filter(|v| world.state(**v) == EvacuationState::Failed)
+        .collect();
+    assert_eq!(
+        failed.len(),
+        1,
+        "one failure is enough; the other is to be spared"
+    );
+    let evacuation = world.evacuation(*failed[0]);
+    let why = evacuation.reason.as_deref().unwrap();
+    assert!(why.contains("did not answer 3 notices in 30 s"), "{why}");
+    assert_eq!(world.place(pet), Some("host-b"));
+    assert_eq!(world.server(pet).refused_hosts, ["host-a"]);
+    world.run(5);
+    assert!(world.runs(pet));
+    assert_eq!(world.status(old), ServerStatus::Preempted);
+    // The agent comes back with all these notices in its queue.
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(120);
+    for victim in silent {
+        assert_eq!(world.status(victim), ServerStatus::Active);
+        assert!(
+            world.runs(victim),
+            "nobody dies for a preemptor that has gone elsewhere"
+        );
+    }
+    everything_is_over(&world);
+}
+
+#[test]
+fn an_agent_that_comes_back_in_time_is_obeyed() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    world.host("host-a").crash();
+    let pet = world.create(&normal(4));
+    world.run(25);
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.flush();
+    assert_eq!(world.state(victim), EvacuationState::Draining);
+    world.run(32);
+    assert!(world.runs(pet));
+    assert_eq!(world.evacuation(victim).attempts, 3);
+    assert_eq!(
+        world.hosts["host-a"].ended[&victim], 1,
+        "three notices end it once"
+    );
+    everything_is_over(&world);
+}
+
+#[test]
+fn while_the_broker_is_away_the_agent_is_not_blamed() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    world.broker_up = false;
+    let pet = world.create(&normal(4));
+    world.run(300);
+    assert_eq!(world.state(victim), EvacuationState::Claimed);
+    assert_eq!(world.evacuation(victim).attempts, 1);
+    assert_eq!(
+        world.unsent("notice"),
+        1,
+        "an old notice is replaced, not added to"
+    );
+    world.broker_up = true;
+    world.run(35);
+    assert_eq!(world.state(victim), EvacuationState::Evacuated);
+    assert!(world.runs(pet));
+    everything_is_over(&world);
+}
+
+#[test]
+fn a_broker_that_goes_away_between_two_attempts_is_not_blamed_on_the_agent_either() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    world.host("host-a").crash();
+    world.create(&normal(4));
+    world.run(12);
+    world.broker_up = false;
+    world.run(200);
+    assert_eq!(world.state(victim), EvacuationState::Notified);
+    world.broker_up = true;
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(60);
+    // The first attempt was in its queue all the time, and says that it is too late.
+    assert_eq!(world.state(victim), EvacuationState::Failed);
+    let why = world.evacuation(victim).reason.as_deref().unwrap();
+    assert!(
+        why.contains("attempt 1") && why.contains("left alone"),
+        "{why}"
+    );
+    assert!(world.runs(victim));
+    everything_is_over(&world);
+}
+
+#[test]
+fn a_start_that_the_broker_has_not_taken_does_not_time_out() {
+    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    world.broker_up = false;
+    let pet = world.create(&normal(4));
+    let host = world.place(pet).unwrap().to_owned();
+    world.run(700);
+    assert_eq!(world.status(pet), ServerStatus::Building);
+    world.broker_up = true;
+    world.run(1);
+    assert_eq!(world.place(pet), Some(host.as_str()));
+    assert!(world.runs(pet));
+}
+
+#[test]
+fn an_evacuation_that_the_driver_cannot_do_moves_the_preemptor_and_lets_the_victim_rest() {
+    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let stubborn = world.create_on("host-a", &spot(4));
+    world.run(1);
+    let other = world.create_on("host-b", &spot(4));
+    let fails = || std::iter::repeat_n(Fate::Fails, 3).collect();
+    world
+        .host("host-a")
+        .fates
+        .insert("terminate the server", fails());
+    world
+        .host("host-b")
+        .fates
+        .insert("terminate the server", fails());
+    let pet = world.create(&normal(4));
+    let (first, second) = match world.place(pet) {
+        Some("host-a") => (stubborn, other),
+        _ => (other, stubborn),
+    };
+    world.run(45);
+    assert_eq!(world.state(first), EvacuationState::Failed);
+    assert_eq!(world.status(first), ServerStatus::Active);
+    let why = world.evacuation(first).reason.as_deref().unwrap();
+    assert!(why.contains("so the test wants it"), "{why}");
+    assert_eq!(world.state(second), EvacuationState::Draining);
+    world.run(60);
+    assert_eq!(
+        world.status(pet),
+        ServerStatus::Error,
+        "both hosts have failed it"
+    );
+    let fault = world.server(pet).fault.as_ref().unwrap();
+    assert!(fault.message.contains("after that"), "{}", fault.message);
+    assert!(world.runs(stubborn) && world.runs(other));
+    // For a while neither is chosen again, whoever asks.
+    let early = world.create(&normal(4));
+    assert_eq!(world.status(early), ServerStatus::Error);
+    world.run(300);
+    let later = world.create(&normal(4));
+    assert_eq!(world.status(later), ServerStatus::Waiting);
+    world.run(60);
+    assert!(world.runs(later));
+    everything_is_over(&world);
+}
+
+#[test]
+fn a_victim_that_was_ended_but_holds_its_room_is_found_by_the_heartbeats() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    let pet = world.create(&normal(4));
+    world.run(2);
+    let evacuation_id = world.evacuation(victim).id;
+    let failed = Body::EvacuationFailed(ebbtide_model::message::EvacuationFailed {
+        evacuation_id,
+        host: "host-a".to_owned(),
+        server_id: victim,
+        reason: "the pages do not come back".to_owned(),
+        still_running: false,
+    });
+    let report = world.report("host-a", failed);
+    world.reports.push_back(report);
+    world.read_one();
+    assert_eq!(world.state(victim), EvacuationState::Failed);
+    assert_eq!(
+        world.status(pet),
+        ServerStatus::Error,
+        "it must not start in room that is not free"
+    );
+    world.flush();
+    world.host("host-a").guests.clear();
+    world.run(25);
+    assert_eq!(world.status(victim), ServerStatus::Error);
+    assert_eq!(
+        world.server(victim).fault.as_ref().unwrap().code,
+        "EB-FAULT-002"
+    );
+}
+
+#[test]
+fn who_acts_after_the_scheduler_has_given_up_is_believed() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    world.host("host-a").crash();
+    world.create(&normal(4));
+    world.run(35);
+    assert_eq!(world.state(victim), EvacuationState::Failed);
+    let evacuation_id = world.evacuation(victim).id;
+    let at = world.now;
+    let gone = Body::Evacuated(Evacuated {
+        evacuation_id,
+        host: "host-a".to_owned(),
+        server_id: victim,
+        how: EvacuatedHow::Terminated,
+        at,
+    });
+    let report = world.report("host-a", gone);
+    world.reports.push_back(report.clone());
+    world.reports.push_back(report);
+    world.flush();
+    assert_eq!(world.state(victim), EvacuationState::Evacuated);
+    assert_eq!(world.status(victim), ServerStatus::Preempted);
+    let next = world.create(&normal(4));
+    assert_eq!(
+        world.status(next),
+        ServerStatus::Building,
+        "its room is free"
+    );
+}
+
+#[test]
+fn an_end_that_is_reported_long_after_the_claim_is_still_known() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "900")]));
+    world.create(&normal(4));
+    world.run(3);
+    world.host("host-a").crash();
+    world.run(965);
+    assert_eq!(world.state(victim), EvacuationState::Failed);
+    let evacuation_id = world.evacuation(victim).id;
+    let body = Body::Evacuated(Evacuated {
+        evacuation_id,
+        host: "host-a".to_owned(),
+        server_id: victim,
+        how: EvacuatedHow::Terminated,
+        at: world.now,
+    });
+    let report = world.report("host-a", body);
+    world.reports.push_back(report);
+    world.flush();
+    assert_eq!(world.status(victim), ServerStatus::Preempted);
+    assert_eq!(world.state(victim), EvacuationState::Evacuated);
+}
+
+#[test]
+fn an_agent_that_never_says_whether_a_spared_victim_lives_does_not_keep_it_for_ever() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    let pet = world.create(&normal(4));
+    world.run(5);
+    world.host("host-a").crash();
+    world.delete(pet);
+    world.run(100);
+    assert_eq!(world.state(victim), EvacuationState::Failed);
+    assert_eq!(world.status(victim), ServerStatus::Active);
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(60);
+    // Its grace period was over while the agent was away, but the spare was in the queue when it came back.
+    assert_eq!(
+        world.status(victim) == ServerStatus::Active,
+        world.runs(victim)
+    );
+    everything_is_over(&world);
+}
+
+#[test]
+fn a_server_that_does_not_start_is_tried_elsewhere_and_its_room_stays_taken_until_nothing_is_left()
+{
+    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    for name in ["host-a", "host-b"] {
+        world.host(name).hanging.insert("start the server");
+    }
+    let pet = world.create(&normal(4));
+    let first = world.place(pet).unwrap().to_owned();
+    world.run(605);
+    let second = world.place(pet).unwrap().to_owned();
+    assert_ne!(first, second);
+    let remains = world
+        .database
+        .servers
+        .values()
+        .find(|s| s.id != pet)
+        .cloned()
+        .unwrap();
+    assert_eq!(remains.status, ServerStatus::Deleting);
+    assert_eq!(remains.host.as_ref(), Some(&first));
+    assert_eq!(remains.fault.as_ref().unwrap().code, "EB-FAULT-004");
+    let next = world.create(&normal(4));
+    assert_eq!(
+        world.status(next),
+        ServerStatus::Error,
+        "the first start may still come true"
+    );
+    world.host(&second).hanging.clear();
+    world.flush();
+    assert!(world.runs(pet));
+    // It comes up late, and goes again.
+    world.host(&first).hanging.clear();
+    world.flush();
+    assert!(!world.hosts[&first].runs(pet));
+    assert_eq!(world.status(remains.id), ServerStatus::Deleted);
+    let next = world.create(&normal(4));
+    assert!(world.runs(next));
+    everything_is_over(&world);
+}
+
+#[test]
+fn remains_outlive_the_server_and_the_scheduler() {
+    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    world.host("host-a").hanging.insert("start the server");
+    let first = world.create_on("host-a", &normal(4));
+    world.host("host-a").crash();
+    world.run(605);
+    assert_eq!(
+        world.status(first),
+        ServerStatus::Error,
+        "it was forced there"
+    );
+    world.delete(first);
+    assert_eq!(world.status(first), ServerStatus::Deleted);
+    world.restart_scheduler();
+    let request = world.request(&normal(4), 2);
+    let (servers, _) = world.ask(request).unwrap();
+    assert!(
+        servers.iter().all(|s| s.status == ServerStatus::Error),
+        "one of two has no room"
+    );
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.host("host-a").hanging.clear();
+    world.run(12);
+    let request = world.request(&normal(4), 2);
+    let (servers, _) = world.ask(request).unwrap();
+    world.flush();
+    assert!(servers.iter().all(|s| world.runs(s.id)));
+    everything_is_over(&world);
+}
+
+#[test]
+fn a_hypervisor_that_says_no_sends_the_server_to_the_next_host_until_the_attempts_are_used_up() {
+    let names = ["host-a", "host-b", "host-c", "host-d"];
+    let mut world = World::new(&names.map(|n| (n, 4)));
+    for name in names {
+        let fates = std::iter::repeat_n(Fate::NoRoom, 9).collect();
+        world.host(name).fates.insert("start the server", fates);
+    }
+    let pet = world.create(&normal(2));
+    let server = world.server(pet);
+    assert_eq!(server.status, ServerStatus::Error);
+    assert_eq!(server.refused_hosts.len(), 3, "max_attempts");
+    let fault = server.fault.as_ref().unwrap();
+    assert_eq!(fault.code, "EB-FAULT-001");
+    assert!(
+        fault.message.contains("not enough room"),
+        "{}",
+        fault.message
+    );
+    world.delete(pet);
+    assert_eq!(world.status(pet), ServerStatus::Deleted);
+    everything_is_over(&world);
+}
+
+#[test]
+fn a_deletion_that_got_lost_is_asked_for_again() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let pet = world.create(&normal(4));
+    world.delete(pet);
+    world.broker_up = true;
+    world.send_one("host-a");
+    world.host("host-a").queue.clear();
+    world.run(300);
+    assert_eq!(world.status(pet), ServerStatus::Deleting);
+    world.run(310);
+    assert_eq!(world.status(pet), ServerStatus::Deleted);
+    everything_is_over(&world);
+}
+
+#[test]
+fn a_dead_agent_does_not_get_more_and_more_messages() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let pet = world.create(&normal(4));
+    world.host("host-a").crash();
+    world.delete(pet);
+    world.run(6000);
+    assert_eq!(world.hosts["host-a"].queue.len(), 1);
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(30);
+    assert_eq!(world.status(pet), ServerStatus::Deleted);
+}
+
+#[test]
+fn the_last_attempt_of_a_notice_is_void_when_the_scheduler_gives_up() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    world.host("host-a").crash();
+    world.create(&normal(4));
+    world.run(29);
+    let limits: Vec<i64> = world.hosts["host-a"]
+        .queue
+        .iter()
+        .filter_map(|m| match &m.body {
+            Body::Notice(n) => Some(
+                n.begin_before
+                    .millis_since(world.evacuation(victim).claimed_at),
+            ),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(limits.len(), 3);
+    let patience = Seconds(30).as_millis();
+    assert!(
+        limits
+            .iter()
+            .all(|l| (patience..patience + 3000).contains(l)),
+        "{limits:?}"
+    );
+}

@@ -1,0 +1,361 @@
+//! The promises, checked after every input.
+
+use super::world::World;
+use crate::{Input, Region, room};
+use ebbtide_model::message::{Body, Message};
+use ebbtide_model::record::Change;
+use ebbtide_model::{Evacuation, EvacuationId, Server, ServerId, ServerStatus};
+use std::collections::BTreeMap;
+
+/// Checks everything that must hold once the changes of an input are durable.
+pub(super) fn after_input(world: &World) {
+    region_is_sound(world);
+    notices_follow_claims(world);
+}
+
+fn fail(world: &World, what: &str) -> ! {
+    let story: Vec<&str> = world.story.iter().map(String::as_str).collect();
+    panic!("{what}\n\nwhat happened:\n{}", story.join("\n"));
+}
+
+/// Memory says what the database says, and both keep their promises.
+pub(super) fn region_is_sound(world: &World) {
+    let region = &world.region;
+    if let Err(difference) = region.table().check_consistency() {
+        fail(world, &difference);
+    }
+    memory_is_what_is_durable(world);
+    for host in region.hosts.keys() {
+        host_is_settled(world, region, host);
+    }
+    indexes_agree(world, region);
+}
+
+fn memory_is_what_is_durable(world: &World) {
+    let region = &world.region;
+    let durable = world
+        .database
+        .servers
+        .values()
+        .filter(|s| !s.status.is_gone());
+    let durable: BTreeMap<ServerId, &Server> = durable.map(|s| (s.id, s)).collect();
+    let memory: BTreeMap<ServerId, &Server> =
+        region.servers.iter().map(|(id, s)| (*id, s)).collect();
+    if durable != memory {
+        fail(
+            world,
+            &format!("servers differ\n durable: {durable:?}\n memory: {memory:?}"),
+        );
+    }
+    let without_timer = |e: &Evacuation| Evacuation {
+        give_up_at: e.claimed_at,
+        ..e.clone()
+    };
+    let durable = world
+        .database
+        .evacuations
+        .values()
+        .filter(|e| !e.state.is_final());
+    let durable: BTreeMap<EvacuationId, Evacuation> =
+        durable.map(|e| (e.id, without_timer(e))).collect();
+    let memory: BTreeMap<EvacuationId, Evacuation> = region
+        .active
+        .iter()
+        .map(|id| (*id, without_timer(&region.evacuations[id])))
+        .collect();
+    if durable != memory {
+        fail(
+            world,
+            &format!("evacuations differ\n durable: {durable:?}\n memory: {memory:?}"),
+        );
+    }
+}
+
+/// What `claims.rs` says of every host after every step.
+fn host_is_settled(world: &World, region: &Region, host: &str) {
+    let usage = region
+        .table()
+        .usage(host)
+        .expect("every host is in the table");
+    if let Some(class) = room::overpromised(&usage) {
+        fail(
+            world,
+            &format!("{host}: more {class} is promised than there will be: {usage:?}"),
+        );
+    }
+    let waiting: Vec<&Server> = region
+        .waiting
+        .get(host)
+        .into_iter()
+        .flat_map(|queue| queue.keys())
+        .map(|(_, id)| &region.servers[id])
+        .collect();
+    if let Some(first) = waiting.first() {
+        let needs = first.flavor.properties().expect("readable").resources;
+        let fits = needs
+            .iter()
+            .all(|(c, n)| room::physical(&usage, c) >= room::units(n));
+        if fits {
+            fail(
+                world,
+                &format!("{host}: {} waits although its room is free", first.id),
+            );
+        }
+    }
+    for id in region.leaving.get(host).into_iter().flatten() {
+        let evacuation = &region.evacuations[id];
+        let Some(victim) = region.servers.get(&evacuation.victim_id) else {
+            fail(
+                world,
+                &format!("{host}: evacuation {id} of a server that is gone"),
+            );
+        };
+        if evacuation.spare_requested || victim.status == ServerStatus::Deleting {
+            continue;
+        }
+        if victim.status != ServerStatus::Evacuating || victim.evacuation_id != Some(*id) {
+            fail(
+                world,
+                &format!(
+                    "{host}: evacuation {id} of a server that is {}",
+                    victim.status
+                ),
+            );
+        }
+        if !waiting.iter().any(|s| s.id == evacuation.preemptor_id) {
+            fail(
+                world,
+                &format!(
+                    "{host}: {id} is for {}, which does not wait here",
+                    evacuation.preemptor_id
+                ),
+            );
+        }
+        let takes = victim.flavor.properties().expect("readable").resources;
+        if room::may_stay(&usage, &takes) {
+            fail(
+                world,
+                &format!("{host}: victim {} has to leave for nothing", victim.id),
+            );
+        }
+    }
+}
+
+fn indexes_agree(world: &World, region: &Region) {
+    for server in region.servers.values() {
+        let waits = server.status == ServerStatus::Waiting;
+        let queued = server.host.as_ref().is_some_and(|host| {
+            let key = (server.created_at, server.id);
+            region
+                .waiting
+                .get(host)
+                .is_some_and(|queue| queue.contains_key(&key))
+        });
+        if waits != queued {
+            fail(
+                world,
+                &format!("{} is {} and queued is {queued}", server.id, server.status),
+            );
+        }
+        let active = server.evacuation_id.filter(|id| region.active.contains(id));
+        if server.status == ServerStatus::Evacuating && active.is_none() {
+            fail(
+                world,
+                &format!("{} is evacuating without an evacuation", server.id),
+            );
+        }
+    }
+    let asked = |s: &&Server| matches!(s.status, ServerStatus::Building | ServerStatus::Deleting);
+    let asked = region.servers.values().filter(asked).count();
+    let (entries, unsent) = region.asked.len();
+    if asked != entries || unsent > entries {
+        fail(
+            world,
+            &format!("{asked} servers are to be started or deleted, {entries} are noted"),
+        );
+    }
+    if region.waiting.values().any(BTreeMap::is_empty)
+        || region.leaving.values().any(|set| set.is_empty())
+        || region.by_host.values().any(|set| set.is_empty())
+    {
+        fail(world, "an index keeps empty entries");
+    }
+    let stray = region
+        .unsent_notices
+        .keys()
+        .find(|id| !region.active.contains(id));
+    if let Some(id) = stray {
+        fail(
+            world,
+            &format!("the notice of {id}, which is over, is remembered"),
+        );
+    }
+}
+
+/// Nobody hears of its end before the claim on its room is durable.
+fn notices_follow_claims(world: &World) {
+    for change in &world.last_changes {
+        let Change::Enqueue(message) = change else {
+            continue;
+        };
+        let body = Message::from_bytes(&message.body)
+            .expect("what we send can be read")
+            .body;
+        let Body::Notice(notice) = body else { continue };
+        // A step may change its mind: what it takes back in the same transaction nobody has heard.
+        if !world.database.outbox.iter().any(|m| m.id == message.id) {
+            continue;
+        }
+        let Some(evacuation) = world.database.evacuations.get(&notice.evacuation_id) else {
+            fail(
+                world,
+                &format!("notice of {}, which is not durable", notice.evacuation_id),
+            );
+        };
+        let preemptor = &world.database.servers[&evacuation.preemptor_id];
+        let claims = preemptor.status == ServerStatus::Waiting
+            && preemptor.host.as_deref() == Some(&message.host);
+        if !claims || evacuation.state.is_final() || evacuation.spare_requested {
+            fail(
+                world,
+                &format!("notice of {} without a claim", evacuation.id),
+            );
+        }
+        let same = |wanted: &dyn Fn(&Change) -> bool| world.last_changes.iter().any(wanted);
+        let with_evacuation =
+            same(&|c| matches!(c, Change::PutEvacuation(e) if e.id == evacuation.id));
+        let with_claim = same(&|c| matches!(c, Change::PutServer(s) if s.id == preemptor.id));
+        let first = notice.attempt == 1 && evacuation.claimed_at == world.now;
+        if !with_evacuation || (first && !with_claim) {
+            fail(
+                world,
+                &format!("notice of {} in a transaction of its own", evacuation.id),
+            );
+        }
+    }
+}
+
+/// A refused input leaves no trace in memory.
+pub(super) fn nothing_was_changed(world: &World) {
+    region_is_sound(world);
+}
+
+/// What the hosts have to say.
+pub(super) fn hosts_are_sound(world: &World) {
+    for host in world.hosts.values() {
+        if let Some(broken) = host.broken.first() {
+            fail(world, broken);
+        }
+    }
+}
+
+/// Once all is well and time has passed, nothing is left undone, and the hosts have what the region believes.
+pub(super) fn everything_is_over(world: &World) {
+    let region = &world.region;
+    if !world.database.outbox.is_empty() {
+        fail(
+            world,
+            &format!("{} messages were never sent", world.database.outbox.len()),
+        );
+    }
+    if let Some(e) = world
+        .database
+        .evacuations
+        .values()
+        .find(|e| !e.state.is_final())
+    {
+        fail(
+            world,
+            &format!("evacuation {} is {} for ever", e.id, e.state),
+        );
+    }
+    for server in region.servers.values() {
+        let rests = matches!(
+            server.status,
+            ServerStatus::Active
+                | ServerStatus::Error
+                | ServerStatus::Stopped
+                | ServerStatus::Hibernated
+                | ServerStatus::Reserved
+        );
+        if !rests {
+            fail(
+                world,
+                &format!("server {} is {} for ever", server.id, server.status),
+            );
+        }
+    }
+    for host in world.hosts.values() {
+        for id in host.guests.keys().filter(|id| host.runs(**id)) {
+            let known = region.servers.get(id);
+            let here = known.is_some_and(|s| {
+                s.status == ServerStatus::Active && s.host.as_ref() == Some(&host.name)
+            });
+            if !here {
+                fail(
+                    world,
+                    &format!("{id} runs on {}; the region has {known:?}", host.name),
+                );
+            }
+        }
+    }
+    for server in region
+        .servers
+        .values()
+        .filter(|s| s.status == ServerStatus::Active)
+    {
+        if !server.external && !world.runs(server.id) {
+            fail(world, &format!("{} is active and does not run", server.id));
+        }
+    }
+}
+
+// ---- words for the story ----
+
+pub(super) fn short(input: &Input) -> String {
+    match input {
+        Input::Report(message) => short_body(&message.body),
+        Input::Command(command) => {
+            let words = format!("{command:?}");
+            words.chars().take(160).collect()
+        }
+        Input::Published { id, .. } => format!("published {id}"),
+        Input::Tick => "tick".to_owned(),
+    }
+}
+
+pub(super) fn short_body(body: &Body) -> String {
+    match body {
+        Body::Heartbeat(m) => {
+            let servers: Vec<String> = m
+                .servers
+                .iter()
+                .map(|h| format!("{}:{:?}", tail(h.server_id), h.state))
+                .collect();
+            format!("heartbeat {} #{} {servers:?}", m.host, m.sequence)
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn tail(id: ServerId) -> String {
+    let text = id.to_string();
+    text.get(text.len() - 6..).unwrap_or_default().to_owned()
+}
+
+pub(super) fn short_change(change: &Change) -> Option<String> {
+    match change {
+        Change::PutServer(s) => Some(format!("server {} {} on {:?}", s.id, s.status, s.host)),
+        Change::PutEvacuation(e) => Some(format!(
+            "evacuation {} of {} {} for {} spare={} {:?}",
+            e.id, e.victim_id, e.state, e.preemptor_id, e.spare_requested, e.reason
+        )),
+        Change::Enqueue(m) => {
+            let body = Message::from_bytes(&m.body)
+                .expect("what we send can be read")
+                .body;
+            Some(format!("outbox {} {}: {}", m.id, m.host, short_body(&body)))
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,71 @@
+//! A database as plain data: a list of changes is applied as a whole or not at all.
+
+use ebbtide_model::record::{Change, OutboxMessage, Snapshot};
+use ebbtide_model::{
+    Aggregate, AggregateId, BudgetScope, Decision, DecisionId, DisruptionBudget, Evacuation,
+    EvacuationId, Flavor, FlavorId, GroupId, Host, Server, ServerGroup, ServerId,
+};
+use std::collections::BTreeMap;
+
+/// Everything that is durable. Unlike the region it keeps what is over.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Database {
+    pub(super) hosts: BTreeMap<String, Host>,
+    pub(super) aggregates: BTreeMap<AggregateId, Aggregate>,
+    pub(super) flavors: BTreeMap<FlavorId, Flavor>,
+    pub(super) groups: BTreeMap<GroupId, ServerGroup>,
+    pub(super) budgets: BTreeMap<BudgetScope, DisruptionBudget>,
+    pub(super) servers: BTreeMap<ServerId, Server>,
+    pub(super) evacuations: BTreeMap<EvacuationId, Evacuation>,
+    pub(super) decisions: BTreeMap<DecisionId, Decision>,
+    /// In the order of writing.
+    pub(super) outbox: Vec<OutboxMessage>,
+}
+
+impl Database {
+    pub(super) fn apply(&mut self, changes: &[Change]) {
+        for change in changes.iter().cloned() {
+            match change {
+                Change::PutHost(host) => drop(self.hosts.insert(host.name.clone(), *host)),
+                Change::DeleteHost(name) => drop(self.hosts.remove(&name)),
+                Change::PutAggregate(a) => drop(self.aggregates.insert(a.id, a)),
+                Change::DeleteAggregate(id) => drop(self.aggregates.remove(&id)),
+                Change::PutFlavor(flavor) => drop(self.flavors.insert(flavor.id, flavor)),
+                Change::DeleteFlavor(id) => drop(self.flavors.remove(&id)),
+                Change::PutGroup(group) => drop(self.groups.insert(group.id, group)),
+                Change::DeleteGroup(id) => drop(self.groups.remove(&id)),
+                Change::PutBudget(b) => drop(self.budgets.insert(b.scope.clone(), b)),
+                Change::DeleteBudget(scope) => drop(self.budgets.remove(&scope)),
+                Change::PutServer(server) => drop(self.servers.insert(server.id, *server)),
+                Change::PutEvacuation(e) => drop(self.evacuations.insert(e.id, *e)),
+                Change::PutDecision(d) => {
+                    let before = self.decisions.insert(d.id, *d);
+                    assert_eq!(before, None, "decisions are never changed");
+                }
+                Change::Enqueue(message) => self.outbox.push(message),
+                Change::Dequeue(id) => self.outbox.retain(|m| m.id != id),
+            }
+        }
+    }
+
+    /// What a restarted scheduler reads.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let mut hosts: Vec<Host> = self.hosts.values().cloned().collect();
+        hosts.sort_by(|a, b| (a.created_at, &a.name).cmp(&(b.created_at, &b.name)));
+        let alive = self.servers.values().filter(|s| !s.status.is_gone());
+        let mut servers: Vec<Server> = alive.cloned().collect();
+        servers.sort_by_key(|s| (s.created_at, s.id));
+        let mut evacuations: Vec<Evacuation> = self.evacuations.values().cloned().collect();
+        evacuations.sort_by_key(|e| (e.claimed_at, e.id));
+        Snapshot {
+            hosts,
+            aggregates: self.aggregates.values().cloned().collect(),
+            flavors: self.flavors.values().cloned().collect(),
+            groups: self.groups.values().cloned().collect(),
+            budgets: self.budgets.values().cloned().collect(),
+            servers,
+            evacuations,
+            outbox: self.outbox.clone(),
+        }
+    }
+}

@@ -1,0 +1,369 @@
+//! One compute host: a hypervisor as plain data, and the real agent's core in a shell that does what it is told.
+//!
+//! The hypervisor does not refuse what has no room: that nothing is given twice is for the region to see to.
+
+use ebbtide_agent::driver::{DriverError, NoticeOutcome, Occupancy, ServerView};
+use ebbtide_agent::protocol::{
+    Action, ActionId, AgentCore, Done, Effect, Input, Phase, Policy, Record, ReportId, Token,
+};
+use ebbtide_model::message::{Body, Heartbeat, Hosted, HostedState, Message, Spare};
+use ebbtide_model::{
+    EvacuationId, InterruptionBehaviour, Inventory, MessageId, ResourceClass, Resources, ServerId,
+    Timestamp,
+};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use uuid::Uuid;
+
+#[derive(Debug, Clone)]
+pub(super) struct Guest {
+    pub(super) state: HostedState,
+    pub(super) takes: Resources,
+    since: Timestamp,
+}
+
+/// How a call of the driver ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Fate {
+    Works,
+    Fails,
+    /// It takes effect, but the answer is an error.
+    WorksButFails,
+    /// The hypervisor says that it has no room.
+    NoRoom,
+}
+
+pub(super) struct TestHost {
+    pub(super) name: String,
+    pub(super) inventory: BTreeMap<ResourceClass, Inventory>,
+    /// How far its clock is ahead, in milliseconds.
+    pub(super) skew: i64,
+    /// False while the agent's process is down. Its queue then only grows.
+    pub(super) alive: bool,
+    /// Fates of the next calls of each kind, by the action's words; `Works` when there are none.
+    pub(super) fates: BTreeMap<&'static str, VecDeque<Fate>>,
+    /// Calls of these kinds are not completed by [`TestHost::complete_all`].
+    pub(super) hanging: BTreeSet<&'static str>,
+    /// The broker's queue for the agent.
+    pub(super) queue: VecDeque<Message>,
+    pub(super) guests: BTreeMap<ServerId, Guest>,
+    pub(super) calls: BTreeMap<ActionId, (ServerId, Action)>,
+    pub(super) publishing: VecDeque<(ReportId, Message)>,
+    pub(super) dead_letters: Vec<String>,
+    /// Promises that were broken, in words.
+    pub(super) broken: Vec<String>,
+    core: AgentCore,
+    journal: Vec<Record>,
+    unsettled: BTreeMap<Token, Message>,
+    effects: VecDeque<Effect>,
+    next_token: u64,
+    session: u128,
+    sequence: u64,
+    spares_heard: BTreeSet<EvacuationId>,
+    acting: BTreeSet<EvacuationId>,
+    /// How often the hypervisor was asked to end each server.
+    pub(super) ended: BTreeMap<ServerId, u32>,
+}
+
+impl TestHost {
+    pub(super) fn new(name: &str, vcpus: u64, now: Timestamp) -> Self {
+        let (core, effects) = AgentCore::restore(name, Policy::default(), [], now);
+        assert!(effects.is_empty(), "a new agent has nothing to do");
+        let inventory = BTreeMap::from([
+            (ResourceClass::vcpu(), Inventory::of(vcpus)),
+            (ResourceClass::memory_mb(), Inventory::of(1000 * vcpus)),
+            (ResourceClass::disk_gb(), Inventory::of(10 * vcpus)),
+        ]);
+        Self {
+            name: name.to_owned(),
+            inventory,
+            skew: 0,
+            alive: true,
+            fates: BTreeMap::new(),
+            hanging: BTreeSet::new(),
+            queue: VecDeque::new(),
+            guests: BTreeMap::new(),
+            calls: BTreeMap::new(),
+            publishing: VecDeque::new(),
+            dead_letters: Vec::new(),
+            broken: Vec::new(),
+            core,
+            journal: Vec::new(),
+            unsettled: BTreeMap::new(),
+            effects: VecDeque::new(),
+            next_token: 1,
+            session: Uuid::new_v5(&Uuid::nil(), name.as_bytes()).as_u128(),
+            sequence: 0,
+            spares_heard: BTreeSet::new(),
+            acting: BTreeSet::new(),
+            ended: BTreeMap::new(),
+        }
+    }
+
+    fn clock(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_millis(now.as_millis() + self.skew)
+    }
+
+    pub(super) fn runs(&self, id: ServerId) -> bool {
+        self.guests
+            .get(&id)
+            .is_some_and(|g| g.state == HostedState::Running)
+    }
+
+    // ---- what happens to the agent ----
+
+    fn input(&mut self, now: Timestamp, input: Input) {
+        let now = self.clock(now);
+        self.effects.extend(self.core.handle(now, input));
+        self.follow(now);
+    }
+
+    fn follow(&mut self, now: Timestamp) {
+        while let Some(effect) = self.effects.pop_front() {
+            match effect {
+                Effect::Journal(record) => {
+                    if let Record::Evacuation(e) = &record
+                        && matches!(e.phase, Phase::Acting { .. })
+                    {
+                        self.begins_to_act(e.evacuation_id, now);
+                    }
+                    self.journal.push(record);
+                }
+                Effect::Drive {
+                    action,
+                    server_id,
+                    what,
+                } => {
+                    self.calls.insert(action, (server_id, what));
+                }
+                Effect::Publish { report, message } => self.publishing.push_back((report, message)),
+                Effect::Ack(token) => drop(self.unsettled.remove(&token)),
+                Effect::DeadLetter(token, reason) => {
+                    self.unsettled.remove(&token);
+                    self.dead_letters.push(reason);
+                }
+                Effect::ServersChanged => {}
+            }
+        }
+    }
+
+    fn begins_to_act(&mut self, id: EvacuationId, now: Timestamp) {
+        if self.acting.insert(id) && self.spares_heard.contains(&id) {
+            self.broken.push(format!(
+                "{}: {id} was spared and is ended at {now}",
+                self.name
+            ));
+        }
+    }
+
+    /// Takes the next message from the broker.
+    pub(super) fn deliver(&mut self, now: Timestamp) -> bool {
+        if !self.alive {
+            return false;
+        }
+        let Some(message) = self.queue.pop_front() else {
+            return false;
+        };
+        if let Body::Spare(Spare { evacuation_id, .. }) = &message.body
+            && !self.acting.contains(evacuation_id)
+        {
+            self.spares_heard.insert(*evacuation_id);
+        }
+        let token = Token(self.next_token);
+        self.next_token += 1;
+        self.unsettled.insert(token, message.clone());
+        self.input(now, Input::Command { token, message });
+        true
+    }
+
+    pub(super) fn tick(&mut self, now: Timestamp) {
+        if self.alive
+            && self
+                .core
+                .next_wakeup()
+                .is_some_and(|at| at <= self.clock(now))
+        {
+            self.input(now, Input::Tick);
+        }
+    }
+
+    pub(super) fn observe(&mut self, now: Timestamp) {
+        if self.alive {
+            let views = self.guests.iter().map(|(id, guest)| ServerView {
+                server_id: *id,
+                state: guest.state,
+                released: None,
+            });
+            let views = views.collect();
+            self.input(now, Input::Observed(views));
+        }
+    }
+
+    /// The broker has the agent's next report.
+    pub(super) fn confirm(&mut self, now: Timestamp) -> Option<Message> {
+        if !self.alive {
+            return None;
+        }
+        let (report, message) = self.publishing.pop_front()?;
+        self.input(now, Input::Published(report));
+        Some(message)
+    }
+
+    pub(super) fn heartbeat(&mut self, now: Timestamp) -> Option<Message> {
+        if !self.alive {
+            return None;
+        }
+        self.sequence += 1;
+        let servers = self.guests.iter().map(|(id, guest)| Hosted {
+            server_id: *id,
+            state: guest.state,
+        });
+        let beat = Heartbeat {
+            host: self.name.clone(),
+            session: Uuid::from_u128(self.session),
+            sequence: self.sequence,
+            inventory: self.inventory.clone(),
+            traits: BTreeSet::new(),
+            servers: servers.collect(),
+        };
+        let words = format!("{} {} {}", self.name, self.session, self.sequence);
+        Some(Message {
+            id: MessageId(Uuid::new_v5(&Uuid::nil(), words.as_bytes())),
+            source: format!("/ebbtide/agent/{}", self.name),
+            time: self.clock(now),
+            body: Body::Heartbeat(beat),
+        })
+    }
+
+    /// The agent's process dies. What was not settled goes back to the queue; calls under way are forgotten.
+    pub(super) fn crash(&mut self) {
+        self.alive = false;
+        self.effects.clear();
+        self.publishing.clear();
+        self.calls.clear();
+        for (_, message) in std::mem::take(&mut self.unsettled).into_iter().rev() {
+            self.queue.push_front(message);
+        }
+    }
+
+    pub(super) fn restart(&mut self, now: Timestamp) {
+        if self.alive {
+            self.crash();
+        }
+        self.alive = true;
+        self.session += 1;
+        self.sequence = 0;
+        let now = self.clock(now);
+        let journal = std::mem::take(&mut self.journal);
+        let (core, effects) = AgentCore::restore(&self.name, Policy::default(), journal, now);
+        self.core = core;
+        self.journal = self.core.records();
+        self.effects.extend(effects);
+        self.follow(now);
+    }
+
+    // ---- the hypervisor ----
+
+    pub(super) fn complete_all(&mut self, now: Timestamp) -> bool {
+        let ready: Vec<ActionId> = self
+            .calls
+            .iter()
+            .filter(|(_, (_, what))| !self.hanging.contains(what.words()))
+            .map(|(action, _)| *action)
+            .collect();
+        for action in &ready {
+            let words = self.calls[action].1.words();
+            let fate = self.fates.get_mut(words).and_then(VecDeque::pop_front);
+            self.complete(*action, fate.unwrap_or(Fate::Works), now);
+        }
+        !ready.is_empty()
+    }
+
+    pub(super) fn complete(&mut self, action: ActionId, fate: Fate, now: Timestamp) {
+        let Some((server_id, what)) = self.calls.remove(&action) else {
+            return;
+        };
+        let failed = || DriverError::Failed {
+            what: what.words(),
+            detail: "so the test wants it".to_owned(),
+        };
+        let result = match fate {
+            Fate::Works => self.drive(server_id, &what, now),
+            Fate::Fails => Err(failed()),
+            Fate::NoRoom => Err(DriverError::NoRoom {
+                detail: "so the test wants it".to_owned(),
+            }),
+            Fate::WorksButFails => {
+                let _ = self.drive(server_id, &what, now);
+                Err(failed())
+            }
+        };
+        self.input(now, Input::ActionDone { action, result });
+    }
+
+    fn drive(&mut self, id: ServerId, what: &Action, now: Timestamp) -> Result<Done, DriverError> {
+        let now = self.clock(now);
+        let gone = DriverError::NotFound { server_id: id };
+        match what {
+            Action::GiveNotice(_) => {
+                let guest = self.guests.get(&id).ok_or(gone)?;
+                Ok(Done::Noticed(match guest.state {
+                    HostedState::Running => NoticeOutcome::Told,
+                    _ => NoticeOutcome::NotRunning,
+                }))
+            }
+            Action::WithdrawNotice(_) => self.guests.get(&id).ok_or(gone).map(|_| Done::Withdrawn),
+            Action::Interrupt(behaviour) => {
+                let guest = self.guests.get_mut(&id).ok_or(gone)?;
+                *self.ended.entry(id).or_default() += 1;
+                match behaviour {
+                    InterruptionBehaviour::Terminate => drop(self.guests.remove(&id)),
+                    InterruptionBehaviour::Stop => guest.state = HostedState::Stopped,
+                    InterruptionBehaviour::Hibernate => guest.state = HostedState::Hibernated,
+                }
+                Ok(Done::Interrupted)
+            }
+            Action::Look => Ok(Done::Seen(match self.guests.get(&id) {
+                None => Occupancy::Absent,
+                Some(guest) => Occupancy::Present {
+                    state: guest.state,
+                    holds: match guest.state {
+                        HostedState::Running => guest.takes.clone(),
+                        _ => Resources::new(),
+                    },
+                    since: guest.since,
+                },
+            })),
+            Action::Start(start) => {
+                let guest = self.guests.entry(id).or_insert_with(|| Guest {
+                    state: HostedState::Stopped,
+                    takes: start.resources.clone(),
+                    since: now,
+                });
+                if guest.state != HostedState::Running {
+                    guest.state = HostedState::Running;
+                    guest.since = now;
+                }
+                let since = guest.since;
+                self.check_room();
+                Ok(Done::Started(since))
+            }
+            Action::Delete => self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted),
+        }
+    }
+
+    /// No room is given twice: what runs fits.
+    fn check_room(&mut self) {
+        for (class, inventory) in &self.inventory {
+            let running = self
+                .guests
+                .values()
+                .filter(|g| g.state == HostedState::Running);
+            let used: u64 = running.map(|g| g.takes.get(class)).sum();
+            if used > inventory.capacity() {
+                let capacity = inventory.capacity();
+                self.broken
+                    .push(format!("{}: {used} of {capacity} {class} run", self.name));
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Hosts: up, down, disabled; and what their hypervisors have.
+
+use super::checks::everything_is_over;
+use super::world::{HEARTBEAT, World, normal, spot};
+use crate::{Command, Event};
+use ebbtide_model::message::Message;
+use ebbtide_model::{HostHealth, Inventory, ResourceClass, ServerStatus, Timestamp};
+
+fn health(world: &World, host: &str) -> HostHealth {
+    let view = world.region.host(host).unwrap();
+    assert_eq!(view.health, view.usage.health, "the table says the same");
+    view.health
+}
+
+#[test]
+fn a_silent_host_is_down_after_a_minute_and_up_with_its_next_heartbeat() {
+    let mut world = World::new(&[("host-a", 4), ("host-b", 2)]);
+    world.run(5);
+    world.host("host-a").crash();
+    world.run(60);
+    assert_eq!(health(&world, "host-a"), HostHealth::Down);
+    assert_eq!(health(&world, "host-b"), HostHealth::Up);
+    let pet = world.create(&normal(4));
+    assert_eq!(world.status(pet), ServerStatus::Error);
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(HEARTBEAT.0 + 1);
+    assert_eq!(health(&world, "host-a"), HostHealth::Up);
+    let pet = world.create(&normal(4));
+    assert!(world.runs(pet));
+    let told = world
+        .events
+        .iter()
+        .filter(|e| matches!(e, Event::Host(h, _) if h.name == "host-a"));
+    assert_eq!(
+        told.count(),
+        3,
+        "registered, down, up: not every heartbeat is news"
+    );
+}
+
+#[test]
+fn a_disabled_host_gets_nothing_new_whatever_its_agent_says_and_keeps_what_it_has() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let pet = world.create(&normal(2));
+    let disable = |reason: &str| Command::DisableHost {
+        name: "host-a".to_owned(),
+        reason: reason.to_owned(),
+    };
+    world.command(disable("new disks")).unwrap();
+    world.run(30);
+    assert_eq!(health(&world, "host-a"), HostHealth::Disabled);
+    let refused = world.create(&normal(2));
+    assert_eq!(world.status(refused), ServerStatus::Error);
+    assert!(world.runs(pet));
+    world.restart_scheduler();
+    assert_eq!(
+        health(&world, "host-a"),
+        HostHealth::Disabled,
+        "it is written down"
+    );
+    world.host("host-a").crash();
+    world.run(100);
+    world
+        .command(Command::EnableHost("host-a".to_owned()))
+        .unwrap();
+    assert_eq!(
+        health(&world, "host-a"),
+        HostHealth::Down,
+        "enabled, but nobody is there"
+    );
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(11);
+    assert_eq!(health(&world, "host-a"), HostHealth::Up);
+    let error = world.command(disable("")).unwrap_err();
+    assert_eq!(error.code(), "EB-MODEL-004", "{error}");
+    let error = world
+        .command(Command::EnableHost("host-z".to_owned()))
+        .unwrap_err();
+    assert_eq!(error.code(), "EB-REGION-002");
+}
+
+#[test]
+fn claims_and_evacuations_go_on_while_their_host_is_disabled() {
+    let mut world = World::new(&[("host-a", 4)]);
+    world.create(&spot(4));
+    let pet = world.create(&normal(4));
+    let disable = Command::DisableHost {
+        name: "host-a".to_owned(),
+        reason: "new disks".to_owned(),
+    };
+    world.command(disable).unwrap();
+    world.run(40);
+    assert!(world.runs(pet));
+}
+
+#[test]
+fn a_server_that_its_host_lost_is_in_error_after_two_heartbeats_and_its_room_is_free() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let pet = world.create(&normal(4));
+    world.run(5);
+    assert_eq!(world.status(pet), ServerStatus::Active);
+    world.host("host-a").guests.remove(&pet);
+    world.run(11);
+    assert_eq!(
+        world.status(pet),
+        ServerStatus::Active,
+        "one heartbeat may be old news"
+    );
+    world.run(10);
+    assert_eq!(world.status(pet), ServerStatus::Error);
+    assert_eq!(
+        world.server(pet).fault.as_ref().unwrap().code,
+        "EB-FAULT-002"
+    );
+    let next = world.create(&normal(4));
+    assert!(world.runs(next));
+    world.delete(pet);
+    world.flush();
+    assert_eq!(world.status(pet), ServerStatus::Deleted);
+    assert!(world.runs(next));
+    everything_is_over(&world);
+}
+
+#[test]
+fn a_lost_server_that_is_found_again_is_active() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let pet = world.create(&normal(2));
+    let guest = world.host("host-a").guests.remove(&pet).unwrap();
+    world.run(30);
+    assert_eq!(world.status(pet), ServerStatus::Error);
+    world.host("host-a").guests.insert(pet, guest);
+    world.run(11);
+    let server = world.server(pet);
+    assert_eq!(
+        (server.status, server.fault.as_ref(), server.ended_at),
+        (ServerStatus::Active, None, None)
+    );
+    everything_is_over(&world);
+}
+
+#[test]
+fn an_agent_that_comes_back_with_an_empty_hypervisor_has_lost_everything() {
+    let mut world = World::new(&[("host-a", 8), ("host-b", 2)]);
+    let cattle = world.create_on("host-a", &spot(4));
+    let doomed = world.create_on("host-a", &spot(4));
+    world.run(5);
+    let pet = world.create_on("host-a", &normal(4));
+    let (victim, other) = if world.evacuations(cattle).is_empty() {
+        (doomed, cattle)
+    } else {
+        (cattle, doomed)
+    };
+    world.host("host-a").crash();
+    world.host("host-a").guests.clear();
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(60);
+    assert_eq!(world.status(other), ServerStatus::Error, "lost");
+    assert_eq!(
+        world.status(victim),
+        ServerStatus::Preempted,
+        "its agent says that it is gone already"
+    );
+    assert!(world.runs(pet));
+    everything_is_over(&world);
+}
+
+/// The heartbeat that the host would send now.
+fn beat(world: &mut World, host: &str) -> Message {
+    let now = world.now;
+    world.host(host).heartbeat(now).unwrap()
+}
+
+#[test]
+fn a_heartbeat_that_was_written_before_a_server_started_says_nothing_about_it() {
+    let mut world = World::new(&[("host-a", 4)]);
+    world.run(15);
+    let old = [beat(&mut world, "host-a"), beat(&mut world, "host-a")];
+    world.now = Timestamp::from_millis(world.now.as_millis() + 200);
+    let pet = world.create(&normal(4));
+    assert_eq!(world.status(pet), ServerStatus::Active);
+    world.reports.extend(old.clone());
+    world.flush();
+    assert_eq!(world.status(pet), ServerStatus::Active);
+    world.restart_scheduler();
+    world.reports.extend(old);
+    world.flush();
+    assert_eq!(
+        world.status(pet),
+        ServerStatus::Active,
+        "not even after a restart"
+    );
+}
+
+#[test]
+fn old_heartbeats_of_the_same_and_of_a_former_session_are_not_looked_at() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let pet = world.create(&normal(4));
+    let before = beat(&mut world, "host-a");
+    world.delete(pet);
+    world.flush();
+    world.run(11);
+    let seen = world.region.host("host-a").unwrap().host.last_seen;
+    world.reports.push_back(before.clone());
+    world.flush();
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(12);
+    let session = world.region.host("host-a").unwrap().host.agent_session;
+    world.reports.push_back(before);
+    world.flush();
+    let host = world.region.host("host-a").unwrap().host;
+    assert_eq!(
+        host.agent_session, session,
+        "a former agent does not come back"
+    );
+    assert!(host.last_seen > seen);
+}
+
+#[test]
+fn a_host_that_shrinks_sends_those_away_who_wait_for_room_that_is_not_there_any_more() {
+    let mut world = World::new(&[("host-a", 8), ("host-b", 4)]);
+    let keeper = world.create_on("host-a", &normal(4));
+    let victim = world.create_on("host-a", &spot(4));
+    let blocker = world.create_on("host-b", &normal(4));
+    let pet = world.create(&normal(4));
+    assert_eq!(
+        (world.place(pet), world.status(pet)),
+        (Some("host-a"), ServerStatus::Waiting)
+    );
+    world.delete(blocker);
+    world.flush();
+    let small = Inventory::of(6);
+    world
+        .host("host-a")
+        .inventory
+        .insert(ResourceClass::vcpu(), small);
+    world.run(11);
+    assert_eq!(world.place(pet), Some("host-b"));
+    assert!(world.runs(pet) && world.runs(keeper));
+    world.run(60);
+    assert!(
+        world.runs(victim),
+        "it was spared: who needed its room is elsewhere"
+    );
+    everything_is_over(&world);
+}
+
+#[test]
+fn a_host_that_grows_serves_those_who_wait() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    let pet = world.create(&normal(4));
+    for (class, amount) in [
+        (ResourceClass::vcpu(), 8),
+        (ResourceClass::memory_mb(), 8000),
+    ] {
+        world
+            .host("host-a")
+            .inventory
+            .insert(class, Inventory::of(amount));
+    }
+    world.run(11);
+    assert!(world.runs(pet));
+    world.run(60);
+    assert!(world.runs(victim), "nobody dies for nothing");
+    everything_is_over(&world);
+}
+
+#[test]
+fn an_absurd_heartbeat_changes_nothing() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let mut report = beat(&mut world, "host-a");
+    if let ebbtide_model::message::Body::Heartbeat(m) = &mut report.body {
+        let mut absurd = Inventory::of(4);
+        absurd.allocation_ratio = f64::NAN;
+        m.inventory.insert(ResourceClass::vcpu(), absurd);
+    }
+    let before = world.database.clone();
+    world.reports.push_back(report);
+    world.flush();
+    assert_eq!(world.database, before);
+    assert!(
+        world
+            .ignored()
+            .iter()
+            .any(|why| why.starts_with("heartbeat of host-a"))
+    );
+}
+
+#[test]
+fn heartbeats_are_written_as_often_as_a_restarted_scheduler_needs_them() {
+    let mut world = World::new(&[("host-a", 4)]);
+    for _ in 0..600 {
+        world.run(1);
+        let seen = world.database.hosts["host-a"].last_seen.unwrap();
+        assert!(world.now.millis_since(seen) <= 30_000, "it grew old");
+    }
+}

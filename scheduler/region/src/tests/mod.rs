@@ -1,0 +1,18 @@
+//! Tests of the region: stories in a world with real agent cores, and random worlds.
+
+mod checks;
+mod database;
+mod host;
+mod world;
+
+mod admin;
+mod agents;
+mod budgets;
+mod chaos;
+mod claims;
+mod hosts;
+mod reports;
+mod restarts;
+mod servers;
+mod spares;
+mod story;

@@ -1,0 +1,508 @@
+//! A region in a world: database, broker, hosts with real agent cores, and a clock that only the test moves.
+
+use super::checks;
+use super::database::Database;
+use super::host::TestHost;
+use crate::{
+    AdoptServer, Command, CreateServers, Effects, Event, Ids, Input, Region, RegionConfig,
+    RegionError, Reply,
+};
+use ebbtide_engine::{Engine, EngineConfig};
+use ebbtide_model::message::{Body, Message};
+use ebbtide_model::record::{Change, OutboxMessage};
+use ebbtide_model::{
+    Decision, Evacuation, EvacuationState, Flavor, FlavorId, PlacementRequest, Seconds, Server,
+    ServerId, ServerStatus, Timestamp,
+};
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Identifiers that count up.
+#[derive(Debug, Default)]
+pub(super) struct Counting(u128);
+
+impl Ids for Counting {
+    fn next(&mut self) -> Uuid {
+        self.0 += 1;
+        Uuid::from_u128(0x1d00_0000_0000_4000_8000_0000_0000_0000 + self.0)
+    }
+}
+
+/// Why an input had no effect.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Refused {
+    ByRegion(RegionError),
+    /// The database could not be written.
+    NotWritten,
+}
+
+pub(super) struct World {
+    pub(super) now: Timestamp,
+    pub(super) config: RegionConfig,
+    engine: Arc<Engine>,
+    pub(super) region: Region,
+    pub(super) database: Database,
+    pub(super) hosts: BTreeMap<String, TestHost>,
+    pub(super) broker_up: bool,
+    /// What the outbox's sender has in its hands, by host.
+    pub(super) outbox: BTreeMap<String, VecDeque<OutboxMessage>>,
+    /// The broker's queue for the scheduler.
+    pub(super) reports: VecDeque<Message>,
+    /// The next commits that fail: after so many that do not.
+    pub(super) fail_commit_after: Option<u32>,
+    ids: Counting,
+    /// Everything that was told to watchers.
+    pub(super) events: Vec<Event>,
+    /// What happened, for people who look at a failure.
+    pub(super) story: VecDeque<String>,
+    /// The changes of the newest input.
+    pub(super) last_changes: Vec<Change>,
+    next_heartbeat: Timestamp,
+}
+
+/// 2026-02-02, some hours after the epoch of nobody.
+const BEGIN: i64 = 1_770_000_000_000;
+pub(super) const HEARTBEAT: Seconds = Seconds(10);
+
+pub(super) fn engine() -> Arc<Engine> {
+    Arc::new(Engine::new(EngineConfig::default()).expect("the defaults are right"))
+}
+
+/// A flavor with VCPUs and 1000 MiB for each.
+pub(super) fn normal(vcpus: u32) -> Flavor {
+    Flavor {
+        id: FlavorId(Uuid::from_u128(u128::from(vcpus))),
+        name: format!("n{vcpus}"),
+        vcpus,
+        ram_mb: 1000 * vcpus,
+        disk_gb: 0,
+        extra_specs: BTreeMap::new(),
+    }
+}
+
+/// The same, preemptible.
+pub(super) fn spot(vcpus: u32) -> Flavor {
+    with(&normal(vcpus), &[("ebbtide:preemptible", "true")])
+}
+
+pub(super) fn with(flavor: &Flavor, specs: &[(&str, &str)]) -> Flavor {
+    let mut flavor = flavor.clone();
+    for (key, value) in specs {
+        flavor
+            .extra_specs
+            .insert((*key).to_owned(), (*value).to_owned());
+    }
+    let words = format!("{} {:?}", flavor.name, flavor.extra_specs);
+    flavor.id = FlavorId(Uuid::new_v5(&Uuid::nil(), words.as_bytes()));
+    flavor.name = format!("f-{}", flavor.id);
+    flavor
+}
+
+impl World {
+    pub(super) fn new(hosts: &[(&str, u64)]) -> Self {
+        Self::with_config(hosts, RegionConfig::default())
+    }
+
+    pub(super) fn with_config(hosts: &[(&str, u64)], config: RegionConfig) -> Self {
+        let now = Timestamp::from_millis(BEGIN);
+        let engine = engine();
+        let database = Database::default();
+        let region = Region::restore(config.clone(), engine.clone(), database.snapshot(), now)
+            .expect("an empty region");
+        let hosts = hosts
+            .iter()
+            .map(|(name, vcpus)| ((*name).to_owned(), TestHost::new(name, *vcpus, now)))
+            .collect();
+        let mut world = Self {
+            now,
+            config,
+            engine,
+            region,
+            database,
+            hosts,
+            broker_up: true,
+            outbox: BTreeMap::new(),
+            reports: VecDeque::new(),
+            fail_commit_after: None,
+            ids: Counting::default(),
+            events: Vec::new(),
+            story: VecDeque::new(),
+            last_changes: Vec::new(),
+            next_heartbeat: now,
+        };
+        let names: Vec<String> = world.hosts.keys().cloned().collect();
+        for name in names {
+            // One after the other, so that their order is that of the names.
+            world.now = Timestamp::from_millis(world.now.as_millis() + 1);
+            world.heartbeat(&name);
+            world.flush();
+        }
+        world
+    }
+
+    // ---- the scheduler ----
+
+    pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
+        if self.story.len() >= 400 {
+            self.story.pop_front();
+        }
+        let at = self.now.as_millis() - BEGIN;
+        self.story
+            .push_back(format!("{:>8}.{:03} {}", at / 1000, at % 1000, what()));
+    }
+
+    /// One input: dealt with, written, followed. Every promise is checked.
+    pub(super) fn input(&mut self, input: Input) -> Result<Reply, Refused> {
+        self.tell(|| format!("<- {}", checks::short(&input)));
+        let outcome = self.region.handle(self.now, &mut self.ids, input);
+        let (reply, Effects { changes, events }) = match outcome {
+            Ok(outcome) => outcome,
+            Err(error) => {
+                checks::nothing_was_changed(self);
+                return Err(Refused::ByRegion(error));
+            }
+        };
+        if !changes.is_empty() && !self.commits() {
+            self.tell(|| "   the commit fails".to_owned());
+            self.restart_scheduler();
+            return Err(Refused::NotWritten);
+        }
+        for change in &changes {
+            if let Some(words) = checks::short_change(change) {
+                self.tell(|| format!("   {words}"));
+            }
+        }
+        self.database.apply(&changes);
+        self.follow_outbox(&changes);
+        self.events.extend(events);
+        self.last_changes = changes;
+        checks::after_input(self);
+        Ok(reply)
+    }
+
+    fn commits(&mut self) -> bool {
+        match &mut self.fail_commit_after {
+            None => true,
+            Some(0) => {
+                self.fail_commit_after = None;
+                false
+            }
+            Some(n) => {
+                *n -= 1;
+                true
+            }
+        }
+    }
+
+    fn follow_outbox(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::Enqueue(message) => {
+                    self.outbox
+                        .entry(message.host.clone())
+                        .or_default()
+                        .push_back(message.clone());
+                }
+                Change::Dequeue(id) => {
+                    self.outbox
+                        .values_mut()
+                        .for_each(|queue| queue.retain(|m| m.id != *id));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The scheduler ends and comes back: all that it knows is what the database has.
+    pub(super) fn restart_scheduler(&mut self) {
+        self.tell(|| "   the scheduler restarts".to_owned());
+        let snapshot = self.database.snapshot();
+        self.outbox.clear();
+        for message in &snapshot.outbox {
+            self.outbox
+                .entry(message.host.clone())
+                .or_default()
+                .push_back(message.clone());
+        }
+        self.region = Region::restore(self.config.clone(), self.engine.clone(), snapshot, self.now)
+            .expect("what was written can be read");
+        checks::region_is_sound(self);
+    }
+
+    /// Sends the next message for a host, and hears the broker's confirmation.
+    pub(super) fn send_one(&mut self, host: &str) -> bool {
+        if !self.broker_up {
+            return false;
+        }
+        let Some(message) = self.outbox.get_mut(host).and_then(VecDeque::pop_front) else {
+            return false;
+        };
+        let parsed = Message::from_bytes(&message.body).expect("what we send can be read");
+        self.tell(|| format!("-> {host}: {}", checks::short_body(&parsed.body)));
+        if let Some(there) = self.hosts.get_mut(host) {
+            there.queue.push_back(parsed);
+        }
+        let evacuation_id = message.evacuation_id;
+        // If this is not written, the message is sent once more.
+        let _ = self.input(Input::Published {
+            id: message.id,
+            evacuation_id,
+        });
+        true
+    }
+
+    /// Reads the next report. One whose effect could not be written comes again.
+    pub(super) fn read_one(&mut self) -> bool {
+        if !self.broker_up {
+            return false;
+        }
+        let Some(message) = self.reports.pop_front() else {
+            return false;
+        };
+        if self.input(Input::Report(message.clone())) == Err(Refused::NotWritten) {
+            self.reports.push_front(message);
+        }
+        true
+    }
+
+    pub(super) fn tick(&mut self) {
+        let _ = self.input(Input::Tick);
+    }
+
+    // ---- hosts ----
+
+    pub(super) fn host(&mut self, name: &str) -> &mut TestHost {
+        self.hosts.get_mut(name).expect("a host of this world")
+    }
+
+    pub(super) fn heartbeat(&mut self, host: &str) {
+        let now = self.now;
+        if self.broker_up
+            && let Some(beat) = self.host(host).heartbeat(now)
+        {
+            self.reports.push_back(beat);
+        }
+    }
+
+    /// The broker takes the next report of a host.
+    pub(super) fn confirm_one(&mut self, host: &str) -> bool {
+        let now = self.now;
+        if !self.broker_up {
+            return false;
+        }
+        let Some(message) = self.host(host).confirm(now) else {
+            return false;
+        };
+        // What cannot be written and read back would be lost.
+        let bytes = message.to_bytes().expect("a report can be written");
+        self.reports
+            .push_back(Message::from_bytes(&bytes).expect("and read"));
+        true
+    }
+
+    /// Everything that can move without time passing moves, until nothing does.
+    pub(super) fn flush(&mut self) {
+        for _ in 0..10_000 {
+            let mut moved = false;
+            let names: Vec<String> = self.hosts.keys().cloned().collect();
+            for name in &names {
+                moved |= self.send_one(name);
+                let now = self.now;
+                let host = self.host(name);
+                moved |= host.deliver(now);
+                host.tick(now);
+                moved |= host.complete_all(now);
+                moved |= self.confirm_one(name);
+            }
+            while self.read_one() {
+                moved = true;
+            }
+            checks::hosts_are_sound(self);
+            if !moved {
+                return;
+            }
+        }
+        panic!("the world does not come to rest");
+    }
+
+    /// Time passes, a second at a time; everybody does what is due.
+    pub(super) fn run(&mut self, seconds: u32) {
+        for _ in 0..seconds {
+            self.now = self.now.plus(Seconds(1));
+            if self.now >= self.next_heartbeat {
+                self.next_heartbeat = self.now.plus(HEARTBEAT);
+                let names: Vec<String> = self.hosts.keys().cloned().collect();
+                let now = self.now;
+                for name in names {
+                    self.host(&name).observe(now);
+                    self.heartbeat(&name);
+                }
+            }
+            self.flush();
+            self.tick();
+            self.flush();
+        }
+    }
+
+    // ---- tenants ----
+
+    pub(super) fn command(&mut self, command: Command) -> Result<Reply, RegionError> {
+        match self.input(Input::Command(command)) {
+            Ok(reply) => Ok(reply),
+            Err(Refused::ByRegion(error)) => Err(error),
+            Err(Refused::NotWritten) => panic!("no commit was to fail here"),
+        }
+    }
+
+    pub(super) fn new_id(&mut self) -> ServerId {
+        ServerId(self.ids.next())
+    }
+
+    pub(super) fn request(&mut self, flavor: &Flavor, count: usize) -> PlacementRequest {
+        let preemptible = flavor.extra_specs.contains_key("ebbtide:preemptible");
+        PlacementRequest {
+            server_ids: (0..count).map(|_| self.new_id()).collect(),
+            project_id: if preemptible { "cattle" } else { "pets" }.to_owned(),
+            flavor: flavor.clone(),
+            availability_zone: None,
+            group_id: None,
+            ignore_hosts: Vec::new(),
+            force_hosts: Vec::new(),
+            alternates: 0,
+        }
+    }
+
+    pub(super) fn ask(
+        &mut self,
+        request: PlacementRequest,
+    ) -> Result<(Vec<Server>, Decision), RegionError> {
+        let create = CreateServers {
+            name: "vm".to_owned(),
+            request,
+            external: false,
+        };
+        match self.command(Command::CreateServers(Box::new(create)))? {
+            Reply::Created { servers, decision } => Ok((servers, *decision)),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Asks for one server and hands everything on that does not need time.
+    pub(super) fn create(&mut self, flavor: &Flavor) -> ServerId {
+        let id = self.claim(flavor);
+        self.flush();
+        id
+    }
+
+    /// Asks for one server; nothing is sent yet.
+    pub(super) fn claim(&mut self, flavor: &Flavor) -> ServerId {
+        let request = self.request(flavor, 1);
+        let (servers, _) = self.ask(request).expect("a right request");
+        servers[0].id
+    }
+
+    /// Asks for one server on a certain host.
+    pub(super) fn create_on(&mut self, host: &str, flavor: &Flavor) -> ServerId {
+        let mut request = self.request(flavor, 1);
+        request.force_hosts = vec![host.to_owned()];
+        let (servers, _) = self.ask(request).expect("a right request");
+        self.flush();
+        servers[0].id
+    }
+
+    pub(super) fn adopt(&self, host: &str, flavor: &Flavor, id: ServerId) -> AdoptServer {
+        AdoptServer {
+            id,
+            name: "old".to_owned(),
+            project_id: "cattle".to_owned(),
+            flavor: flavor.clone(),
+            group: None,
+            host: host.to_owned(),
+            launched_at: None,
+            start_now: true,
+        }
+    }
+
+    pub(super) fn delete(&mut self, id: ServerId) {
+        self.command(Command::DeleteServer(id))
+            .expect("it is there");
+    }
+
+    // ---- looking ----
+
+    /// A server as the database has it.
+    pub(super) fn server(&self, id: ServerId) -> &Server {
+        &self.database.servers[&id]
+    }
+
+    pub(super) fn status(&self, id: ServerId) -> ServerStatus {
+        self.server(id).status
+    }
+
+    pub(super) fn place(&self, id: ServerId) -> Option<&str> {
+        self.server(id).host.as_deref()
+    }
+
+    /// All evacuations of a victim, the oldest first.
+    pub(super) fn evacuations(&self, victim: ServerId) -> Vec<&Evacuation> {
+        let mut all: Vec<&Evacuation> = self
+            .database
+            .evacuations
+            .values()
+            .filter(|e| e.victim_id == victim)
+            .collect();
+        all.sort_by_key(|e| (e.claimed_at, e.id));
+        all
+    }
+
+    /// The newest evacuation of a victim.
+    pub(super) fn evacuation(&self, victim: ServerId) -> &Evacuation {
+        self.evacuations(victim)
+            .last()
+            .copied()
+            .expect("it was chosen as a victim")
+    }
+
+    pub(super) fn state(&self, victim: ServerId) -> EvacuationState {
+        self.evacuation(victim).state
+    }
+
+    /// True if the server runs on the host where it should.
+    pub(super) fn runs(&self, id: ServerId) -> bool {
+        self.place(id).is_some_and(|host| self.hosts[host].runs(id))
+    }
+
+    /// Messages of a kind that wait in the outbox.
+    pub(super) fn unsent(&self, kind: &str) -> usize {
+        let bodies = self.database.outbox.iter().map(|m| {
+            Message::from_bytes(&m.body)
+                .expect("what we send can be read")
+                .body
+        });
+        bodies
+            .filter(|body| body.event_type().contains(kind))
+            .count()
+    }
+
+    /// A report of a host, as its agent would write it.
+    pub(super) fn report(&mut self, host: &str, body: Body) -> Message {
+        Message {
+            id: ebbtide_model::MessageId(self.ids.next()),
+            source: format!("/ebbtide/agent/{host}"),
+            time: self.now,
+            body,
+        }
+    }
+
+    /// Reasons why reports were not followed.
+    pub(super) fn ignored(&self) -> Vec<&str> {
+        self.events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Ignored(why) => Some(why.as_str()),
+                _ => None,
+            })
+            .collect()
+    }
+}
