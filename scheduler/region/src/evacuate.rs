@@ -204,21 +204,42 @@ impl Region {
     ) {
         evacuation.state = EvacuationState::Evacuated;
         evacuation.ended_at = Some(step.now);
-        if let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() {
-            // A server that its owner deletes meanwhile stays so: the agent reports that by itself.
-            if victim.status != ServerStatus::Deleting {
-                victim.fault = Some(Fault {
-                    code: servers::PREEMPTED.to_owned(),
-                    message: format!(
-                        "preempted: a normal request needed its room ({}, {} grace)",
-                        evacuation.behaviour, evacuation.grace
-                    ),
-                    at: step.now,
-                });
-                self.started_at.remove(&victim.id);
-                self.finish(step, &mut victim, status);
-            }
+        let victim = self.servers.get(&evacuation.victim_id).cloned();
+        // A server that its owner deletes meanwhile stays so: the agent reports that by itself. One that runs elsewhere by now (it
+        // had been chosen before it had started, and its start was given up) is none of this host's business.
+        let here = |v: &Server| {
+            v.status != ServerStatus::Deleting && v.host.as_ref() == Some(&evacuation.host)
+        };
+        if let Some(mut victim) = victim.filter(here) {
+            victim.fault = Some(Fault {
+                code: servers::PREEMPTED.to_owned(),
+                message: format!(
+                    "preempted: a normal request needed its room ({}, {} grace)",
+                    evacuation.behaviour, evacuation.grace
+                ),
+                at: step.now,
+            });
+            let present = victim.evacuation_id;
+            self.started_at.remove(&victim.id);
+            self.finish(step, &mut victim, status);
+            self.end_overtaken(step, present, evacuation.id);
         }
         self.save_evacuation(step, evacuation);
+    }
+
+    /// An evacuation that had been given up was done all the same, after the victim had been chosen anew: that is over, too.
+    fn end_overtaken(
+        &mut self,
+        step: &mut Step<'_>,
+        present: Option<EvacuationId>,
+        done: EvacuationId,
+    ) {
+        let present = present.filter(|id| *id != done && self.active.contains(id));
+        if let Some(mut evacuation) = present.and_then(|id| self.evacuations.get(&id)).cloned() {
+            evacuation.state = EvacuationState::Evacuated;
+            evacuation.reason = Some(format!("it had left already, by evacuation {done}"));
+            evacuation.ended_at = Some(step.now);
+            self.save_evacuation(step, evacuation);
+        }
     }
 }

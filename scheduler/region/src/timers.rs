@@ -117,21 +117,25 @@ impl Region {
         for id in self.asked.overdue(step.now) {
             let known = self.servers.get(&id).cloned();
             let Some((server, host)) = known.and_then(|s| s.host.clone().map(|h| (s, h))) else {
-                self.asked.forget(id);
                 continue;
             };
-            if server.status == ServerStatus::Building {
-                let why = format!("the agent did not start the server within {allowed}");
-                self.start_failed(step, id, &host, &why);
-            } else if self
-                .hosts
-                .get(&host)
-                .is_some_and(|h| h.health == HostHealth::Down)
-            {
+            let down = || {
+                self.hosts
+                    .get(&host)
+                    .is_some_and(|h| h.health == HostHealth::Down)
+            };
+            match server.status {
+                ServerStatus::Building => {
+                    let why = format!("the agent did not start the server within {allowed}");
+                    self.start_failed(step, id, &host, &why);
+                }
                 // Its queue has the message; one more would only be one more.
-                self.asked.waits(id, step.now.plus(allowed));
-            } else {
-                self.send_delete(step, &server, &host);
+                ServerStatus::Deleting if down() => {
+                    self.asked.waits(id, step.now.plus(allowed));
+                }
+                ServerStatus::Deleting => self.send_delete(step, &server, &host),
+                // An earlier one of this round has changed it: it was chosen as a victim.
+                _ => {}
             }
         }
     }

@@ -446,3 +446,101 @@ fn the_last_attempt_of_a_notice_is_void_when_the_scheduler_gives_up() {
         "{limits:?}"
     );
 }
+
+#[test]
+fn a_start_that_is_late_in_the_same_moment_in_which_it_becomes_a_victim_is_not_deleted() {
+    let mut world = World::new(&[("host-a", 4), ("host-b", 2)]);
+    for name in ["host-a", "host-b"] {
+        world.host(name).hanging.insert("start the server");
+    }
+    // Both starts are late in the same tick: the pet's is dealt with first, and takes the other's room.
+    let pet = world.create_on("host-b", &normal(2));
+    let cattle = world.create_on("host-a", &spot(4));
+    let mut anywhere = world.server(pet).clone();
+    anywhere.force_hosts.clear();
+    world.database.servers.insert(pet, anywhere);
+    world.restart_scheduler();
+    world.run(601);
+    assert_eq!(world.place(pet), Some("host-a"));
+    assert_eq!(world.status(cattle), ServerStatus::Evacuating);
+    world.host("host-a").hanging.clear();
+    world.host("host-b").hanging.clear();
+    world.run(60);
+    assert!(world.runs(pet));
+    assert_eq!(
+        world.status(cattle),
+        ServerStatus::Preempted,
+        "not deleted: nobody asked for that"
+    );
+    everything_is_over(&world);
+}
+
+#[test]
+fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
+    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    world.host("host-a").hanging.insert("start the server");
+    let cattle = world.create_on("host-a", &spot(4));
+    let mut anywhere = world.server(cattle).clone();
+    anywhere.force_hosts.clear();
+    world.database.servers.insert(cattle, anywhere);
+    world.restart_scheduler();
+    let pet = world.create_on("host-a", &normal(4));
+    let evacuation_id = world.evacuation(cattle).id;
+    world.host("host-a").crash();
+    world.delete(pet);
+    world.run(800);
+    assert_eq!(
+        world.place(cattle),
+        Some("host-b"),
+        "spared, and then not started in time"
+    );
+    assert!(world.runs(cattle));
+    let gone = Body::Evacuated(Evacuated {
+        evacuation_id,
+        host: "host-a".to_owned(),
+        server_id: cattle,
+        how: EvacuatedHow::AlreadyGone,
+        at: world.now,
+    });
+    let report = world.report("host-a", gone);
+    world.reports.push_back(report);
+    world.flush();
+    assert_eq!(world.status(cattle), ServerStatus::Active);
+}
+
+#[test]
+fn an_evacuation_that_was_given_up_and_done_all_the_same_ends_the_next_one_too() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    world.host("host-a").crash();
+    world.create(&normal(4));
+    world.run(40);
+    let first = world.evacuation(victim).id;
+    world.run(300);
+    world.hosts.get_mut("host-a").unwrap().queue.clear();
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(12);
+    world.host("host-a").crash();
+    let pet = world.create(&normal(4));
+    assert_eq!(world.evacuations(victim).len(), 2);
+    world.host("host-a").guests.clear();
+    let gone = Body::Evacuated(Evacuated {
+        evacuation_id: first,
+        host: "host-a".to_owned(),
+        server_id: victim,
+        how: EvacuatedHow::Terminated,
+        at: world.now,
+    });
+    let report = world.report("host-a", gone);
+    world.reports.push_back(report);
+    world.read_one();
+    let states: Vec<EvacuationState> = world.evacuations(victim).iter().map(|e| e.state).collect();
+    assert_eq!(states, [EvacuationState::Evacuated; 2]);
+    assert_eq!(world.status(pet), ServerStatus::Building);
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(60);
+    assert!(world.runs(pet));
+    everything_is_over(&world);
+}

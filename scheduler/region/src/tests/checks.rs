@@ -221,12 +221,11 @@ fn notices_follow_claims(world: &World) {
                 &format!("notice of {} without a claim", evacuation.id),
             );
         }
-        let same = |wanted: &dyn Fn(&Change) -> bool| world.last_changes.iter().any(wanted);
-        let with_evacuation =
-            same(&|c| matches!(c, Change::PutEvacuation(e) if e.id == evacuation.id));
-        let with_claim = same(&|c| matches!(c, Change::PutServer(s) if s.id == preemptor.id));
-        let first = notice.attempt == 1 && evacuation.claimed_at == world.now;
-        if !with_evacuation || (first && !with_claim) {
+        let written = world
+            .last_changes
+            .iter()
+            .any(|c| matches!(c, Change::PutEvacuation(e) if e.id == evacuation.id));
+        if !written {
             fail(
                 world,
                 &format!("notice of {} in a transaction of its own", evacuation.id),

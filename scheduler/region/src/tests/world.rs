@@ -144,7 +144,7 @@ impl World {
     // ---- the scheduler ----
 
     pub(super) fn tell(&mut self, what: impl FnOnce() -> String) {
-        if self.story.len() >= 400 {
+        if self.story.len() >= 1500 {
             self.story.pop_front();
         }
         let at = self.now.as_millis() - BEGIN;
