@@ -19,9 +19,10 @@ pub struct RegionConfig {
     pub notice_timeout_seconds: Seconds,
     /// How often a notice is sent before the evacuation has failed.
     pub notice_attempts: u32,
-    /// How long the interruption itself may take after the grace period.
+    /// How long the interruption itself may take after the grace period; also, how long a claim waits for servers that are being deleted
+    /// before another host is tried.
     pub act_timeout_seconds: Seconds,
-    /// How long an agent may take to start a server before another host is tried.
+    /// How long an agent may take to start a server before another host is tried; also, how often it is asked for a deletion.
     pub start_timeout_seconds: Seconds,
     /// On how many hosts in all a server is tried before it is in error. Nova's `max_attempts`.
     pub max_attempts: u32,

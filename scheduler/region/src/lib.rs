@@ -6,13 +6,17 @@
 //! given, and events for those who watch. It knows no clock, no I/O and no chance; identifiers come from an [`Ids`].
 //!
 //! # Invariants
-//! - **Nobody dies for nothing.** A notice exists only as an outbox row of the same transaction as the preemptor's claim. Every way in
-//!   which a preemptor can go away asks for its victims to be spared.
+//! - **Nobody dies for nothing.** A notice exists only as an outbox row of the same transaction as the preemptor's claim. Whenever a
+//!   claim goes away, or gets its room from elsewhere, the victims that nobody else needs are asked to stay in that transaction.
 //! - **No room is given twice.** A server holds its room in the host table from the decision on until its agent has
-//!   reported that it is gone; a claim starts only when the room is physically free.
+//!   reported that it is gone, and so does what a start that was given up may have left behind; a claim starts only when the room is
+//!   physically free.
+//! - **Nobody waits for ever.** Whatever is waited for has a limit, after which another host is tried or the server is in error.
 //! - **Exactly-once effect.** Reports may come twice, late or never: each is compared with the state that it speaks about, and an old
 //!   one changes nothing, or is answered again.
 //! - If the transaction fails, the region is thrown away and restored from the database: memory is never ahead of it.
+//!
+//! `docs/evacuation.md` tells the protocol in words, with all states, messages and limits.
 
 mod admin;
 mod adopt;

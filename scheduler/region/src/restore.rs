@@ -54,6 +54,7 @@ impl Region {
             unsent_notices: HashMap::new(),
             resting: BTreeMap::new(),
             started_at: HashMap::new(),
+            forget_at: now,
         };
         region.restore_hosts(snapshot.hosts, now);
         region.refresh_aggregates();

@@ -50,6 +50,8 @@ pub struct Region {
     /// When servers were said to run, by their agents' clocks: a heartbeat from before says nothing about those. A server that is not
     /// here has not been heard of since it was to be started.
     pub(crate) started_at: HashMap<ServerId, Timestamp>,
+    /// When it is looked next for what need not be remembered any more.
+    pub(crate) forget_at: Timestamp,
 }
 
 impl Region {

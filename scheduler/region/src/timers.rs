@@ -10,6 +10,8 @@ use ebbtide_model::{
 
 /// How long what has ended is kept in memory although no budget counts it: late reports and repeated requests are common then.
 const KEEP_ENDED: Seconds = Seconds(600);
+/// How often it is looked for what can be forgotten: all that is remembered is looked at then.
+const FORGET_EVERY: Seconds = Seconds(10);
 
 impl Region {
     pub(crate) fn published(
@@ -167,6 +169,10 @@ impl Region {
     }
 
     fn forget(&mut self, step: &Step<'_>) {
+        if step.now < self.forget_at {
+            return;
+        }
+        self.forget_at = step.now.plus(FORGET_EVERY);
         self.resting.retain(|_, until| *until > step.now);
         let oldest = step.now.minus(KEEP_ENDED);
         self.gone.forget(oldest);

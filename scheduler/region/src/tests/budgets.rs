@@ -140,7 +140,7 @@ fn memory_does_not_grow_with_what_is_over() {
         20,
         "late reports are common for a while"
     );
-    world.run(605);
+    world.run(615);
     let region = &world.region;
     assert_eq!(region.evacuations.len(), 0);
     assert_eq!(region.gone.len(), 0);
