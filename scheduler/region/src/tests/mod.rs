@@ -3,6 +3,7 @@
 mod checks;
 mod database;
 mod host;
+mod words;
 mod world;
 
 mod admin;
@@ -15,4 +16,5 @@ mod reports;
 mod restarts;
 mod servers;
 mod spares;
+mod starts;
 mod story;
