@@ -227,7 +227,7 @@ fn explain<W: Write>(decision: &v1::Decision, teller: &mut Teller<W>) -> Result<
             let victims: Vec<&str> = host.victims.iter().map(|v| v.name.as_str()).collect();
             let cost = host
                 .eviction_cost
-                .map_or("?".to_owned(), |c| format!("{:.0} min", c / 60.0));
+                .map_or_else(|| "?".to_owned(), |c| format!("{:.0} min", c / 60.0));
             let mark = if host.chosen { "  <== cheapest" } else { "" };
             teller.more(&format!(
                 "{}  evict {:<13} cost {cost}{mark}",
