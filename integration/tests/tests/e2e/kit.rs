@@ -5,7 +5,6 @@ use ebbtide_integration_tests::Region;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_proto::v1;
 use std::collections::HashMap;
-use std::fmt::Display;
 
 /// A flavor with `vcpus` CPUs, 1000 MB and 10 GB for each.
 pub(crate) async fn flavor(region: &Region, name: &str, vcpus: u32, specs: &[(&str, &str)]) {
@@ -204,9 +203,4 @@ pub(crate) fn code(status: &tonic::Status) -> String {
         .get_details_error_info()
         .map(|info| info.reason)
         .unwrap_or_default()
-}
-
-/// Shows what a failed wait saw.
-pub(crate) fn seen(value: impl Display) -> String {
-    value.to_string()
 }
