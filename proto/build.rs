@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from("proto");
-    let files = ["scheduler", "admin", "servers"].map(|name| root.join(format!("ebbtide/v1/{name}.proto")));
+    let files =
+        ["scheduler", "admin", "servers"].map(|name| root.join(format!("ebbtide/v1/{name}.proto")));
     for file in &files {
         println!("cargo:rerun-if-changed={}", file.display());
     }

@@ -89,10 +89,11 @@ EOF
     region_wait_for "$region_dir/ready.json" scheduler
 }
 
-# region_start_agents AMQP HOSTS VCPUS RAM_MB DISK_GB PATTERN: host-A, host-B… or names by the pattern, where {n} counts from 0,
+# region_start_agents AMQP HOSTS VCPUS RAM_MB DISK_GB PATTERN INSTANT: host-A, host-B… or names by the pattern, where {n} counts from 0,
 # {server} is n/2 and {numa} is n%2.
 region_start_agents() {
-    local n name letters=ABCDEFGHIJKLMNOPQRSTUVWXYZ
+    local n name times= letters=ABCDEFGHIJKLMNOPQRSTUVWXYZ
+    [ -z "$7" ] || times=$(printf '%s_seconds = 0.0\n' start notice terminate stop hibernate delete)
     mkdir -p "$region_dir/agents"
     for ((n = 0; n < $2; n++)); do
         if [ -n "$6" ]; then
@@ -115,6 +116,7 @@ urls = ["$1"]
 kind = "simulated"
 [driver.simulated]
 inventory = { VCPU = $3, MEMORY_MB = $4, DISK_GB = $5 }
+$times
 EOF
         region_start "agent-$name" "$region_bin/ebbtide-agent" run --config "$region_dir/agents/$name.toml"
         # Hosts come in the order of their registration where everything else is equal (and always with first-fit).

@@ -43,7 +43,9 @@ pub struct VictimBatch<'a> {
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum CostError {
     /// It wrote a number that is not a cost.
-    #[error("gave {value} for candidate number {index}; a cost is finite, not negative and at most {MAX_COST}")]
+    #[error(
+        "gave {value} for candidate number {index}; a cost is finite, not negative and at most {MAX_COST}"
+    )]
     NotACost {
         /// Which candidate of the batch.
         index: usize,
