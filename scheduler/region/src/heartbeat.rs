@@ -20,6 +20,8 @@ pub(crate) struct HostEntry {
     pub(crate) health: HostHealth,
     /// The newest heartbeat of the present session.
     sequence: u64,
+    /// When that was written, by the agent's clock.
+    said_at: Timestamp,
     /// The `last_seen` that is in the database: it is not written at every heartbeat.
     stored_seen: Option<Timestamp>,
     /// Until when the host counts as up although nothing was heard: the scheduler was not there to hear it.
@@ -35,6 +37,7 @@ impl HostEntry {
         Self {
             health: HostHealth::Up,
             sequence: 0,
+            said_at: Timestamp::default(),
             stored_seen: None,
             trusted_until: Timestamp::default(),
             former: VecDeque::new(),
@@ -62,16 +65,28 @@ impl HostEntry {
     }
 
     /// True if a heartbeat is older than one that came before it.
-    fn is_old(&self, beat: &Heartbeat) -> bool {
-        let present = self.host.agent_session == Some(beat.session);
-        (present && beat.sequence <= self.sequence) || self.former.contains(&beat.session)
+    ///
+    /// Sessions have no order of their own, and reports can overtake one another. So a former session is heard again if it says
+    /// something newer than the present one, or if the present one has fallen silent: an agent that lives is never shut out.
+    fn is_old(&self, beat: &Heartbeat, said_at: Timestamp, present_is_heard: bool) -> bool {
+        if self.host.agent_session == Some(beat.session) {
+            beat.sequence <= self.sequence
+        } else {
+            self.former.contains(&beat.session) && said_at <= self.said_at && present_is_heard
+        }
     }
 }
 
 impl Region {
     pub(crate) fn heartbeat(&mut self, step: &mut Step<'_>, beat: Heartbeat, said_at: Timestamp) {
+        let down_after = self.config.host_down_seconds.as_millis();
         let known = self.hosts.get(&beat.host);
-        if known.is_some_and(|entry| entry.is_old(&beat)) {
+        let old = known.is_some_and(|entry| {
+            let seen = entry.host.last_seen;
+            let heard = seen.is_some_and(|seen| step.now.millis_since(seen) <= down_after);
+            entry.is_old(&beat, said_at, heard)
+        });
+        if old {
             return;
         }
         let before = known.cloned();
@@ -92,27 +107,22 @@ impl Region {
             return;
         }
         let name = host.name.clone();
-        let (known, mut entry) = match before {
-            Some(before) => (
-                true,
-                HostEntry {
-                    host,
-                    ..before.clone()
-                }
-                .after(&before),
-            ),
-            None => (false, HostEntry::new(host)),
+        let mut entry = match &before {
+            Some(before) => HostEntry {
+                host,
+                ..before.clone()
+            }
+            .after(before),
+            None => HostEntry::new(host),
         };
-        entry.sequence = beat.sequence;
-        let down_after = self.config.host_down_seconds.as_millis();
+        (entry.sequence, entry.said_at) = (beat.sequence, said_at);
         let health = entry.health_at(step.now, down_after);
-        let old = self.hosts.get(&name).map(|old| (&old.host, old.health));
-        let same_room = old.is_some_and(|(old, _)| {
-            old.inventory == entry.host.inventory && old.traits == entry.host.traits
+        let same = |what: &dyn Fn(&HostEntry) -> bool| before.as_ref().is_some_and(what);
+        let same_room = same(&|old| {
+            old.host.inventory == entry.host.inventory && old.host.traits == entry.host.traits
         });
-        let same_health = known && old.is_some_and(|(_, old)| old == health);
-        let same_session =
-            old.is_some_and(|(old, _)| old.agent_session == entry.host.agent_session);
+        let same_health = same(&|old| old.health == health);
+        let same_session = same(&|old| old.host.agent_session == entry.host.agent_session);
         // A restarted scheduler takes the stored time for the agent's last word, so it must not grow old.
         let fresh = entry
             .stored_seen
@@ -226,6 +236,8 @@ impl HostEntry {
     /// What follows from the entry before: a new session makes the old one a former one.
     fn after(mut self, before: &Self) -> Self {
         if self.host.agent_session != before.host.agent_session {
+            let present = self.host.agent_session;
+            self.former.retain(|session| Some(*session) != present);
             self.former.extend(before.host.agent_session);
             while self.former.len() > SESSIONS {
                 self.former.pop_front();

@@ -66,7 +66,7 @@ impl Region {
         input: Input,
     ) -> Result<(Reply, Effects), RegionError> {
         let mut step = Step::new(now, ids);
-        let mut reply = match input {
+        let reply = match input {
             Input::Command(command) => self.command(&mut step, command)?,
             Input::Report(message) => {
                 self.report(&mut step, message);
@@ -82,7 +82,6 @@ impl Region {
             }
         };
         self.reconcile(&mut step);
-        self.refresh(&mut reply);
         Ok((reply, step.effects))
     }
 
@@ -103,22 +102,6 @@ impl Region {
             Command::DeleteGroup(name) => self.delete_group(step, &name),
             Command::PutBudget(budget) => self.put_budget(step, budget),
             Command::DeleteBudget(scope) => self.delete_budget(step, &scope),
-        }
-    }
-
-    /// Servers in a reply are shown as they are at the end of the step: one that waited may have been started in it.
-    fn refresh(&self, reply: &mut Reply) {
-        let newest = |server: &mut Server| {
-            if let Some(now) = self.servers.get(&server.id) {
-                server.clone_from(now);
-            }
-        };
-        match reply {
-            Reply::Created { servers, .. } | Reply::Repeated(servers) => {
-                servers.iter_mut().for_each(newest);
-            }
-            Reply::Server(server) => newest(server),
-            _ => {}
         }
     }
 

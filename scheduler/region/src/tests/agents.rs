@@ -101,6 +101,21 @@ fn while_the_broker_is_away_the_agent_is_not_blamed() {
 }
 
 #[test]
+fn the_agents_time_begins_when_the_broker_has_the_notice() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    world.host("host-a").crash();
+    world.broker_up = false;
+    world.create(&normal(4));
+    world.run(8);
+    world.broker_up = true;
+    world.run(8);
+    assert_eq!(world.evacuation(victim).attempts, 1);
+    world.run(4);
+    assert_eq!(world.evacuation(victim).attempts, 2);
+}
+
+#[test]
 fn a_broker_that_goes_away_between_two_attempts_is_not_blamed_on_the_agent_either() {
     let mut world = World::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));

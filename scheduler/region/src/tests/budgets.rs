@@ -2,6 +2,7 @@
 
 use super::world::{World, normal, spot, with};
 use crate::Command;
+use ebbtide_model::message::{Body, Evacuated, EvacuatedHow};
 use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationState, GroupId, GroupPolicy, Seconds, ServerGroup,
     ServerStatus,
@@ -107,20 +108,50 @@ fn a_group_has_a_budget_of_its_own() {
 fn one_victim_counts_once_however_many_evacuations_it_took() {
     let mut world = World::new(&[("host-a", 4)]);
     let victim = world.create(&spot(2));
-    let other = world.create(&spot(2));
+    let other = world.create(&normal(2));
     budget(&mut world, cattle(), 2, 3000);
     world.host("host-a").crash();
-    let pet = world.create(&normal(2));
+    world.create(&normal(2));
     world.run(40);
-    assert_eq!(world.status(pet), ServerStatus::Error);
+    world.host("host-a").queue.clear();
     let now = world.now;
     world.host("host-a").restart(now);
     world.run(310);
-    let pets = [world.create(&normal(2)), world.create(&normal(2))];
-    world.run(60);
-    assert!(pets.iter().all(|p| world.runs(*p)));
-    let ends = [victim, other].map(|v| world.state(v));
+    world.host("host-a").crash();
+    world.create(&normal(2));
+    let [first, second] = world.evacuations(victim)[..] else {
+        panic!("it was chosen twice")
+    };
+    assert_eq!(
+        (first.state, second.state.is_final()),
+        (EvacuationState::Failed, false)
+    );
+    let gone = Evacuated {
+        evacuation_id: first.id,
+        host: "host-a".to_owned(),
+        server_id: victim,
+        how: EvacuatedHow::Terminated,
+        at: world.now,
+    };
+    let report = world.report("host-a", Body::Evacuated(gone));
+    world.reports.push_back(report);
+    world.read_one();
+    let ends: Vec<EvacuationState> = world.evacuations(victim).iter().map(|e| e.state).collect();
     assert_eq!(ends, [EvacuationState::Evacuated; 2]);
+    world.host("host-a").guests.remove(&victim);
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.delete(other);
+    world.run(15);
+    world.create(&spot(2));
+    let pet = world.create(&normal(2));
+    assert_eq!(
+        world.status(pet),
+        ServerStatus::Waiting,
+        "one of two is left"
+    );
+    let none_left = world.create(&normal(2));
+    assert_eq!(world.status(none_left), ServerStatus::Error);
 }
 
 #[test]

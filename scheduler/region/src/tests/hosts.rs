@@ -117,6 +117,12 @@ fn a_server_that_its_host_lost_is_in_error_after_two_heartbeats_and_its_room_is_
     let next = world.create(&normal(4));
     assert!(world.runs(next));
     world.delete(pet);
+    assert_eq!(world.status(pet), ServerStatus::Deleting);
+    let usage = world.region.table().usage("host-a").unwrap();
+    assert!(
+        usage.classes.iter().all(|c| c.free_full >= 0),
+        "it holds no room: {usage:?}"
+    );
     world.flush();
     assert_eq!(world.status(pet), ServerStatus::Deleted);
     assert!(world.runs(next));
@@ -217,6 +223,27 @@ fn old_heartbeats_of_the_same_and_of_a_former_session_are_not_looked_at() {
         "a former agent does not come back"
     );
     assert!(host.last_seen > seen);
+}
+
+#[test]
+fn a_living_agent_is_not_shut_out_by_a_late_word_of_its_former_session() {
+    let mut world = World::new(&[("host-a", 4)]);
+    world.run(3);
+    let late = beat(&mut world, "host-a");
+    world.run(8);
+    let now = world.now;
+    world.host("host-a").restart(now);
+    world.run(12);
+    // A scheduler that has just come back does not know that this session is over.
+    world.restart_scheduler();
+    world.reports.push_back(late);
+    world.flush();
+    let pet = world.create(&normal(4));
+    world.run(12);
+    world.host("host-a").guests.clear();
+    world.run(25);
+    assert_eq!(world.status(pet), ServerStatus::Error, "the agent is heard");
+    assert_eq!(health(&world, "host-a"), HostHealth::Up);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use super::checks::everything_is_over;
 use super::host::Fate;
 use super::world::{World, normal, spot};
-use ebbtide_model::ServerStatus;
+use crate::RegionConfig;
 use ebbtide_model::message::{Body, Evacuated, EvacuatedHow};
+use ebbtide_model::{EvacuationState, Seconds, ServerStatus};
 
 #[test]
 fn a_start_that_the_broker_has_not_taken_does_not_time_out() {
@@ -12,6 +13,8 @@ fn a_start_that_the_broker_has_not_taken_does_not_time_out() {
     world.broker_up = false;
     let pet = world.create(&normal(4));
     let host = world.place(pet).unwrap().to_owned();
+    world.run(100);
+    world.restart_scheduler();
     world.run(700);
     assert_eq!(world.status(pet), ServerStatus::Building);
     world.broker_up = true;
@@ -176,7 +179,11 @@ fn a_start_that_is_late_in_the_same_moment_in_which_it_becomes_a_victim_is_not_d
 
 #[test]
 fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
-    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let config = RegionConfig {
+        start_timeout_seconds: Seconds(60),
+        ..RegionConfig::default()
+    };
+    let mut world = World::with_config(&[("host-a", 4), ("host-b", 4)], config);
     world.host("host-a").hanging.insert("start the server");
     let cattle = world.create_on("host-a", &spot(4));
     let mut anywhere = world.server(cattle).clone();
@@ -187,7 +194,7 @@ fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
     let evacuation_id = world.evacuation(cattle).id;
     world.host("host-a").crash();
     world.delete(pet);
-    world.run(800);
+    world.run(200);
     assert_eq!(
         world.place(cattle),
         Some("host-b"),
@@ -204,5 +211,10 @@ fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
     let report = world.report("host-a", gone);
     world.reports.push_back(report);
     world.flush();
+    assert_eq!(
+        world.state(cattle),
+        EvacuationState::Evacuated,
+        "it is known, and it is true"
+    );
     assert_eq!(world.status(cattle), ServerStatus::Active);
 }
