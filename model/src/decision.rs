@@ -182,8 +182,9 @@ impl Decision {
             .flat_map(|p| p.victims.iter().map(move |v| (p, v)))
     }
 
-    /// The decision as the tenant `project_id` may see it: servers of other projects keep neither id, name, owner nor age, and
-    /// reasons that count other tenants' instances stay with the operator.
+    /// The decision as the tenant `project_id` may see it. Servers of other projects keep neither id, name, owner, age nor
+    /// cost; what counts or prices them is taken out too: the reasons of dropped hosts, weights, plugin warnings, and the
+    /// cost of a victim set that is not all the tenant's own. Which hosts there are, and how many each filter dropped, stays.
     #[must_use]
     pub fn for_tenant(&self, project_id: &str) -> Self {
         let mut seen = self.clone();
@@ -193,17 +194,160 @@ impl Decision {
                 victim.name = "another tenant's".to_owned();
                 victim.project_id = String::new();
                 victim.age_seconds = 0.0;
+                victim.cost = 0.0;
             }
         };
         if let Outcome::Placed(placements) = &mut seen.outcome {
             placements.iter_mut().for_each(|p| redact(&mut p.victims));
         }
+        seen.explanation.warnings.clear();
         for instance in &mut seen.explanation.instances {
-            instance
-                .ranking
-                .iter_mut()
-                .for_each(|host| redact(&mut host.victims));
+            let dropped = instance.filters.iter_mut().flat_map(|f| &mut f.dropped);
+            dropped.for_each(|host| host.reason = FOR_OPERATORS.to_owned());
+            for host in &mut instance.ranking {
+                if host.victims.iter().any(|v| v.project_id != project_id) {
+                    host.eviction_cost = None;
+                }
+                redact(&mut host.victims);
+                host.weight = 0.0;
+                host.weights.clear();
+            }
         }
         seen
+    }
+}
+
+/// Stands where a tenant may not read why a host was dropped: such reasons say how much others use there.
+pub const FOR_OPERATORS: &str = "the operator can see why";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Flavor, FlavorId};
+    use uuid::Uuid;
+
+    fn victim(number: u128, project_id: &str) -> Victim {
+        Victim {
+            server_id: ServerId(Uuid::from_u128(number)),
+            name: format!("secret-name-{number}"),
+            project_id: project_id.to_owned(),
+            resources: Resources::new(),
+            age_seconds: 77.25,
+            cost: 88.5,
+        }
+    }
+
+    fn ranked(host: &str, victims: Vec<Victim>) -> RankedHost {
+        RankedHost {
+            host: host.to_owned(),
+            chosen: false,
+            eviction_cost: Some(88.5),
+            victims,
+            weight: 66.75,
+            weights: vec![Weight {
+                weigher: "preemptible-age".to_owned(),
+                raw: 55.5,
+                normalised: 0.625,
+                multiplier: 2.0,
+            }],
+        }
+    }
+
+    fn decision() -> Decision {
+        let mixed = vec![victim(1, "mine"), victim(2, "theirs")];
+        Decision {
+            id: DecisionId(Uuid::from_u128(1)),
+            at: Timestamp::from_millis(1),
+            request: PlacementRequest {
+                server_ids: vec![ServerId(Uuid::from_u128(9))],
+                project_id: "mine".to_owned(),
+                flavor: Flavor {
+                    id: FlavorId(Uuid::from_u128(3)),
+                    name: "m".to_owned(),
+                    vcpus: 1,
+                    ram_mb: 1,
+                    disk_gb: 1,
+                    extra_specs: Default::default(),
+                },
+                availability_zone: None,
+                group_id: None,
+                ignore_hosts: Vec::new(),
+                force_hosts: Vec::new(),
+                alternates: 0,
+            },
+            outcome: Outcome::Placed(vec![Placement {
+                server_id: ServerId(Uuid::from_u128(9)),
+                host: "host-a".to_owned(),
+                victims: mixed.clone(),
+                waits_for_room: true,
+                alternates: Vec::new(),
+            }]),
+            explanation: Explanation {
+                instances: vec![InstanceExplanation {
+                    filters: vec![FilterStep {
+                        filter: "capacity".to_owned(),
+                        before: 2,
+                        after: 1,
+                        dropped: vec![DroppedHost {
+                            host: "host-z".to_owned(),
+                            reason: "VCPU: needs 4, has 3 of 4711".to_owned(),
+                        }],
+                    }],
+                    ranking: vec![
+                        ranked("host-a", mixed),
+                        ranked("host-b", vec![victim(3, "mine")]),
+                        ranked("host-c", vec![victim(4, "theirs")]),
+                    ],
+                    ranked: 3,
+                }],
+                warnings: vec!["the cost module gave NaN for candidate number 4242".to_owned()],
+                ..Explanation::default()
+            },
+        }
+    }
+
+    #[test]
+    fn a_tenant_sees_its_own_victims_whole_and_of_others_only_that_they_are() {
+        let seen = decision().for_tenant("mine");
+        let victims: Vec<&Victim> = seen.victims().map(|(_, v)| v).collect();
+        assert_eq!(*victims[0], victim(1, "mine"));
+        assert_eq!(victims[1].server_id, ServerId(Uuid::nil()));
+        assert_eq!((victims[1].age_seconds, victims[1].cost), (0.0, 0.0));
+        let ranking = &seen.explanation.instances[0].ranking;
+        let costs: Vec<_> = ranking.iter().map(|host| host.eviction_cost).collect();
+        assert_eq!(costs, [None, Some(88.5), None]);
+        assert_eq!(ranking[1].victims, [victim(3, "mine")]);
+        assert!(
+            ranking
+                .iter()
+                .all(|h| h.weight == 0.0 && h.weights.is_empty())
+        );
+        let step = &seen.explanation.instances[0].filters[0];
+        assert_eq!((step.before, step.after), (2, 1), "counts of hosts stay");
+        assert_eq!(step.dropped[0].host, "host-z");
+    }
+
+    #[test]
+    fn nothing_that_counts_others_is_left_anywhere_in_the_text() {
+        let whole = serde_json::to_string(&decision()).unwrap();
+        let seen = serde_json::to_string(&decision().for_tenant("nobody")).unwrap();
+        let id = Uuid::from_u128(4).to_string();
+        for secret in [
+            "secret-name",
+            "theirs",
+            "77.25",
+            "88.5",
+            "66.75",
+            "55.5",
+            "4711",
+            "4242",
+            &id,
+        ] {
+            assert!(
+                whole.contains(secret),
+                "the test looks for nothing: {secret}"
+            );
+            assert!(!seen.contains(secret), "{secret} in {seen}");
+        }
     }
 }

@@ -215,6 +215,21 @@ impl Flavor {
 }
 
 impl FlavorProperties {
+    /// What an instance goes on taking after its evacuation, until its owner deletes it: the local disk of a preemptible one that
+    /// is stopped or hibernated. Whoever needs that room gets it from no such victim.
+    #[must_use]
+    pub fn retained(&self) -> Resources {
+        let keeps = match self.interruption {
+            InterruptionBehaviour::Terminate => false,
+            InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate => self.preemptible,
+        };
+        if keeps {
+            self.resources.only(&ResourceClass::disk_gb())
+        } else {
+            Resources::new()
+        }
+    }
+
     /// One key of our own scope. The error is the problem in words.
     fn read_own(&mut self, key: &str, value: &str) -> Result<(), String> {
         let seconds = |limit: Seconds| match value.parse::<u32>() {
@@ -313,6 +328,32 @@ mod tests {
             (p.resources.amount("PCPU"), p.resources.amount("VCPU")),
             (2, 0)
         );
+    }
+
+    #[test]
+    fn only_a_preemptible_server_that_is_stopped_or_hibernated_keeps_its_disk() {
+        for (preemptible, interruption, kept) in [
+            ("true", "terminate", ""),
+            ("true", "stop", "DISK_GB=40"),
+            ("true", "hibernate", "DISK_GB=40"),
+            ("false", "stop", ""),
+        ] {
+            let p = flavor(&[(PREEMPTIBLE, preemptible), (INTERRUPTION, interruption)])
+                .properties()
+                .unwrap();
+            assert_eq!(
+                p.retained().to_string(),
+                kept,
+                "{preemptible} {interruption}"
+            );
+            assert_eq!(p.retained().at_most(&p.resources), p.retained());
+            let freed = p.resources.without(&p.retained());
+            assert_eq!(
+                freed.amount("DISK_GB"),
+                if kept.is_empty() { 40 } else { 0 }
+            );
+            assert_eq!(freed.amount("VCPU"), 2);
+        }
     }
 
     #[test]

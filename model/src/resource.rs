@@ -176,6 +176,33 @@ impl Resources {
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
+
+    /// This of one class, nothing of any other.
+    #[must_use]
+    pub fn only(&self, class: &ResourceClass) -> Self {
+        let one = self.0.get_key_value(class);
+        Self(one.map(|(c, n)| (c.clone(), *n)).into_iter().collect())
+    }
+
+    /// The smaller amount of each class.
+    #[must_use]
+    pub fn at_most(&self, limit: &Self) -> Self {
+        let smaller = |(class, amount): (&ResourceClass, &u64)| {
+            let amount = limit.get(class).min(*amount);
+            (amount > 0).then(|| (class.clone(), amount))
+        };
+        Self(self.0.iter().filter_map(smaller).collect())
+    }
+
+    /// What is left once `part` is taken away; nothing of a class of which `part` has more.
+    #[must_use]
+    pub fn without(&self, part: &Self) -> Self {
+        let left = |(class, amount): (&ResourceClass, &u64)| {
+            let amount = amount.saturating_sub(part.get(class));
+            (amount > 0).then(|| (class.clone(), amount))
+        };
+        Self(self.0.iter().filter_map(left).collect())
+    }
 }
 
 impl TryFrom<BTreeMap<ResourceClass, u64>> for Resources {

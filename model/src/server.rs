@@ -30,7 +30,7 @@ pub enum ServerStatus {
     Evacuating,
     /// It was a victim and was shut down; its disk is kept.
     Stopped,
-    /// It was a victim and its memory is on disk.
+    /// It was a victim and its memory is on disk, which is kept.
     Hibernated,
     /// It was a victim and is gone.
     Preempted,
@@ -76,7 +76,8 @@ impl ServerStatus {
         }
     }
 
-    /// True while the server takes room on its host: it runs there, or nobody else may.
+    /// True while the server takes all its room on its host: it runs there, or nobody else may. A stopped or hibernated one holds
+    /// only what [`FlavorProperties::retained`](crate::FlavorProperties::retained) says, and for that this is false.
     #[must_use]
     pub fn holds_room(self) -> bool {
         matches!(

@@ -295,6 +295,7 @@ impl<'a> Cloud<'a> {
             name: event.vm.clone(),
             project_id: PROJECT.to_owned(),
             host: placement.host.clone(),
+            retained: properties.retained(),
             resources: properties.resources,
             preemptible: properties.preemptible,
             group_id: None,

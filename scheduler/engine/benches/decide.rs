@@ -61,6 +61,7 @@ fn instance(number: u64, host: u64, preemptible: bool) -> Instance {
         project_id: format!("project-{}", number % 50),
         host: format!("host-{host:06}"),
         resources,
+        retained: Resources::new(),
         preemptible,
         group_id: None,
         launched_at: Some(Timestamp::from_millis(NOW_MILLIS - age)),

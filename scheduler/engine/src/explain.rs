@@ -19,7 +19,7 @@ pub(crate) fn victim(state: &State<'_>, slot: Slot, cost: Cost) -> Victim {
         server_id: view.id,
         name: view.name.to_owned(),
         project_id: view.project_id.to_owned(),
-        resources: view.resources.clone(),
+        resources: state.table.shape(row.shape).frees(),
         age_seconds: row.age_millis(state.now) as f64 / 1000.0,
         cost: cost.to_units(),
     }

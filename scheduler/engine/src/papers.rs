@@ -268,6 +268,7 @@ fn cloud(
                 project_id: "paper".to_owned(),
                 host: paper.name.clone(),
                 resources: flavor(vectors, &instance.size)?.properties()?.resources,
+                retained: ebbtide_model::Resources::new(),
                 preemptible,
                 group_id: None,
                 launched_at: Some(Timestamp::from_millis(launched)),

@@ -34,9 +34,9 @@ pub(crate) fn share_out(
             let Some(&(slot, cost)) = left.next() else {
                 break;
             };
-            let resources = state.table.resources(state.table.row(slot).shape);
+            let shape = state.table.shape(state.table.row(slot).shape);
             for (free, need) in free.iter_mut().zip(needs) {
-                *free += i64::try_from(resources.get(need.class)).unwrap_or(i64::MAX);
+                *free += shape.freed(need.class);
             }
             share.push((slot, cost));
         }

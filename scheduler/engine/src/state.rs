@@ -125,9 +125,9 @@ impl<'a> State<'a> {
         pending.freed.resize(self.ask.needs.len(), 0);
         for &slot in victims {
             let row = self.table.row(slot);
-            let resources = self.table.resources(row.shape);
+            let shape = self.table.shape(row.shape);
             for (freed, need) in pending.freed.iter_mut().zip(&self.ask.needs) {
-                *freed += i64::try_from(resources.get(need.class)).unwrap_or(i64::MAX);
+                *freed += shape.freed(need.class);
             }
             for key in self.limits.keys(row) {
                 if let Some(remaining) = self.limits.remaining.get_mut(key as usize) {

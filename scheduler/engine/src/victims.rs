@@ -2,7 +2,8 @@
 //!
 //! A candidate is a preemptible instance that nobody has asked to go, whose protected time is over, and that this request has not
 //! chosen already. Instances that are claimed or being built are candidates like those that run: a normal request must not be
-//! refused for a server that has not even started. Under affinity the members of the request's own group are no
+//! refused for a server that has not even started. Who frees nothing of what the request needs is no candidate: the disk of
+//! a server that is stopped or hibernated stays, and no request for disk ends it. Under affinity the members of the request's own group are no
 //! candidates: whom the request wants to be near, it does not drive away.
 //!
 //! Costs come from the cost module once a request, for all hosts together, and are integers from then on.
@@ -75,7 +76,7 @@ struct Candidate {
 #[derive(Debug, Clone, Default)]
 struct ShapeFacts {
     known: bool,
-    /// By position of the need.
+    /// What a victim frees, by position of the need.
     amounts: SmallVec<[i64; 4]>,
     vcpus: f64,
     memory_mb: f64,
@@ -137,7 +138,11 @@ impl Search {
             for &slot in state.table.slots_on(host) {
                 let row = state.table.row(slot);
                 if may_leave(state, row) {
-                    learn(&mut self.shapes[row.shape as usize], state, row.shape);
+                    let facts = &mut self.shapes[row.shape as usize];
+                    learn(facts, state, row.shape);
+                    if facts.amounts.iter().all(|amount| *amount <= 0) {
+                        continue;
+                    }
                     let age_ms = u64::try_from(row.age_millis(state.now)).unwrap_or(0);
                     self.candidates.push(Candidate {
                         id: row.id,
@@ -411,15 +416,15 @@ fn learn(facts: &mut ShapeFacts, state: &State<'_>, shape: u32) {
     if facts.known {
         return;
     }
-    let resources = state.table.resources(shape);
-    let amount = |n: u64| i64::try_from(n).unwrap_or(i64::MAX);
+    let shape = state.table.shape(shape);
+    let resources = shape.takes();
     *facts = ShapeFacts {
         known: true,
         amounts: state
             .ask
             .needs
             .iter()
-            .map(|need| amount(resources.get(need.class)))
+            .map(|need| shape.freed(need.class))
             .collect(),
         vcpus: (resources.amount("VCPU") + resources.amount("PCPU")) as f64,
         memory_mb: resources.amount("MEMORY_MB") as f64,

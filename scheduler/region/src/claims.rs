@@ -88,6 +88,12 @@ impl Region {
         properties.ok().map(|p| p.resources)
     }
 
+    /// What the end of a victim frees: its disk, if that stays, is counted already.
+    fn frees(&self, id: ServerId) -> Option<Resources> {
+        let properties = self.servers.get(&id)?.flavor.properties();
+        properties.ok().map(|p| p.resources.without(&p.retained()))
+    }
+
     /// Starts those who wait on a host and for whom there is room now, the oldest request first. Who is not served yet keeps what
     /// is free for itself: otherwise small requests could keep a large one waiting for ever.
     fn start_those_with_room(&mut self, step: &mut Step<'_>, host: &str) {
@@ -117,12 +123,12 @@ impl Region {
         let mut leaving = self.needed_victims(host);
         leaving.sort_by(|a, b| b.cost.total_cmp(&a.cost).then(a.id.cmp(&b.id)));
         for evacuation in leaving {
-            let (Some(usage), Some(takes)) =
-                (self.table.usage(host), self.needs(evacuation.victim_id))
+            let (Some(usage), Some(frees)) =
+                (self.table.usage(host), self.frees(evacuation.victim_id))
             else {
                 continue;
             };
-            if room::may_stay(&usage, &takes) {
+            if room::may_stay(&usage, &frees) {
                 let why = self.why_not_needed(&evacuation);
                 self.spare(step, evacuation, why);
             }

@@ -8,7 +8,7 @@ use crate::step::Step;
 use crate::{Event, RegionError};
 use ebbtide_engine::{Instance, Phase};
 use ebbtide_model::record::Change;
-use ebbtide_model::{Evacuation, Seconds, Server, ServerId, ServerStatus, Timestamp};
+use ebbtide_model::{Evacuation, Resources, Seconds, Server, ServerId, ServerStatus, Timestamp};
 
 /// A victim that is being spared is not chosen again before its agent has answered. 136 years from 1970 are longer than that.
 const NOT_AGAIN: Seconds = Seconds(u32::MAX);
@@ -115,12 +115,19 @@ impl Region {
 
     /// The server as the engine's table sees it; `None` if it holds no room.
     fn instance_of(&self, server: &Server) -> Result<Option<Instance>, RegionError> {
-        let Some(host) = server.host.clone().filter(|_| holds_room(server)) else {
+        let holds = holds_room(server) || keeps_disk(server);
+        let Some(host) = server.host.clone().filter(|_| holds) else {
             return Ok(None);
         };
         let properties = server.flavor.properties()?;
+        // Whoever is deleted keeps nothing.
+        let retained = match server.status {
+            ServerStatus::Deleting if !keeps_disk(server) => Resources::new(),
+            _ => properties.retained(),
+        };
         let spared = self.is_being_spared(server);
         let phase = match server.status {
+            _ if keeps_disk(server) => Phase::Retained,
             ServerStatus::Waiting => Phase::Claimed,
             ServerStatus::Building => Phase::Building,
             // Who is to stay keeps its room: nobody else may count on it.
@@ -142,6 +149,7 @@ impl Region {
             project_id: server.project_id.clone(),
             host,
             resources: properties.resources,
+            retained,
             preemptible: properties.preemptible,
             group_id: server.group_id,
             launched_at: server.launched_at,
@@ -194,6 +202,15 @@ impl Region {
             }
         }
         self.evacuations.insert(id, evacuation);
+    }
+}
+
+/// True for a server that was stopped or hibernated: its disk is on the host until the agent has deleted it.
+fn keeps_disk(server: &Server) -> bool {
+    match server.status {
+        ServerStatus::Stopped | ServerStatus::Hibernated => true,
+        ServerStatus::Deleting => server.ended_at.is_some() && server.evacuation_id.is_some(),
+        _ => false,
     }
 }
 

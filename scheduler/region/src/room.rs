@@ -28,10 +28,10 @@ pub(crate) fn overpromised(usage: &HostUsage) -> Option<&ResourceClass> {
     usage.classes.iter().find(broken).map(|c| &c.class)
 }
 
-/// True if every promise on the host can still be kept when somebody who is leaving, and takes this much, stays. Only what is
+/// True if every promise on the host can still be kept when somebody who is leaving, and frees this much, stays. Only what is
 /// promised counts: a class of which nothing is promised may be short for any reason.
-pub(crate) fn may_stay(usage: &HostUsage, takes: &Resources) -> bool {
-    takes.iter().all(|(class, amount)| {
+pub(crate) fn may_stay(usage: &HostUsage, frees: &Resources) -> bool {
+    frees.iter().all(|(class, amount)| {
         of(usage, class).is_none_or(|c| c.claimed <= 0 || future(c) >= units(amount))
     })
 }

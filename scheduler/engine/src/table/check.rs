@@ -1,7 +1,7 @@
 //! The slow truth: everything is added up again from the instances and compared with what was kept incrementally.
 
 use super::groups::GroupEntry;
-use super::{ClassColumns, CountColumns, HostIndex, HostTable, index_of};
+use super::{ClassColumns, CountColumns, HostIndex, HostTable, Phase, index_of, signed};
 use std::collections::{BTreeMap, HashMap};
 
 impl HostTable {
@@ -83,13 +83,18 @@ impl HostTable {
         for slot in self.instance_numbers.values() {
             let row = self.row(*slot);
             counts.add(row, true);
-            for (class, amount) in self.shapes.get(row.shape).iter() {
+            let shape = self.shapes.get(row.shape);
+            if shape.retained().at_most(shape.takes()) != *shape.retained() {
+                return Err(format!("instance {} retains what it does not take", row.id));
+            }
+            for (class, takes) in shape.takes().iter() {
                 let index = self
                     .class_index(class)
                     .ok_or_else(|| format!("class {class} is used and unknown"))?;
-                columns[index.at()].add(row, i64::try_from(amount).unwrap_or(i64::MAX));
+                let retained = shape.retained().get(class);
+                columns[index.at()].add(row, signed(takes), signed(retained));
             }
-            if let Some(group) = row.group {
+            if let Some(group) = row.group.filter(|_| row.phase != Phase::Retained) {
                 groups.entry(group).or_default().add(row, true);
             }
         }

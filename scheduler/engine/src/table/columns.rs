@@ -12,11 +12,11 @@ use ebbtide_model::Inventory;
 pub(crate) struct ClassColumns {
     /// What instances may use in all: (total − reserved) × ratio, rounded down.
     pub(crate) capacity: Vec<i64>,
-    /// What normal instances use, in whatever phase.
+    /// What normal instances use, in whatever phase, and what preemptible ones retain when they are evacuated, or have retained.
     pub(crate) normal: Vec<i64>,
-    /// What preemptible instances use that are not leaving.
+    /// What would get free of preemptible instances that are not leaving.
     pub(crate) preemptible: Vec<i64>,
-    /// What preemptible instances use that are leaving.
+    /// What gets free of preemptible instances that are leaving.
     pub(crate) leaving: Vec<i64>,
     /// The part of `normal` and `preemptible` that is claimed only. For display; no decision reads it.
     pub(crate) claimed: Vec<i64>,
@@ -62,20 +62,28 @@ impl ClassColumns {
         self.ratio[at] = inventory.map_or(0.0, |i| i.allocation_ratio);
     }
 
-    /// Adds what an instance takes, or with a negative amount takes it back.
-    pub(super) fn add(&mut self, row: &InstanceRow, amount: i64) {
+    /// Adds what an instance takes and the part of it that it retains, or with negative amounts takes both back.
+    pub(super) fn add(&mut self, row: &InstanceRow, takes: i64, retained: i64) {
         let at = row.host.at();
         match (row.preemptible, row.phase) {
-            (false, _) => self.normal[at] += amount,
-            (true, Phase::Leaving) => self.leaving[at] += amount,
-            (true, _) => self.preemptible[at] += amount,
+            (_, Phase::Retained) => self.normal[at] += retained,
+            (false, _) => self.normal[at] += takes,
+            (true, phase) => {
+                self.normal[at] += retained;
+                let freed = takes - retained;
+                if phase == Phase::Leaving {
+                    self.leaving[at] += freed;
+                } else {
+                    self.preemptible[at] += freed;
+                }
+            }
         }
         if row.phase == Phase::Claimed {
-            self.claimed[at] += amount;
+            self.claimed[at] += takes;
         }
     }
 
-    /// Free in the normal state h_n: only normal instances count.
+    /// Free in the normal state h_n: only normal instances count, and what no eviction frees.
     pub(crate) fn free_normal(&self, host: HostIndex) -> i64 {
         self.capacity[host.at()] - self.normal[host.at()]
     }
@@ -96,7 +104,7 @@ impl ClassColumns {
 /// How many instances of which kind a host has, one column a kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CountColumns {
-    /// All instances.
+    /// All instances but those that are only retained.
     pub(crate) instances: Vec<u32>,
     /// Those that are being built or are leaving.
     pub(crate) io_ops: Vec<u32>,
@@ -114,6 +122,9 @@ impl CountColumns {
 
     /// Counts an instance, or with `false` no longer.
     pub(super) fn add(&mut self, row: &InstanceRow, present: bool) {
+        if row.phase == Phase::Retained {
+            return;
+        }
         let at = row.host.at();
         let change = |count: &mut u32| {
             *count = if present {

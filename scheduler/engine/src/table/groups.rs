@@ -33,6 +33,9 @@ pub(crate) struct GroupEntry {
 impl GroupEntry {
     /// Counts a member, or with `false` no longer.
     pub(super) fn add(&mut self, row: &InstanceRow, present: bool) {
+        if row.phase == Phase::Retained {
+            return;
+        }
         let count = self.members.entry(row.host).or_default();
         let kind = if row.phase == Phase::Leaving {
             &mut count.leaving

@@ -1,7 +1,7 @@
 //! Instances, as the table takes them in, keeps them, and shows them.
 
 use super::{HostIndex, HostTable};
-use ebbtide_model::{GroupId, Money, Resources, ServerId, Timestamp};
+use ebbtide_model::{GroupId, Money, ResourceClass, Resources, ServerId, Timestamp};
 
 /// Where an instance is, as far as a decision cares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -14,6 +14,9 @@ pub enum Phase {
     Running,
     /// It was chosen as a victim, or is being deleted: its room is spoken for, and it is never a candidate again.
     Leaving,
+    /// It was evacuated and is stopped or hibernated. What it retains counts, like normal usage; it runs nothing, is no
+    /// member of its group, and can free nothing.
+    Retained,
 }
 
 /// An instance with a place.
@@ -29,6 +32,10 @@ pub struct Instance {
     pub host: String,
     /// What it takes.
     pub resources: Resources,
+    /// What it goes on taking when it is evacuated: the disk of a server that is stopped or hibernated. Counted in h_n like
+    /// normal usage, since no eviction frees it. What it does not take it does not retain either: the table cuts
+    /// this at `resources`. Without meaning for a normal instance, unless it is in [`Phase::Retained`].
+    pub retained: Resources,
     /// True if it may be evacuated for a normal request.
     pub preemptible: bool,
     /// Its server group.
@@ -58,6 +65,8 @@ pub struct InstanceView<'a> {
     pub host: &'a str,
     /// What it takes.
     pub resources: &'a Resources,
+    /// What it goes on taking when it is evacuated; never more than `resources`.
+    pub retained: &'a Resources,
     /// True if it may be evacuated for a normal request.
     pub preemptible: bool,
     /// Its server group.
@@ -84,6 +93,7 @@ impl InstanceView<'_> {
             project_id: self.project_id.to_owned(),
             host: self.host.to_owned(),
             resources: self.resources.clone(),
+            retained: self.retained.clone(),
             preemptible: self.preemptible,
             group_id: self.group_id,
             launched_at: self.launched_at,
@@ -92,6 +102,46 @@ impl InstanceView<'_> {
             priority: self.priority,
             phase: self.phase,
         }
+    }
+}
+
+/// What instances of one kind take and retain. Invariant: of no class more is retained than taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct Shape {
+    takes: Resources,
+    retained: Resources,
+}
+
+impl Shape {
+    pub(super) fn of(instance: &Instance) -> Self {
+        Self {
+            takes: instance.resources.clone(),
+            retained: instance.retained.at_most(&instance.resources),
+        }
+    }
+
+    /// What an instance takes.
+    pub(crate) fn takes(&self) -> &Resources {
+        &self.takes
+    }
+
+    /// What its evacuation leaves behind.
+    pub(crate) fn retained(&self) -> &Resources {
+        &self.retained
+    }
+
+    /// What its evacuation frees.
+    pub(crate) fn frees(&self) -> Resources {
+        self.takes.without(&self.retained)
+    }
+
+    /// What its evacuation frees of one class.
+    pub(crate) fn freed(&self, class: &ResourceClass) -> i64 {
+        let freed = self
+            .takes
+            .get(class)
+            .saturating_sub(self.retained.get(class));
+        i64::try_from(freed).unwrap_or(i64::MAX)
     }
 }
 
@@ -117,7 +167,7 @@ pub(crate) struct InstanceRow {
 impl InstanceRow {
     /// True for a preemptible instance that nobody has asked to go.
     pub(crate) fn is_staying_preemptible(&self) -> bool {
-        self.preemptible && self.phase != Phase::Leaving
+        self.preemptible && !matches!(self.phase, Phase::Leaving | Phase::Retained)
     }
 
     /// Milliseconds that it has been running.
@@ -135,7 +185,8 @@ impl HostTable {
             name: &row.name,
             project_id: self.projects.get(row.project),
             host: self.host_name(row.host),
-            resources: self.shapes.get(row.shape),
+            resources: self.shapes.get(row.shape).takes(),
+            retained: self.shapes.get(row.shape).retained(),
             preemptible: row.preemptible,
             group_id: row.group,
             launched_at: row.launched_at,

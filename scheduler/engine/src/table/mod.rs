@@ -1,7 +1,8 @@
 //! The host table: both states of the cloud in one structure.
 //!
 //! For each host and resource class it keeps the capacity, what normal instances use, what preemptible ones use, and what
-//! preemptible ones use that are leaving. The full state h_f and the normal state h_n are subtractions, and every change is
+//! preemptible ones use that are leaving. What a preemptible instance retains when it is evacuated counts as normal: no
+//! eviction frees it. The full state h_f and the normal state h_n are subtractions, and every change is
 //! O(1) for each class that it touches. It is laid out in columns, so that a filter reads only what it needs.
 //!
 //! Invariants, all checked by [`HostTable::check_consistency`]:
@@ -25,12 +26,10 @@ pub use usage::{ClassTotals, ClassUsage, HostUsage, HostView};
 pub(crate) use aggregates::Aggregates;
 pub(crate) use columns::{ClassColumns, CountColumns};
 pub(crate) use groups::MemberCount;
-pub(crate) use instance::InstanceRow;
+pub(crate) use instance::{InstanceRow, Shape};
 
 use crate::EngineError;
-use ebbtide_model::{
-    GroupId, Host, HostHealth, ResourceClass, Resources, ServerId, Timestamp, Trait,
-};
+use ebbtide_model::{GroupId, Host, HostHealth, ResourceClass, ServerId, Timestamp, Trait};
 use groups::GroupEntry;
 use intern::Interner;
 use smallvec::SmallVec;
@@ -74,8 +73,21 @@ fn index_of(at: usize) -> u32 {
     u32::try_from(at).unwrap_or(u32::MAX)
 }
 
-/// Amounts by class, as columns are addressed.
-pub(crate) type Amounts = SmallVec<[(ClassIndex, i64); 4]>;
+/// What an instance has of one class, as columns are addressed.
+#[derive(Debug, Clone, Copy)]
+struct Amount {
+    class: ClassIndex,
+    takes: i64,
+    /// The part of it that an evacuation leaves behind.
+    retained: i64,
+}
+
+/// What an instance has of all classes.
+type Amounts = SmallVec<[Amount; 4]>;
+
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
 
 /// What is not a number about a host.
 #[derive(Debug, Clone)]
@@ -107,7 +119,7 @@ pub struct HostTable {
     instances: Vec<InstanceRow>,
     free_instances: Vec<Slot>,
     projects: Interner<String>,
-    shapes: Interner<Resources>,
+    shapes: Interner<Shape>,
     /// By number of the shape.
     shape_amounts: Vec<Amounts>,
     trait_sets: Interner<BTreeSet<Trait>>,
@@ -134,7 +146,7 @@ impl HostTable {
         self.order.is_empty()
     }
 
-    /// How many instances there are, on all hosts together.
+    /// How many instances there are, on all hosts together, those that are only retained included.
     #[must_use]
     pub fn instance_count(&self) -> usize {
         self.instance_numbers.len()
@@ -218,7 +230,7 @@ impl HostTable {
             name: instance.name.as_str().into(),
             project: self.projects.acquire(instance.project_id.clone()),
             host,
-            shape: self.acquire_shape(&instance.resources),
+            shape: self.acquire_shape(Shape::of(instance)),
             group: instance.group_id,
             launched_at: instance.launched_at,
             protected_until: instance.protected_until,
@@ -354,17 +366,17 @@ impl HostTable {
         index
     }
 
-    fn acquire_shape(&mut self, resources: &Resources) -> u32 {
-        let shape = self.shapes.acquire(resources.clone());
-        let amounts = resources
+    fn acquire_shape(&mut self, shape: Shape) -> u32 {
+        let amounts = shape
+            .takes()
             .iter()
-            .map(|(class, n)| {
-                (
-                    self.class_index_or_new(class),
-                    i64::try_from(n).unwrap_or(i64::MAX),
-                )
+            .map(|(class, takes)| Amount {
+                class: self.class_index_or_new(class),
+                takes: signed(takes),
+                retained: signed(shape.retained().get(class)),
             })
             .collect();
+        let shape = self.shapes.acquire(shape);
         self.shape_amounts
             .resize(self.shapes.slots(), Amounts::new());
         self.shape_amounts[shape as usize] = amounts;
@@ -373,8 +385,10 @@ impl HostTable {
 
     /// Adds an instance to every sum, or with `false` takes it out again.
     fn account(&mut self, row: &InstanceRow, present: bool) {
-        for &(class, amount) in &self.shape_amounts[row.shape as usize] {
-            self.columns[class.at()].add(row, if present { amount } else { -amount });
+        let sign = if present { 1 } else { -1 };
+        for amount in &self.shape_amounts[row.shape as usize] {
+            let column = &mut self.columns[amount.class.at()];
+            column.add(row, sign * amount.takes, sign * amount.retained);
         }
         self.counts.add(row, present);
         self.count_member(row, present);
@@ -452,8 +466,8 @@ impl HostTable {
         self.shapes.slots()
     }
 
-    /// What instances of a shape take.
-    pub(crate) fn resources(&self, shape: u32) -> &Resources {
+    /// What instances of a shape take and retain.
+    pub(crate) fn shape(&self, shape: u32) -> &Shape {
         self.shapes.get(shape)
     }
 

@@ -10,13 +10,14 @@ pub struct ClassUsage {
     pub class: ResourceClass,
     /// What instances may use in all: (total − reserved) × allocation ratio.
     pub capacity: i64,
-    /// What normal instances use, claims and builds included.
+    /// What normal instances use, claims and builds included, and what no eviction frees: the disks of preemptible instances
+    /// that would be stopped or hibernated, or have been.
     pub normal: i64,
-    /// What preemptible instances use that are not leaving.
+    /// What would get free of preemptible instances that are not leaving.
     pub preemptible: i64,
-    /// What preemptible instances use that are leaving.
+    /// What gets free of preemptible instances that are leaving.
     pub leaving: i64,
-    /// The part of `normal` and `preemptible` whose room is only promised so far.
+    /// The part of `normal` and `preemptible` together whose room is only promised so far.
     pub claimed: i64,
     /// Free in the full state h_f: negative while victims leave whose room is claimed already.
     pub free_full: i64,
@@ -31,7 +32,7 @@ pub struct HostUsage {
     pub host: String,
     /// Whether it may get new instances.
     pub health: HostHealth,
-    /// All its instances.
+    /// All its instances, those not counted that are stopped or hibernated: of them only the amounts below know.
     pub instances: u32,
     /// Its preemptible instances that are not leaving.
     pub preemptible_instances: u32,
@@ -49,7 +50,7 @@ pub struct HostView<'a> {
     pub name: &'a str,
     /// Whether it may get new instances.
     pub health: HostHealth,
-    /// All its instances.
+    /// All its instances but those that are stopped or hibernated.
     pub instances: u32,
     /// Its preemptible instances that are not leaving.
     pub preemptible_instances: u32,

@@ -9,17 +9,21 @@ use std::collections::BTreeMap;
 /// What an answer is compared by: tier (0 room, 1 waits, 2 evicts), cost in millionths, number of victims.
 pub(crate) type Price = (u8, u64, usize);
 
-/// Used by everybody of whom `counts` says so.
+/// Used by everybody of whom `counts` says so, and retained by the others.
 fn used(instances: &[Instance], class: &str, counts: impl Fn(&Instance) -> bool) -> i64 {
-    let amounts = instances
-        .iter()
-        .filter(|i| counts(i))
-        .map(|i| i.resources.amount(class));
+    let amounts = instances.iter().map(|i| {
+        let takes = i.resources.amount(class);
+        if i.phase != Phase::Retained && counts(i) {
+            takes
+        } else {
+            i.retained.amount(class).min(takes)
+        }
+    });
     i64::try_from(amounts.sum::<u64>()).unwrap()
 }
 
 fn staying(instance: &Instance) -> bool {
-    instance.preemptible && instance.phase != Phase::Leaving
+    instance.preemptible && !matches!(instance.phase, Phase::Leaving | Phase::Retained)
 }
 
 pub(crate) fn is_candidate(instance: &Instance) -> bool {

@@ -65,6 +65,7 @@ pub(crate) fn normal(number: u128, host: &str, vcpus: u64) -> Instance {
         project_id: "project-n".to_owned(),
         host: host.to_owned(),
         resources: sized(vcpus),
+        retained: Resources::new(),
         preemptible: false,
         group_id: None,
         launched_at: Some(minutes_ago(100)),
@@ -82,6 +83,17 @@ pub(crate) fn spot(number: u128, host: &str, vcpus: u64, minutes: i64) -> Instan
         preemptible: true,
         launched_at: Some(minutes_ago(minutes)),
         ..normal(number, host, vcpus)
+    }
+}
+
+/// As [`spot`], with a disk that stays when it is evacuated.
+pub(crate) fn keeper(number: u128, host: &str, vcpus: u64, disk: u64, minutes: i64) -> Instance {
+    let mut resources = sized(vcpus);
+    resources.set(ResourceClass::disk_gb(), disk).unwrap();
+    Instance {
+        retained: resources.only(&ResourceClass::disk_gb()),
+        resources,
+        ..spot(number, host, vcpus, minutes)
     }
 }
 
@@ -256,6 +268,7 @@ pub(crate) fn apply(table: &mut HostTable, decision: &Decision) {
                 project_id: decision.request.project_id.clone(),
                 host: placement.host.clone(),
                 resources: properties.resources.clone(),
+                retained: properties.retained(),
                 preemptible: properties.preemptible,
                 group_id: decision.request.group_id,
                 launched_at: None,

@@ -9,5 +9,6 @@ mod groups;
 mod kit;
 mod policies;
 mod properties;
+mod retained;
 mod several;
 mod table;

@@ -53,12 +53,25 @@ fn any_instance(hosts: usize) -> impl Strategy<Value = Instance> {
         any_phase(),
         prop::bool::weighted(0.15),
         (0..3_u8, prop::bool::weighted(0.2)),
+        // Memory can be retained too, and more than is taken: the engine does not care which class it is.
+        prop::option::weighted(0.25, 0..4_u64),
     )
         .prop_map(
-            |(host, vcpus, memory, preemptible, minutes, phase, protected, (project, member))| {
+            |(
+                host,
+                vcpus,
+                memory,
+                preemptible,
+                minutes,
+                phase,
+                protected,
+                (project, member),
+                retained,
+            )| {
                 let name = format!("h{host}");
                 Instance {
                     resources: resources(&[("VCPU", vcpus), ("MEMORY_MB", 1000 * memory)]),
+                    retained: resources(&[("MEMORY_MB", 1000 * retained.unwrap_or(0))]),
                     preemptible,
                     phase,
                     project_id: format!("p{project}"),
@@ -377,6 +390,7 @@ proptest! {
         if is_placed(&decision) {
             let members = |host: &str, leaving: bool| {
                 let there = cloud.instances.iter().filter(|i| i.host == host && i.group_id.is_some());
+                let there = there.filter(|i| i.phase != Phase::Retained);
                 let there = there.filter(|i| leaving || i.phase != Phase::Leaving).count();
                 let new = placed(&decision).iter().filter(|p| p.host == host).count();
                 (there, new)

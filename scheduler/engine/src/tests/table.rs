@@ -180,6 +180,8 @@ enum Operation {
         preemptible: bool,
         phase: Phase,
         group: Option<u128>,
+        /// In MiB; may be more than it takes.
+        retained: u64,
     },
     Remove(u128),
     PutGroup(u128),
@@ -194,7 +196,8 @@ pub(super) fn any_phase() -> impl Strategy<Value = Phase> {
         1 => Just(Phase::Claimed),
         1 => Just(Phase::Building),
         4 => Just(Phase::Running),
-        1 => Just(Phase::Leaving)
+        1 => Just(Phase::Leaving),
+        1 => Just(Phase::Retained)
     ]
 }
 
@@ -212,9 +215,9 @@ fn any_operation() -> impl Strategy<Value = Operation> {
         ),
         1 => host.clone().prop_map(Operation::RemoveHost),
         1 => (host.clone(), health).prop_map(|(host, health)| Operation::Health(host, health)),
-        8 => (1..20_u128, host.clone(), 0..5_u64, any::<bool>(), any_phase(), group).prop_map(
-            |(id, host, vcpus, preemptible, phase, group)| Operation::Put {
-                id, host, vcpus, preemptible, phase, group
+        8 => (1..20_u128, host.clone(), 0..5_u64, any::<bool>(), any_phase(), group, 0..6000_u64).prop_map(
+            |(id, host, vcpus, preemptible, phase, group, retained)| Operation::Put {
+                id, host, vcpus, preemptible, phase, group, retained
             }
         ),
         4 => (1..20_u128).prop_map(Operation::Remove),
@@ -254,11 +257,13 @@ fn run(table: &mut HostTable, operation: &Operation) {
             preemptible,
             phase,
             group,
+            retained,
         } => {
             let instance = Instance {
                 preemptible: *preemptible,
                 phase: *phase,
                 group_id: group.map(group_id),
+                retained: resources(&[("MEMORY_MB", *retained)]),
                 project_id: format!("project-{}", id % 3),
                 ..normal(*id, HOSTS[*host], *vcpus)
             };
@@ -310,6 +315,7 @@ fn views_show_what_was_put() {
     instance.protected_until = Some(Timestamp::from_millis(5));
     instance.group_id = Some(group_id(3));
     instance.priority = 2;
+    instance.retained = resources(&[("MEMORY_MB", 500)]);
     let table = cloud(&[("a", 8)], &[instance.clone()]);
     assert_eq!(table.instance(server(1)).unwrap().to_instance(), instance);
     assert_eq!(table.instances_on("a")[0].to_instance(), instance);

@@ -131,8 +131,9 @@ fn host_is_settled(world: &World, region: &Region, host: &str) {
                 ),
             );
         }
-        let takes = victim.flavor.properties().expect("readable").resources;
-        if room::may_stay(&usage, &takes) {
+        let properties = victim.flavor.properties().expect("readable");
+        let frees = properties.resources.without(&properties.retained());
+        if room::may_stay(&usage, &frees) {
             fail(
                 world,
                 &format!("{host}: victim {} has to leave for nothing", victim.id),

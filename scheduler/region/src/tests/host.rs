@@ -354,11 +354,11 @@ impl TestHost {
     /// No room is given twice: what runs fits.
     fn check_room(&mut self) {
         for (class, inventory) in &self.inventory {
-            let running = self
-                .guests
-                .values()
-                .filter(|g| g.state == HostedState::Running);
-            let used: u64 = running.map(|g| g.takes.get(class)).sum();
+            // Disks are there whether their servers run or not.
+            let disk = *class == ResourceClass::disk_gb();
+            let there = self.guests.values();
+            let there = there.filter(|g| disk || g.state == HostedState::Running);
+            let used: u64 = there.map(|g| g.takes.get(class)).sum();
             if used > inventory.capacity() {
                 let capacity = inventory.capacity();
                 self.broken

@@ -181,6 +181,51 @@ fn victims_end_as_their_flavor_says() {
 }
 
 #[test]
+fn the_disk_of_a_stopped_victim_is_nobody_elses_until_it_is_deleted() {
+    for (word, status) in [
+        ("stop", ServerStatus::Stopped),
+        ("hibernate", ServerStatus::Hibernated),
+    ] {
+        // 40 GiB, of which the victim keeps 30.
+        let mut world = World::new(&[("host-a", 4)]);
+        let with_disk = |mut flavor: ebbtide_model::Flavor, disk_gb| {
+            flavor.disk_gb = disk_gb;
+            flavor.name = format!("{}-{disk_gb}", flavor.name);
+            flavor
+        };
+        let keeps = with(&spot(4), &[("ebbtide:interruption", word)]);
+        let victim = world.create(&with_disk(keeps, 30));
+        let hungry = world.create(&with_disk(normal(1), 20));
+        assert_eq!(world.status(hungry), ServerStatus::Error);
+        assert_eq!(
+            world.status(victim),
+            ServerStatus::Active,
+            "its end would free no disk"
+        );
+        world.create(&with_disk(normal(1), 10));
+        world.run(40);
+        assert_eq!(world.status(victim), status);
+        let hungry = world.create(&with_disk(normal(1), 1));
+        assert_eq!(world.status(hungry), ServerStatus::Error);
+
+        world.host("host-a").hanging.insert("delete the server");
+        world.delete(victim);
+        world.flush();
+        let hungry = world.create(&with_disk(normal(1), 1));
+        assert_eq!(
+            world.status(hungry),
+            ServerStatus::Error,
+            "the disk is there until the agent has said otherwise"
+        );
+        world.host("host-a").hanging.clear();
+        world.flush();
+        assert_eq!(world.status(victim), ServerStatus::Deleted);
+        let fed = world.create(&with_disk(normal(1), 30));
+        assert_eq!(world.status(fed), ServerStatus::Active);
+    }
+}
+
+#[test]
 fn a_stopped_victim_takes_no_room_while_it_is_deleted() {
     let mut world = World::new(&[("host-a", 4)]);
     let victim = world.create(&with(&spot(4), &[("ebbtide:interruption", "stop")]));
