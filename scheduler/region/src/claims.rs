@@ -170,7 +170,7 @@ impl Region {
             if waits_here(evacuation.preemptor_id) {
                 continue;
             }
-            let frees = self.needs(evacuation.victim_id).unwrap_or_default();
+            let frees = self.frees(evacuation.victim_id).unwrap_or_default();
             let heir = self.queue(host).find(|id| {
                 self.needs(*id)
                     .is_some_and(|needs| needs.iter().any(|(class, _)| frees.get(class) > 0))
