@@ -154,13 +154,13 @@ impl Metrics {
     /// A counter that is not there yet cannot be told from one that was forgotten, and its first step would not be seen as one.
     fn begin_at_zero(&self) {
         for outcome in ["placed", "placed-by-preemption", "no-valid-host"] {
-            self.decisions.get_or_create(&label(outcome));
+            drop(self.decisions.get_or_create(&label(outcome)));
         }
         for outcome in ["ok", "failed"] {
-            self.commits.get_or_create(&label(outcome));
+            drop(self.commits.get_or_create(&label(outcome)));
         }
         for state in ebbtide_model::EvacuationState::ALL {
-            self.evacuations.get_or_create(&label(state.as_str()));
+            drop(self.evacuations.get_or_create(&label(state.as_str())));
         }
     }
 
