@@ -3,7 +3,7 @@
 use super::Job;
 use crate::client::Region;
 use crate::errors::CliError;
-use ebbtide_model::flavor::PREEMPTIBLE;
+use ebbtide_model::flavor::{GRACE_SECONDS, PREEMPTIBLE};
 use ebbtide_proto::v1;
 use ebbtide_simulator::{EventKind, Shape};
 use std::collections::{BTreeSet, HashMap};
@@ -66,7 +66,10 @@ pub(super) async fn flavors(region: &mut Region, job: &Job) -> Result<Vec<String
             continue;
         }
         let extra_specs = if preemptible {
-            HashMap::from([(PREEMPTIBLE.to_owned(), "true".to_owned())])
+            HashMap::from([
+                (PREEMPTIBLE.to_owned(), "true".to_owned()),
+                (GRACE_SECONDS.to_owned(), job.args.grace.to_string()),
+            ])
         } else {
             HashMap::new()
         };
