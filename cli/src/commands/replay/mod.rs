@@ -56,10 +56,10 @@ pub struct ReplayArgs {
     /// Seconds of trace time in one second, or "max" not to wait at all
     #[arg(long, default_value = "1000", value_name = "N|max", value_parser = speed)]
     pub speed_up: Speed,
-    /// Grace period of the preemptible flavors that are made, in real seconds: where trace time runs a thousand times faster, a guest's
-    /// usual half minute would be most of its life
-    #[arg(long, default_value_t = 0, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=900))]
-    pub grace: u32,
+    /// Seconds from a victim's notice to its end [default: 0 on a region, where it is real time while the trace runs faster; 30
+    /// with --offline, where it is trace time]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(0..=900))]
+    pub grace: Option<u32>,
     /// Only the first so many events
     #[arg(long, value_name = "N")]
     pub limit: Option<usize>,
@@ -111,9 +111,6 @@ pub struct CloudArgs {
     /// Cost module [default: the engine's]
     #[arg(long, value_name = "NAME", requires = "offline")]
     pub cost_module: Option<String>,
-    /// Seconds from a victim's notice to its end
-    #[arg(long, default_value_t = 30, value_name = "SECONDS", requires = "offline", value_parser = clap::value_parser!(u32).range(0..=900))]
-    pub grace: u32,
 }
 
 /// How fast.

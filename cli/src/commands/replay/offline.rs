@@ -35,7 +35,7 @@ pub(super) fn run(context: &mut Context, job: &Job) -> Result<Report, CliError> 
         host_mem_gb: cloud.host_mem_gb,
         engine,
         preemptible: job.share,
-        grace: Seconds(cloud.grace),
+        grace: Seconds(job.args.grace.unwrap_or(30)),
         sample_every: job.args.sample_every,
     };
     let stop = Arc::new(AtomicBool::new(false));

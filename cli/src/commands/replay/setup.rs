@@ -68,7 +68,10 @@ pub(super) async fn flavors(region: &mut Region, job: &Job) -> Result<Vec<String
         let extra_specs = if preemptible {
             HashMap::from([
                 (PREEMPTIBLE.to_owned(), "true".to_owned()),
-                (GRACE_SECONDS.to_owned(), job.args.grace.to_string()),
+                (
+                    GRACE_SECONDS.to_owned(),
+                    job.args.grace.unwrap_or(0).to_string(),
+                ),
             ])
         } else {
             HashMap::new()
