@@ -1,0 +1,17 @@
+//! What Nova's scheduler works with, as plain data: host states, aggregates, requests, options.
+
+mod aggregate;
+mod host;
+mod numa;
+mod options;
+mod pci;
+mod request;
+
+pub use aggregate::Aggregate;
+pub use host::{AllocationCandidate, HostState, InstanceFacts, Metric, Service};
+pub use numa::{
+    InstanceNumaCell, InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PagesTopology,
+};
+pub use options::Options;
+pub use pci::{PciPool, PciRequest};
+pub use request::{Destination, Flavor, Image, InstanceGroup, RequestGroup, RequestSpec, Schedule};

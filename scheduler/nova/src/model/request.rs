@@ -1,0 +1,150 @@
+//! The request (`nova/objects/request_spec.py`).
+
+use super::{InstanceNumaTopology, NetworkMetadata, PciRequest};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A flavor.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Flavor {
+    /// Name.
+    pub name: String,
+    /// Id as users see it.
+    pub flavorid: String,
+    /// CPUs.
+    pub vcpus: i64,
+    /// Memory in MiB.
+    pub memory_mb: i64,
+    /// Root disk in GiB.
+    pub root_gb: i64,
+    /// Ephemeral disk in GiB.
+    pub ephemeral_gb: i64,
+    /// Swap in MiB.
+    pub swap: i64,
+    /// `None`: the field is not set.
+    pub extra_specs: Option<BTreeMap<String, String>>,
+}
+
+/// An image (`ImageMeta`).
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Image {
+    /// Id; `None`: not set.
+    pub id: Option<String>,
+    /// For example `qcow2`.
+    pub disk_format: Option<String>,
+    /// Properties, as the JSON has them before `ImageMetaProps` reads them.
+    pub properties: BTreeMap<String, serde_json::Value>,
+}
+
+/// A server group.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InstanceGroup {
+    /// UUID.
+    pub uuid: String,
+    /// Policy; `policies` is the list of just this one.
+    pub policy: String,
+    /// Rules, as strings.
+    pub rules: BTreeMap<String, String>,
+    /// Instance UUIDs.
+    pub members: Vec<String>,
+    /// Host names. Grows while a request is scheduled.
+    pub hosts: Vec<String>,
+}
+
+/// Where a request wants to go. The outer option says whether the field is set, the inner whether it is null.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Destination {
+    /// Host name.
+    pub host: Option<Option<String>>,
+    /// Node name. Unset, although a host is set, is an ObjectActionError in Nova.
+    pub node: Option<Option<String>>,
+    /// Cell UUID.
+    pub cell: Option<String>,
+    /// Whether other cells are allowed.
+    pub allow_cross_cell_move: Option<bool>,
+    /// Groups of aggregate UUIDs, comma separated.
+    pub aggregates: Option<Option<Vec<String>>>,
+    /// Aggregate UUIDs.
+    pub forbidden_aggregates: Option<BTreeSet<String>>,
+}
+
+/// A request group for Placement.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestGroup {
+    /// Whether one provider has to give all.
+    pub use_same_provider: bool,
+    /// Who asks.
+    pub requester_id: Option<String>,
+    /// Amount by resource class.
+    pub resources: BTreeMap<String, i64>,
+    /// Traits.
+    pub required_traits: BTreeSet<String>,
+    /// Traits.
+    pub forbidden_traits: BTreeSet<String>,
+    /// Filled in while a request is scheduled.
+    pub provider_uuids: Vec<String>,
+}
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct RequestSpec {
+    /// How many instances, where no UUIDs are given.
+    pub num_instances: i64,
+    /// The instance that is being scheduled.
+    pub instance_uuid: String,
+    /// Project.
+    pub project_id: Option<String>,
+    /// User.
+    pub user_id: Option<String>,
+    /// Availability zone.
+    pub availability_zone: Option<String>,
+    /// Flavor.
+    pub flavor: Flavor,
+    /// Image; null for volume-booted requests of some callers.
+    pub image: Option<Image>,
+    /// Hints; `None`: null, which breaks every request in Nova.
+    pub scheduler_hints: Option<BTreeMap<String, Vec<String>>>,
+    /// Server group.
+    pub instance_group: Option<InstanceGroup>,
+    /// Hosts to leave out.
+    pub ignore_hosts: Option<Vec<String>>,
+    /// Hosts to which the request is forced.
+    pub force_hosts: Option<Vec<String>>,
+    /// Nodes to which the request is forced.
+    pub force_nodes: Option<Vec<String>>,
+    /// Destination.
+    pub requested_destination: Option<Destination>,
+    /// NUMA topology of the instance.
+    pub numa_topology: Option<InstanceNumaTopology>,
+    /// PCI requests; `None`: null.
+    pub pci_requests: Option<Vec<PciRequest>>,
+    /// Request groups of ports and devices.
+    pub requested_resources: Vec<RequestGroup>,
+    /// Networks; `None`: not set.
+    pub network_metadata: Option<NetworkMetadata>,
+    /// Boots from a volume.
+    pub is_bfv: bool,
+    /// Numbers of the old `limits` dictionary, as given.
+    pub limits: BTreeMap<String, serde_json::Value>,
+}
+
+/// How `_schedule` is called.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Schedule {
+    /// The instances, in order; `None`: a legacy caller.
+    pub instance_uuids: Option<Vec<String>>,
+    /// Whether alternates are wanted.
+    pub return_alternates: bool,
+    /// No Placement data (rebuild, old caller): nothing is claimed.
+    pub no_placement: bool,
+}
+
+impl RequestSpec {
+    /// The hint's single value, if it is a list of just one (`get_scheduler_hint`), else the list.
+    #[must_use]
+    pub fn hint(&self, name: &str) -> Option<&[String]> {
+        self.scheduler_hints
+            .as_ref()
+            .and_then(|hints| hints.get(name))
+            .map(Vec::as_slice)
+    }
+}
