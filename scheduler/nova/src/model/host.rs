@@ -24,8 +24,9 @@ pub struct Service {
 pub struct Metric {
     /// Name, for example `cpu.percent`.
     pub name: String,
-    /// Value as `MonitorMetric` keeps it: percentages are whole numbers already.
-    pub value: f64,
+    /// Value as `MonitorMetric` keeps it: a whole number, percentages times 100. `None` if the metric came without one, which
+    /// MetricsWeigher stumbles over (NotImplementedError).
+    pub value: Option<f64>,
 }
 
 /// What weighers read of an instance on a host.
@@ -86,8 +87,8 @@ pub struct HostState {
     pub host_ip: Option<String>,
     /// Triples of architecture, hypervisor type and VM mode; `None` where a node was never updated.
     pub supported_instances: Option<Vec<Vec<Option<String>>>>,
-    /// The compute node's `stats`.
-    pub stats: Option<BTreeMap<String, String>>,
+    /// The compute node's `stats`; values may be null. `None` where a node was never updated: the attribute does not exist.
+    pub stats: Option<BTreeMap<String, Option<String>>>,
     /// From `stats`.
     pub num_instances: i64,
     /// `io_workload` from `stats`.
@@ -98,7 +99,8 @@ pub struct HostState {
     pub metrics: Option<Vec<Metric>>,
     /// NUMA topology.
     pub numa_topology: Option<NumaTopology>,
-    /// PCI device pools; `None` if the node reports none.
+    /// PCI device pools, by ascending number of tags (`PciDeviceStats`), tags as strings or null. `None` only where a node was
+    /// never updated (`pci_stats` is None); a node that reports none has an empty list.
     pub pci_pools: Option<Vec<PciPool>>,
     /// Microseconds since 1970, UTC.
     pub updated_at: Option<i64>,

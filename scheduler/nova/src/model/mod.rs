@@ -4,6 +4,7 @@ mod aggregate;
 mod host;
 mod numa;
 mod options;
+mod ordered;
 mod pci;
 mod request;
 
@@ -13,5 +14,6 @@ pub use numa::{
     InstanceNumaCell, InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PagesTopology,
 };
 pub use options::Options;
+pub use ordered::OrderedMap;
 pub use pci::{PciPool, PciRequest};
 pub use request::{Destination, Flavor, Image, InstanceGroup, RequestGroup, RequestSpec, Schedule};

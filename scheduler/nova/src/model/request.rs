@@ -1,6 +1,6 @@
 //! The request (`nova/objects/request_spec.py`).
 
-use super::{InstanceNumaTopology, NetworkMetadata, PciRequest};
+use super::{InstanceNumaTopology, NetworkMetadata, OrderedMap, PciRequest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A flavor.
@@ -20,8 +20,8 @@ pub struct Flavor {
     pub ephemeral_gb: i64,
     /// Swap in MiB.
     pub swap: i64,
-    /// `None`: the field is not set.
-    pub extra_specs: Option<BTreeMap<String, String>>,
+    /// `None`: the field is not set. In the order of the request: filters stop at the first that decides.
+    pub extra_specs: Option<OrderedMap<String>>,
 }
 
 /// An image (`ImageMeta`).
