@@ -7,3 +7,4 @@
 pub mod fault;
 pub mod filters;
 pub mod model;
+pub mod python;

@@ -52,6 +52,17 @@ impl<V> OrderedMap<V> {
         self.entries.iter().map(|(key, _)| key)
     }
 
+    /// Values in order.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.entries.iter().map(|(_, value)| value)
+    }
+
+    /// Takes a key out.
+    pub fn remove(&mut self, key: &str) -> Option<V> {
+        let at = self.entries.iter().position(|(k, _)| k == key)?;
+        Some(self.entries.remove(at).1)
+    }
+
     /// How many keys.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -1,0 +1,13 @@
+//! As much of Python as Nova's decisions depend on: how numbers are read from text, how values become text, how values
+//! compare, how JSON is read. Nova compares what an operator typed with what a host reported through these rules.
+
+pub mod json;
+pub mod number;
+mod repr;
+pub mod text;
+mod value;
+
+/// A Python dict with text for keys.
+pub use crate::model::OrderedMap as Dict;
+pub use repr::{float_repr, string_repr};
+pub use value::{Object, Value};
