@@ -1,6 +1,7 @@
 //! What Nova's scheduler works with, as plain data: host states, aggregates, requests, options.
 
 mod aggregate;
+mod cpu_set;
 mod host;
 mod numa;
 mod options;
@@ -9,6 +10,7 @@ mod pci;
 mod request;
 
 pub use aggregate::Aggregate;
+pub use cpu_set::CpuSet;
 pub use host::{AllocationCandidate, HostState, InstanceFacts, Metric, Service};
 pub use numa::{
     InstanceNumaCell, InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PagesTopology,

@@ -1,5 +1,6 @@
 //! NUMA topologies of hosts and instances.
 
+use super::CpuSet;
 use std::collections::BTreeSet;
 
 /// Huge pages of one size on a cell (`NUMAPagesTopology`).
@@ -32,7 +33,7 @@ pub struct NumaCell {
     /// CPUs for floating instances.
     pub cpuset: BTreeSet<i64>,
     /// CPUs for pinned instances.
-    pub pcpuset: BTreeSet<i64>,
+    pub pcpuset: CpuSet,
     /// Memory in MiB.
     pub memory: i64,
     /// Floating CPUs in use.
@@ -42,7 +43,7 @@ pub struct NumaCell {
     /// Pinned CPUs.
     pub pinned_cpus: BTreeSet<i64>,
     /// Thread siblings.
-    pub siblings: Vec<BTreeSet<i64>>,
+    pub siblings: Vec<CpuSet>,
     /// Huge pages.
     pub mempages: Vec<PagesTopology>,
     /// Socket.
