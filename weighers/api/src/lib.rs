@@ -50,11 +50,19 @@ pub enum Column {
     EvictionCost,
     /// How many victims that set has.
     EvictionVictims,
+    /// Builds that failed since the last that did not. Nova's `stats.failed_builds`.
+    FailedBuilds,
+    /// Version of the hypervisor as a number (8.2.0 is 8002000); 0 if unknown.
+    HypervisorVersion,
+    /// Free PCI devices in all pools of the host.
+    FreePciDevices,
+    /// 1 in the cell that a move prefers, -1 in another, 0 where no cell is preferred.
+    CellPreference,
 }
 
 impl Column {
     /// How many columns there are.
-    pub const COUNT: usize = 10;
+    pub const COUNT: usize = 14;
 
     /// All of them, in the order of their index.
     pub const ALL: [Self; Self::COUNT] = [
@@ -68,6 +76,10 @@ impl Column {
         Self::PreemptionNeeded,
         Self::EvictionCost,
         Self::EvictionVictims,
+        Self::FailedBuilds,
+        Self::HypervisorVersion,
+        Self::FreePciDevices,
+        Self::CellPreference,
     ];
 
     /// Its place in [`HostBatch::columns`].
@@ -96,6 +108,46 @@ impl<'a> PreemptibleRows<'a> {
     }
 }
 
+/// What one metric says about a host.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MetricValue {
+    /// The host does not report the metric.
+    Missing,
+    /// It reports the metric, but no number.
+    Unset,
+    /// What it reports.
+    Known(f64),
+}
+
+/// A metric over all hosts of a batch.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MetricColumn {
+    /// Its name, for example `cpu.percent`.
+    pub name: String,
+    /// One value a host.
+    pub values: Vec<MetricValue>,
+}
+
+/// How often a property of the request's image, with its value, is found on the instances of each host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PropertyColumn {
+    /// The property, for example `hw_machine_type`.
+    pub name: String,
+    /// One count a host.
+    pub counts: Vec<f64>,
+}
+
+/// What only few weighers read, and only who can tell fills in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Details<'a> {
+    /// Metrics that the hosts report.
+    pub metrics: &'a [MetricColumn],
+    /// Image properties that request and hosts have in common.
+    pub image_properties: &'a [PropertyColumn],
+    /// The weigher's own multiplier on each host; empty if the caller does not tell.
+    pub multipliers: &'a [f64],
+}
+
 /// The hosts of one call.
 #[derive(Debug, Clone, Copy)]
 pub struct HostBatch<'a> {
@@ -105,6 +157,8 @@ pub struct HostBatch<'a> {
     pub columns: &'a [Vec<f64>; Column::COUNT],
     /// The preemptible instances, if the weigher [needs them](Weigher::needs_preemptibles).
     pub preemptibles: Option<PreemptibleRows<'a>>,
+    /// What only few weighers read.
+    pub details: Details<'a>,
 }
 
 impl<'a> HostBatch<'a> {
@@ -161,6 +215,22 @@ pub enum WeigherError {
         /// What it gave.
         value: f64,
     },
+    /// A metric that it cannot do without is not there.
+    #[error("host number {index} does not report the metric {name}")]
+    MetricNotFound {
+        /// Which host of the batch.
+        index: usize,
+        /// The metric.
+        name: String,
+    },
+    /// A metric is there but has no number.
+    #[error("host number {index} reports the metric {name} without a number")]
+    MetricUnset {
+        /// Which host of the batch.
+        index: usize,
+        /// The metric.
+        name: String,
+    },
     /// Anything else, in its own words.
     #[error("{0}")]
     Other(String),
@@ -176,6 +246,11 @@ pub trait Weigher: Send + Sync {
 
     /// Its multiplier where nothing else is configured.
     fn default_multiplier(&self) -> f64;
+
+    /// What its multiplier, wherever it comes from, is multiplied with in turn: -1 for a burden whose option is a positive number.
+    fn multiplier_sign(&self) -> f64 {
+        1.0
+    }
 
     /// Which columns it reads.
     fn needs(&self) -> &[Column];

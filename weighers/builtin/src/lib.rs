@@ -21,12 +21,18 @@ mod columns;
 pub mod options;
 pub mod registry;
 
+pub mod build_failure;
 pub mod cpu;
+pub mod cross_cell_move;
 pub mod disk;
 pub mod eviction_cost;
+pub mod hypervisor_version;
+pub mod image_props;
 pub mod io_ops;
+pub mod metrics;
 pub mod num_instances;
 pub mod partial_hour_sum;
+pub mod pci;
 pub mod preemptible_count;
 pub mod preemption_needed;
 pub mod ram;

@@ -4,8 +4,9 @@
 
 use crate::options::{ConfigError, WeigherOptions};
 use crate::{
-    cpu, disk, eviction_cost, io_ops, num_instances, partial_hour_sum, preemptible_count,
-    preemption_needed, ram, soft_affinity, soft_anti_affinity,
+    build_failure, cpu, cross_cell_move, disk, eviction_cost, hypervisor_version, image_props,
+    io_ops, metrics, num_instances, partial_hour_sum, pci, preemptible_count, preemption_needed,
+    ram, soft_affinity, soft_anti_affinity,
 };
 use ebbtide_weigher_api::Weigher;
 use std::sync::Arc;
@@ -16,10 +17,16 @@ fn build(options: &WeigherOptions) -> Vec<Arc<dyn Weigher>> {
     vec![
         Arc::new(soft_affinity::SoftAffinity),
         Arc::new(soft_anti_affinity::SoftAntiAffinity),
+        Arc::new(build_failure::BuildFailure),
         Arc::new(cpu::Cpu),
+        Arc::new(cross_cell_move::CrossCellMove),
         Arc::new(disk::Disk),
+        Arc::new(hypervisor_version::HypervisorVersion),
+        Arc::new(image_props::ImageProps::default()),
         Arc::new(io_ops::IoOps),
+        Arc::new(metrics::Metrics::default()),
         Arc::new(num_instances::NumInstances),
+        Arc::new(pci::Pci),
         Arc::new(ram::Ram),
         Arc::new(preemption_needed::PreemptionNeeded),
         Arc::new(eviction_cost::EvictionCost),

@@ -101,6 +101,11 @@ fn fill(state: &State<'_>, places: &[Place], column: Column) -> Vec<f64> {
         Column::EvictionVictims => {
             each(&|p| p.eviction.as_ref().map_or(0.0, |e| e.victims.len() as f64))
         }
+        // What an engine's host does not tell: alike everywhere, so that the weighers that read it decide nothing.
+        Column::FailedBuilds
+        | Column::HypervisorVersion
+        | Column::FreePciDevices
+        | Column::CellPreference => vec![0.0; places.len()],
     }
 }
 

@@ -19,7 +19,7 @@ use crate::plugins::{Broken, Failure, UsedWeigher};
 use crate::pyfloat::python_float;
 use crate::state::State;
 use ebbtide_model::decision::Weight;
-use ebbtide_weigher_api::{Bounds, Column, HostBatch, RequestView};
+use ebbtide_weigher_api::{Bounds, Column, Details, HostBatch, RequestView};
 use std::cmp::Ordering;
 
 /// What one weigher gave to all hosts.
@@ -114,6 +114,7 @@ fn run(
         len: places.len(),
         columns: &batch.columns,
         preemptibles: batch.preemptibles(),
+        details: Details::default(),
     };
     // What a weigher forgets to write is not a weight either.
     let mut raw = vec![f64::NAN; places.len()];
@@ -176,7 +177,7 @@ fn multipliers(used: &UsedWeigher, state: &State<'_>, places: &[Place]) -> Vec<f
             .unwrap_or_default()
             .into_iter()
             .min_by(|a, b| up(*a, *b));
-        smallest.unwrap_or(used.multiplier)
+        used.weigher.multiplier_sign() * smallest.unwrap_or(used.multiplier)
     };
     places
         .iter()

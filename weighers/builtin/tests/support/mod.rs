@@ -3,7 +3,7 @@
 
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_weigher_api::{
-    Column, HostBatch, PreemptibleRows, RequestView, Weigher, WeigherError, arithmetic,
+    Column, Details, HostBatch, PreemptibleRows, RequestView, Weigher, WeigherError, arithmetic,
 };
 use ebbtide_weighers::{WeigherOptions, by_name};
 use std::sync::Arc;
@@ -67,6 +67,7 @@ impl Hosts {
                 offsets: &self.offsets,
                 age_seconds: &self.ages,
             }),
+            details: Details::default(),
         };
         let resources = Resources::new();
         let request = RequestView {
@@ -91,7 +92,8 @@ impl Hosts {
         let mut totals = vec![0.0; self.len];
         for (name, multiplier) in weighers {
             let weigher = named(name);
-            let multiplier = multiplier.unwrap_or(weigher.default_multiplier());
+            let multiplier =
+                weigher.multiplier_sign() * multiplier.unwrap_or(weigher.default_multiplier());
             for (total, x) in totals.iter_mut().zip(self.normalised(weigher.as_ref())) {
                 *total += multiplier * x;
             }
