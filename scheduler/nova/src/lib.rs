@@ -7,4 +7,5 @@
 pub mod fault;
 pub mod filters;
 pub mod model;
+pub mod options;
 pub mod python;

@@ -4,18 +4,17 @@ mod aggregate;
 mod cpu_set;
 mod host;
 mod numa;
-mod options;
 mod ordered;
 mod pci;
 mod request;
 
+pub use crate::options::Options;
 pub use aggregate::Aggregate;
 pub use cpu_set::CpuSet;
 pub use host::{AllocationCandidate, HostState, InstanceFacts, Metric, Service};
 pub use numa::{
     InstanceNumaCell, InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PagesTopology,
 };
-pub use options::Options;
 pub use ordered::OrderedMap;
 pub use pci::{PciPool, PciRequest};
 pub use request::{Destination, Flavor, Image, InstanceGroup, RequestGroup, RequestSpec, Schedule};

@@ -1,0 +1,563 @@
+//! Nova's options that shape a decision, with Nova's defaults, read and checked as oslo.config checks an override.
+
+mod convert;
+mod loaded;
+
+use crate::fault::Fault;
+use crate::python::{Value, number};
+use std::collections::BTreeMap;
+
+pub use convert::{float_of, int_of};
+
+/// Options. Each field is named like Nova's option and holds Nova's default unless set. A null for a field that is no `Option`
+/// here counts as not given: Nova's own answer to such a configuration is a TypeError at some later point.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// `[DEFAULT] service_down_time`, seconds.
+    pub service_down_time: i64,
+    /// `[DEFAULT] servicegroup_driver` is `mc`: heartbeats are in memcached, of which a case knows nothing.
+    pub servicegroup_memcached: bool,
+    /// `[DEFAULT] default_availability_zone`.
+    pub default_availability_zone: String,
+    /// `[DEFAULT] cpu_allocation_ratio`, for nodes that have none in the database.
+    pub cpu_allocation_ratio: Option<f64>,
+    /// `[DEFAULT] ram_allocation_ratio`.
+    pub ram_allocation_ratio: Option<f64>,
+    /// `[DEFAULT] disk_allocation_ratio`.
+    pub disk_allocation_ratio: Option<f64>,
+    /// `[DEFAULT] initial_cpu_allocation_ratio`, for nodes that have none at all.
+    pub initial_cpu_allocation_ratio: f64,
+    /// `[DEFAULT] initial_ram_allocation_ratio`.
+    pub initial_ram_allocation_ratio: f64,
+    /// `[DEFAULT] initial_disk_allocation_ratio`.
+    pub initial_disk_allocation_ratio: f64,
+    /// `[compute] packing_host_numa_cells_allocation_strategy`.
+    pub packing_host_numa_cells_allocation_strategy: bool,
+    /// `[compute] cpu_shared_set`, unset by default.
+    pub cpu_shared_set: Option<String>,
+    /// `[workarounds] disable_fallback_pcpu_query`.
+    pub disable_fallback_pcpu_query: bool,
+
+    /// `[filter_scheduler] enabled_filters`, class names; each is a filter that exists.
+    pub enabled_filters: Vec<String>,
+    /// `[filter_scheduler] weight_classes`, as given.
+    pub weight_classes: Vec<String>,
+    /// Class names of the weighers that `weight_classes` stand for, in the order in which they add up.
+    pub weighers: Vec<String>,
+    /// `[filter_scheduler] host_subset_size`, at least 1.
+    pub host_subset_size: i64,
+    /// `[filter_scheduler] shuffle_best_same_weighed_hosts`.
+    pub shuffle_best_same_weighed_hosts: bool,
+    /// `[filter_scheduler] track_instance_changes`.
+    pub track_instance_changes: bool,
+    /// `[filter_scheduler] max_io_ops_per_host`; null fails IoOpsFilter.
+    pub max_io_ops_per_host: Option<i64>,
+    /// `[filter_scheduler] max_instances_per_host`; null fails NumInstancesFilter.
+    pub max_instances_per_host: Option<i64>,
+    /// `[filter_scheduler] isolated_hosts`.
+    pub isolated_hosts: Vec<String>,
+    /// `[filter_scheduler] isolated_images`.
+    pub isolated_images: Vec<String>,
+    /// `[filter_scheduler] restrict_isolated_hosts_to_isolated_images`.
+    pub restrict_isolated_hosts_to_isolated_images: bool,
+    /// `[filter_scheduler] image_properties_default_architecture`.
+    pub image_properties_default_architecture: Option<String>,
+    /// `[filter_scheduler] aggregate_image_properties_isolation_namespace`.
+    pub aggregate_image_properties_isolation_namespace: Option<String>,
+    /// `[filter_scheduler] aggregate_image_properties_isolation_separator`.
+    pub aggregate_image_properties_isolation_separator: Option<String>,
+    /// `[filter_scheduler] pci_in_placement`.
+    pub pci_in_placement: bool,
+
+    /// `[filter_scheduler] ram_weight_multiplier`.
+    pub ram_weight_multiplier: f64,
+    /// `[filter_scheduler] cpu_weight_multiplier`.
+    pub cpu_weight_multiplier: f64,
+    /// `[filter_scheduler] disk_weight_multiplier`.
+    pub disk_weight_multiplier: f64,
+    /// `[filter_scheduler] hypervisor_version_weight_multiplier`.
+    pub hypervisor_version_weight_multiplier: f64,
+    /// `[filter_scheduler] num_instances_weight_multiplier`.
+    pub num_instances_weight_multiplier: f64,
+    /// `[filter_scheduler] io_ops_weight_multiplier`.
+    pub io_ops_weight_multiplier: f64,
+    /// `[filter_scheduler] image_props_weight_multiplier`.
+    pub image_props_weight_multiplier: f64,
+    /// `[filter_scheduler] image_props_weight_setting`: names and ratios, the bad ones left out.
+    pub image_props_weight_setting: Vec<(String, f64)>,
+    /// `[filter_scheduler] pci_weight_multiplier`, not negative.
+    pub pci_weight_multiplier: f64,
+    /// `[filter_scheduler] soft_affinity_weight_multiplier`, not negative.
+    pub soft_affinity_weight_multiplier: f64,
+    /// `[filter_scheduler] soft_anti_affinity_weight_multiplier`, not negative.
+    pub soft_anti_affinity_weight_multiplier: f64,
+    /// `[filter_scheduler] build_failure_weight_multiplier`.
+    pub build_failure_weight_multiplier: f64,
+    /// `[filter_scheduler] cross_cell_move_weight_multiplier`.
+    pub cross_cell_move_weight_multiplier: f64,
+
+    /// `[metrics] weight_multiplier`.
+    pub metrics_weight_multiplier: f64,
+    /// `[metrics] weight_setting`: names and ratios, the bad ones left out.
+    pub metrics_weight_setting: Vec<(String, f64)>,
+    /// `[metrics] required`.
+    pub metrics_required: bool,
+    /// `[metrics] weight_of_unavailable`.
+    pub metrics_weight_of_unavailable: f64,
+
+    /// `[scheduler] max_attempts`, at least 1.
+    pub max_attempts: i64,
+    /// `[scheduler] max_placement_results`, at least 1; null: no limit.
+    pub max_placement_results: Option<i64>,
+    /// `[scheduler] limit_tenants_to_placement_aggregate`.
+    pub limit_tenants_to_placement_aggregate: bool,
+    /// `[scheduler] placement_aggregate_required_for_tenants`.
+    pub placement_aggregate_required_for_tenants: bool,
+    /// `[scheduler] query_placement_for_image_type_support`.
+    pub query_placement_for_image_type_support: bool,
+    /// `[scheduler] enable_isolated_aggregate_filtering`.
+    pub enable_isolated_aggregate_filtering: bool,
+    /// `[scheduler] image_metadata_prefilter`.
+    pub image_metadata_prefilter: bool,
+    /// `[scheduler] query_placement_for_routed_network_aggregates`.
+    pub query_placement_for_routed_network_aggregates: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let names = [
+            "ComputeFilter",
+            "ComputeCapabilitiesFilter",
+            "ImagePropertiesFilter",
+            "ServerGroupAntiAffinityFilter",
+            "ServerGroupAffinityFilter",
+        ];
+        let weight_classes = vec!["nova.scheduler.weights.all_weighers".to_owned()];
+        Self {
+            service_down_time: 60,
+            servicegroup_memcached: false,
+            default_availability_zone: "nova".to_owned(),
+            cpu_allocation_ratio: None,
+            ram_allocation_ratio: None,
+            disk_allocation_ratio: None,
+            initial_cpu_allocation_ratio: 4.0,
+            initial_ram_allocation_ratio: 1.0,
+            initial_disk_allocation_ratio: 1.0,
+            packing_host_numa_cells_allocation_strategy: false,
+            cpu_shared_set: None,
+            disable_fallback_pcpu_query: false,
+            enabled_filters: names.map(str::to_owned).to_vec(),
+            // All weighers exist, so this cannot fail.
+            weighers: loaded::weighers(&weight_classes).unwrap_or_default(),
+            weight_classes,
+            host_subset_size: 1,
+            shuffle_best_same_weighed_hosts: false,
+            track_instance_changes: true,
+            max_io_ops_per_host: Some(8),
+            max_instances_per_host: Some(50),
+            isolated_hosts: Vec::new(),
+            isolated_images: Vec::new(),
+            restrict_isolated_hosts_to_isolated_images: true,
+            image_properties_default_architecture: None,
+            aggregate_image_properties_isolation_namespace: None,
+            aggregate_image_properties_isolation_separator: Some(".".to_owned()),
+            pci_in_placement: false,
+            ram_weight_multiplier: 1.0,
+            cpu_weight_multiplier: 1.0,
+            disk_weight_multiplier: 1.0,
+            hypervisor_version_weight_multiplier: 1.0,
+            num_instances_weight_multiplier: 0.0,
+            io_ops_weight_multiplier: -1.0,
+            image_props_weight_multiplier: 0.0,
+            image_props_weight_setting: Vec::new(),
+            pci_weight_multiplier: 1.0,
+            soft_affinity_weight_multiplier: 1.0,
+            soft_anti_affinity_weight_multiplier: 1.0,
+            build_failure_weight_multiplier: 1_000_000.0,
+            cross_cell_move_weight_multiplier: 1_000_000.0,
+            metrics_weight_multiplier: 1.0,
+            metrics_weight_setting: Vec::new(),
+            metrics_required: true,
+            metrics_weight_of_unavailable: -10_000.0,
+            max_attempts: 3,
+            max_placement_results: Some(1000),
+            limit_tenants_to_placement_aggregate: false,
+            placement_aggregate_required_for_tenants: false,
+            query_placement_for_image_type_support: false,
+            enable_isolated_aggregate_filtering: false,
+            image_metadata_prefilter: false,
+            query_placement_for_routed_network_aggregates: false,
+        }
+    }
+}
+
+/// What was given, converted, by `group.name`.
+struct Given(BTreeMap<String, Value>);
+
+impl Given {
+    fn set(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    fn bool(&self, name: &str, field: &mut bool) {
+        if let Some(Value::Bool(value)) = self.set(name) {
+            *field = *value;
+        }
+    }
+
+    fn int(&self, name: &str, field: &mut i64) {
+        if let Some(Value::Int(value)) = self.set(name) {
+            *field = clamp(*value);
+        }
+    }
+
+    fn optional_int(&self, name: &str, field: &mut Option<i64>) {
+        match self.set(name) {
+            Some(Value::Int(value)) => *field = Some(clamp(*value)),
+            Some(Value::None) => *field = None,
+            _ => {}
+        }
+    }
+
+    fn float(&self, name: &str, field: &mut f64) {
+        if let Some(Value::Float(value)) = self.set(name) {
+            *field = *value;
+        }
+    }
+
+    fn optional_float(&self, name: &str, field: &mut Option<f64>) {
+        match self.set(name) {
+            Some(Value::Float(value)) => *field = Some(*value),
+            Some(Value::None) => *field = None,
+            _ => {}
+        }
+    }
+
+    fn optional_text(&self, name: &str, field: &mut Option<String>) {
+        match self.set(name) {
+            Some(Value::Str(value)) => *field = Some(value.clone()),
+            Some(Value::None) => *field = None,
+            _ => {}
+        }
+    }
+
+    /// A list that Nova walks at start: null is a TypeError there.
+    fn words(&self, name: &str, field: &mut Vec<String>) -> Result<(), Fault> {
+        match self.set(name) {
+            Some(Value::List(values)) => *field = values.iter().map(Value::text).collect(),
+            Some(_) => return Err(Fault::new("TypeError", format!("{name} is null"))),
+            None => {}
+        }
+        Ok(())
+    }
+}
+
+fn clamp(value: i128) -> i64 {
+    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// Names and ratios of a list of `name=ratio`. What has no name, no `=` or no number is left out (`parse_options`).
+fn ratios(settings: &[String]) -> Vec<(String, f64)> {
+    settings
+        .iter()
+        .filter_map(|setting| setting.split_once('='))
+        .filter(|(name, _)| !name.is_empty())
+        .filter_map(|(name, ratio)| number::float(ratio).map(|ratio| (name.to_owned(), ratio)))
+        .collect()
+}
+
+impl Options {
+    /// Reads options by `group.name`, and loads filters and weighers as Nova does when it starts. Options are checked in the
+    /// order of their names; where several are wrong, the first decides the class of the error.
+    ///
+    /// # Errors
+    /// NoSuchGroupError, NoSuchOptError, ValueError, TypeError, AttributeError, OverflowError for an option;
+    /// SchedulerHostFilterNotFound, ClassNotFound, ImportError, ModuleNotFoundError for what does not load.
+    pub fn read(config: &BTreeMap<String, serde_json::Value>) -> Result<Self, Fault> {
+        let mut given = Given(BTreeMap::new());
+        for (key, value) in config {
+            let (group, name) = key
+                .split_once('.')
+                .ok_or_else(|| Fault::new("ValueError", format!("{key:?} has no group")))?;
+            let value = convert::declared(group, name)?.convert(&Value::from(value))?;
+            given.0.insert(key.clone(), value);
+        }
+        let mut options = Self::default();
+        options.take_lists(&given)?;
+        options.take_general(&given);
+        options.take_filtering(&given);
+        options.take_weighing(&given);
+        options.take_scheduling(&given);
+        Ok(options)
+    }
+
+    /// What HostManager loads, in its order.
+    fn take_lists(&mut self, given: &Given) -> Result<(), Fault> {
+        let mut available = vec!["nova.scheduler.filters.all_filters".to_owned()];
+        given.words("filter_scheduler.available_filters", &mut available)?;
+        given.words(
+            "filter_scheduler.enabled_filters",
+            &mut self.enabled_filters,
+        )?;
+        self.enabled_filters = loaded::filters(&available, &self.enabled_filters)?;
+        let mut metrics = Vec::new();
+        let metrics_given = given.words("metrics.weight_setting", &mut metrics);
+        if self
+            .enabled_filters
+            .iter()
+            .any(|name| name == "MetricsFilter")
+        {
+            metrics_given.clone()?;
+        }
+        self.metrics_weight_setting = ratios(&metrics);
+        given.words("filter_scheduler.weight_classes", &mut self.weight_classes)?;
+        self.weighers = loaded::weighers(&self.weight_classes)?;
+        let mut image_props = Vec::new();
+        let image_props_given = given.words(
+            "filter_scheduler.image_props_weight_setting",
+            &mut image_props,
+        );
+        if self
+            .weighers
+            .iter()
+            .any(|name| name == "ImagePropertiesWeigher")
+        {
+            image_props_given?;
+        }
+        if self.weighers.iter().any(|name| name == "MetricsWeigher") {
+            metrics_given?;
+        }
+        self.image_props_weight_setting = ratios(&image_props);
+        // Null lists of hosts or images are as good as empty ones to IsolatedHostsFilter, but for one case: see there.
+        given
+            .words("filter_scheduler.isolated_hosts", &mut self.isolated_hosts)
+            .ok();
+        given
+            .words(
+                "filter_scheduler.isolated_images",
+                &mut self.isolated_images,
+            )
+            .ok();
+        Ok(())
+    }
+
+    fn take_general(&mut self, given: &Given) {
+        given.int("DEFAULT.service_down_time", &mut self.service_down_time);
+        if let Some(Value::Str(driver)) = given.set("DEFAULT.servicegroup_driver") {
+            self.servicegroup_memcached = driver == "mc";
+        }
+        if let Some(Value::Str(zone)) = given.set("DEFAULT.default_availability_zone") {
+            self.default_availability_zone.clone_from(zone);
+        }
+        given.optional_float(
+            "DEFAULT.cpu_allocation_ratio",
+            &mut self.cpu_allocation_ratio,
+        );
+        given.optional_float(
+            "DEFAULT.ram_allocation_ratio",
+            &mut self.ram_allocation_ratio,
+        );
+        given.optional_float(
+            "DEFAULT.disk_allocation_ratio",
+            &mut self.disk_allocation_ratio,
+        );
+        given.float(
+            "DEFAULT.initial_cpu_allocation_ratio",
+            &mut self.initial_cpu_allocation_ratio,
+        );
+        given.float(
+            "DEFAULT.initial_ram_allocation_ratio",
+            &mut self.initial_ram_allocation_ratio,
+        );
+        given.float(
+            "DEFAULT.initial_disk_allocation_ratio",
+            &mut self.initial_disk_allocation_ratio,
+        );
+        given.bool(
+            "compute.packing_host_numa_cells_allocation_strategy",
+            &mut self.packing_host_numa_cells_allocation_strategy,
+        );
+        given.optional_text("compute.cpu_shared_set", &mut self.cpu_shared_set);
+        given.bool(
+            "workarounds.disable_fallback_pcpu_query",
+            &mut self.disable_fallback_pcpu_query,
+        );
+    }
+
+    fn take_filtering(&mut self, given: &Given) {
+        given.int(
+            "filter_scheduler.host_subset_size",
+            &mut self.host_subset_size,
+        );
+        given.bool(
+            "filter_scheduler.shuffle_best_same_weighed_hosts",
+            &mut self.shuffle_best_same_weighed_hosts,
+        );
+        given.bool(
+            "filter_scheduler.track_instance_changes",
+            &mut self.track_instance_changes,
+        );
+        given.optional_int(
+            "filter_scheduler.max_io_ops_per_host",
+            &mut self.max_io_ops_per_host,
+        );
+        given.optional_int(
+            "filter_scheduler.max_instances_per_host",
+            &mut self.max_instances_per_host,
+        );
+        given.bool(
+            "filter_scheduler.restrict_isolated_hosts_to_isolated_images",
+            &mut self.restrict_isolated_hosts_to_isolated_images,
+        );
+        given.optional_text(
+            "filter_scheduler.image_properties_default_architecture",
+            &mut self.image_properties_default_architecture,
+        );
+        given.optional_text(
+            "filter_scheduler.aggregate_image_properties_isolation_namespace",
+            &mut self.aggregate_image_properties_isolation_namespace,
+        );
+        given.optional_text(
+            "filter_scheduler.aggregate_image_properties_isolation_separator",
+            &mut self.aggregate_image_properties_isolation_separator,
+        );
+        given.bool(
+            "filter_scheduler.pci_in_placement",
+            &mut self.pci_in_placement,
+        );
+    }
+
+    fn take_weighing(&mut self, given: &Given) {
+        let multipliers: [(&str, &mut f64); 12] = [
+            ("ram_weight_multiplier", &mut self.ram_weight_multiplier),
+            ("cpu_weight_multiplier", &mut self.cpu_weight_multiplier),
+            ("disk_weight_multiplier", &mut self.disk_weight_multiplier),
+            (
+                "hypervisor_version_weight_multiplier",
+                &mut self.hypervisor_version_weight_multiplier,
+            ),
+            (
+                "num_instances_weight_multiplier",
+                &mut self.num_instances_weight_multiplier,
+            ),
+            (
+                "io_ops_weight_multiplier",
+                &mut self.io_ops_weight_multiplier,
+            ),
+            (
+                "image_props_weight_multiplier",
+                &mut self.image_props_weight_multiplier,
+            ),
+            ("pci_weight_multiplier", &mut self.pci_weight_multiplier),
+            (
+                "soft_affinity_weight_multiplier",
+                &mut self.soft_affinity_weight_multiplier,
+            ),
+            (
+                "soft_anti_affinity_weight_multiplier",
+                &mut self.soft_anti_affinity_weight_multiplier,
+            ),
+            (
+                "build_failure_weight_multiplier",
+                &mut self.build_failure_weight_multiplier,
+            ),
+            (
+                "cross_cell_move_weight_multiplier",
+                &mut self.cross_cell_move_weight_multiplier,
+            ),
+        ];
+        for (name, field) in multipliers {
+            given.float(&format!("filter_scheduler.{name}"), field);
+        }
+        given.float(
+            "metrics.weight_multiplier",
+            &mut self.metrics_weight_multiplier,
+        );
+        given.bool("metrics.required", &mut self.metrics_required);
+        given.float(
+            "metrics.weight_of_unavailable",
+            &mut self.metrics_weight_of_unavailable,
+        );
+    }
+
+    fn take_scheduling(&mut self, given: &Given) {
+        given.int("scheduler.max_attempts", &mut self.max_attempts);
+        given.optional_int(
+            "scheduler.max_placement_results",
+            &mut self.max_placement_results,
+        );
+        let switches: [(&str, &mut bool); 6] = [
+            (
+                "limit_tenants_to_placement_aggregate",
+                &mut self.limit_tenants_to_placement_aggregate,
+            ),
+            (
+                "placement_aggregate_required_for_tenants",
+                &mut self.placement_aggregate_required_for_tenants,
+            ),
+            (
+                "query_placement_for_image_type_support",
+                &mut self.query_placement_for_image_type_support,
+            ),
+            (
+                "enable_isolated_aggregate_filtering",
+                &mut self.enable_isolated_aggregate_filtering,
+            ),
+            (
+                "image_metadata_prefilter",
+                &mut self.image_metadata_prefilter,
+            ),
+            (
+                "query_placement_for_routed_network_aggregates",
+                &mut self.query_placement_for_routed_network_aggregates,
+            ),
+        ];
+        for (name, field) in switches {
+            given.bool(&format!("scheduler.{name}"), field);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(config: &serde_json::Value) -> Result<Options, &'static str> {
+        let config = config.as_object().unwrap().clone().into_iter().collect();
+        Options::read(&config).map_err(|fault| fault.class)
+    }
+
+    #[test]
+    fn nothing_given_is_novas_default() {
+        assert_eq!(read(&serde_json::json!({})), Ok(Options::default()));
+    }
+
+    #[test]
+    fn bad_entries_of_a_weight_setting_are_left_out() {
+        let options = read(&serde_json::json!({"metrics.weight_setting": ["a=1", "b", "=2", "c=x", "d=inf=1", "a=-2"]})).unwrap();
+        assert_eq!(
+            options.metrics_weight_setting,
+            [("a".to_owned(), 1.0), ("a".to_owned(), -2.0)]
+        );
+    }
+
+    #[test]
+    fn null_lists_fail_where_nova_walks_them() {
+        assert_eq!(
+            read(&serde_json::json!({"filter_scheduler.weight_classes": null})),
+            Err("TypeError")
+        );
+        assert_eq!(
+            read(&serde_json::json!({"filter_scheduler.enabled_filters": null})),
+            Err("TypeError")
+        );
+        assert_eq!(read(&serde_json::json!({"x": 1})), Err("ValueError"));
+    }
+
+    #[test]
+    fn infinite_multipliers_are_taken_as_nova_takes_them() {
+        let options =
+            read(&serde_json::json!({"filter_scheduler.ram_weight_multiplier": "inf"})).unwrap();
+        assert_eq!(options.ram_weight_multiplier, f64::INFINITY);
+    }
+}
