@@ -7,5 +7,7 @@
 pub mod fault;
 pub mod filters;
 pub mod model;
+pub mod numa;
 pub mod options;
+pub mod pci;
 pub mod python;

@@ -1,5 +1,12 @@
 //! Nova's 22 filters, one a file, and their registry.
 
+mod candidates;
+mod numa_topology;
+mod pci_passthrough;
+
+pub use numa_topology::NumaTopologyFits;
+pub use pci_passthrough::PciPassthrough;
+
 use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};
 

@@ -1,0 +1,69 @@
+//! Whether one guest cell fits on one host cell (`_numa_fit_instance_cell`).
+
+use super::fit::Limits;
+use super::pack::pack;
+use crate::fault::Fault;
+use crate::model::{InstanceNumaCell, NumaCell};
+
+const KIB_PER_MIB: i64 = 1024;
+
+/// Whether the guest cell fits; if so it carries the host cell's number, its page size and its pinning. Even if not, the page size
+/// and the pinning found on the way stay with it, as in Nova.
+///
+/// # Errors
+/// `MemoryPageSizeNotSupported` for a size that the host cell has not, which the caller takes for no; anything else fails the request.
+pub(super) fn fit_cell(
+    host: &NumaCell,
+    guest: &mut InstanceNumaCell,
+    limits: Option<&Limits<'_>>,
+    reserved: usize,
+) -> Result<bool, Fault> {
+    if !memory_fits(host, guest)? {
+        return Ok(false);
+    }
+    let dedicated = guest.pcpuset.len() + reserved;
+    // A guest may not over-commit against itself on one cell, whatever the ratios say.
+    if guest.pins() && dedicated > host.pcpuset.len() {
+        return Ok(false);
+    }
+    if guest.floats() && guest.cpuset.len() > host.cpuset.len() {
+        return Ok(false);
+    }
+    if guest.pins() && (dedicated > host.free_pcpus().len() || !pack(host, guest, reserved)?) {
+        return Ok(false);
+    }
+    if let Some(limits) = limits
+        && guest.floats()
+    {
+        let cpus = host.cpu_usage as f64 + guest.cpuset.len() as f64;
+        if cpus > host.cpuset.len() as f64 * limits.cpu_allocation_ratio {
+            return Ok(false);
+        }
+        let memory = (host.memory_usage + guest.memory) as f64;
+        if memory > host.memory as f64 * limits.ram_allocation_ratio {
+            return Ok(false);
+        }
+    }
+    guest.id = host.id;
+    Ok(true)
+}
+
+fn memory_fits(host: &NumaCell, guest: &mut InstanceNumaCell) -> Result<bool, Fault> {
+    if let Some(wanted) = guest.pagesize.filter(|size| *size != 0) {
+        let Some(size) = host.pagesize_for(wanted, guest)?.filter(|size| *size != 0) else {
+            return Ok(false);
+        };
+        guest.pagesize = Some(size);
+        return Ok(true);
+    }
+    if let Some(smallest) = host.smallest_pagesize() {
+        // Small pages may be over-committed, but never under pinned guests.
+        return host.can_fit_pagesize(smallest, guest.memory * KIB_PER_MIB, guest.pins());
+    }
+    let room = if guest.pins() {
+        host.avail_memory()
+    } else {
+        host.memory
+    };
+    Ok(room >= guest.memory)
+}

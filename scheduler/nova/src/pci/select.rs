@@ -1,0 +1,88 @@
+//! The pools that can serve one request (`PciDeviceStats._filter_pools`).
+
+use super::affinity::near;
+use super::spec::{every, means_yes};
+use super::stats::{Free, total};
+use crate::fault::Fault;
+use crate::model::{NumaTopology, PciRequest};
+use std::collections::BTreeMap;
+
+/// What besides the request decides about pools.
+#[derive(Clone, Copy)]
+pub(super) struct Around<'a> {
+    /// The host's cells.
+    pub(super) host: Option<&'a NumaTopology>,
+    /// Numbers of the host cells that the guest is on, if it has a topology.
+    pub(super) cells: Option<&'a [i64]>,
+}
+
+/// The pools that can serve a request, in the order in which they are used up; none if they are too few.
+///
+/// # Errors
+/// As [`near`].
+pub(super) fn select<'a>(
+    pools: &[Free<'a>],
+    request: &PciRequest,
+    around: Around<'_>,
+    providers: &[String],
+) -> Result<Vec<Free<'a>>, Fault> {
+    let enough = |pools: &[Free<'a>]| total(pools) >= request.count;
+    let mut left: Vec<Free<'a>> = pools.to_vec();
+    left.retain(|free| free.pool.matches_spec(request));
+    if !enough(&left) {
+        return Ok(Vec::new());
+    }
+    left = near(left, request, around.cells, around.host)?;
+    if !enough(&left) {
+        return Ok(Vec::new());
+    }
+    unless_requested(&mut left, request, "type-PF");
+    if !enough(&left) {
+        return Ok(Vec::new());
+    }
+    unless_requested(&mut left, request, "vdpa");
+    if every(request, "remote_managed", |value| !means_yes(value)) {
+        left.retain(|free| !means_yes(free.pool.tag("remote_managed").as_deref()));
+    }
+    of_providers(&mut left, providers);
+    for wanted in ["true", "false"] {
+        // Without any alternative the first of the two holds, and nothing is left anyway.
+        if every(request, "live_migratable", |value| value == Some(wanted)) {
+            left.retain(|free| free.pool.tag("live_migratable").as_deref() == Some(wanted));
+            break;
+        }
+    }
+    if !enough(&left) {
+        return Ok(Vec::new());
+    }
+    Ok(left)
+}
+
+/// Drops devices of a type that no alternative names. Compared with case, unlike the match of the spec.
+fn unless_requested(left: &mut Vec<Free<'_>>, request: &PciRequest, dev_type: &str) {
+    if every(request, "dev_type", |value| value != Some(dev_type)) {
+        left.retain(|free| free.pool.tag("dev_type").as_deref() != Some(dev_type));
+    }
+}
+
+/// Drops pools that Placement did not choose, and those that cannot give all that it chose.
+fn of_providers(left: &mut Vec<Free<'_>>, providers: &[String]) {
+    if providers.is_empty() {
+        return;
+    }
+    let wanted = per_provider(providers);
+    left.retain(|free| {
+        let provider = free.pool.tag("rp_uuid");
+        let count = provider.and_then(|uuid| wanted.get(uuid.as_ref()).copied());
+        count.is_some_and(|count| free.count >= count)
+    });
+}
+
+/// How many devices each provider gives.
+pub(super) fn per_provider(providers: &[String]) -> BTreeMap<&str, i64> {
+    let mut counts = BTreeMap::new();
+    for provider in providers {
+        *counts.entry(provider.as_str()).or_insert(0) += 1;
+    }
+    counts
+}
