@@ -2,8 +2,8 @@
 
 use crate::Context;
 use crate::commands::{
-    aggregate, budget, completion, conform, decision, evacuation, explain, flavor, host, replay,
-    server, status, watch, what_if,
+    aggregate, bench, budget, completion, conform, decision, evacuation, explain, flavor, host,
+    replay, server, status, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -138,6 +138,9 @@ pub enum Command {
     /// Prove that the engine decides as the papers say
     #[command(subcommand)]
     Conform(conform::ConformCommand),
+    /// Measure how fast the engine is, and check what it answers; needs no region
+    #[command(subcommand)]
+    Bench(bench::BenchCommand),
     /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
 }

@@ -1,5 +1,6 @@
 //! Everything that can go wrong, with its code, its next step and its exit code.
 
+use ebbtide_bench::BenchError;
 use ebbtide_simulator::SimError;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -108,6 +109,9 @@ pub enum CliError {
     /// Trace, report or offline replay.
     #[error(transparent)]
     Sim(#[from] SimError),
+    /// A benchmark.
+    #[error(transparent)]
+    Bench(#[from] BenchError),
     /// A replay or a conformance test that ran to its end and did not agree.
     #[error("{0}")]
     Disagrees(String),
@@ -143,6 +147,7 @@ impl CliError {
             Self::WaitTimeout { .. } => "EB-CLI-008",
             Self::StreamEnded(_) => "EB-CLI-009",
             Self::Sim(error) => error.code(),
+            Self::Bench(error) => error.code(),
             Self::Disagrees(_) => "EB-CLI-010",
             Self::Refused { .. } => "EB-CLI-011",
             Self::Interrupted(_) => "EB-CLI-012",
@@ -154,7 +159,7 @@ impl CliError {
     #[must_use]
     pub fn exit_code(&self) -> u8 {
         match self {
-            Self::Usage(_) | Self::Config { .. } => USAGE,
+            Self::Usage(_) | Self::Config { .. } | Self::Bench(BenchError::Option(_)) => USAGE,
             Self::Unreachable { .. } | Self::StreamEnded(_) => UNREACHABLE,
             Self::NotFound { .. } => NOT_FOUND,
             Self::Region { kind, .. } if *kind == Code::NotFound => NOT_FOUND,
@@ -189,6 +194,7 @@ impl CliError {
                 Some("correct the file, or name another one with EBBTIDE_CONFIG".to_owned())
             }
             Self::Sim(error) => error.next_step(),
+            Self::Bench(error) => error.next_step(),
             _ => None,
         }
     }

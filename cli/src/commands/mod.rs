@@ -1,6 +1,7 @@
 //! The commands, one file a noun.
 
 pub mod aggregate;
+pub mod bench;
 pub mod budget;
 pub mod completion;
 pub mod conform;
@@ -41,6 +42,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Watch(args) => watch::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,
         Command::Replay(args) => Box::pin(replay::run(context, *args)).await,
+        Command::Bench(command) => bench::run(context, command),
         Command::Conform(command) => conform::run(context, command),
         Command::Completion(args) => completion::run(context, &args),
     }

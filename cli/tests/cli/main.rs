@@ -5,6 +5,7 @@
 #![allow(unreachable_pub)]
 
 mod arguments;
+mod bench;
 mod errors;
 mod fake;
 mod nouns;

@@ -1,0 +1,34 @@
+//! `ebbtide bench`: how fast the engine is, measured on this machine, with answers that are checked. No region is needed.
+//!
+//! One benchmark a file. The workloads and measurements are those of `ebbtide-bench`; here are options, tables and JSON.
+
+mod preempt;
+mod report;
+
+use crate::Context;
+use crate::errors::CliError;
+use clap::Subcommand;
+
+const HELP: &str = "\
+Workloads come from a seed: the same options give the same clouds and requests everywhere. Times are
+wall-clock times of one thread; keep the machine quiet. Build with --release: figures of a debug build
+mean nothing, and a warning says so. docs/benchmarks.md has method, figures and commands.";
+
+/// What can be measured.
+#[derive(Debug, Subcommand)]
+#[command(after_help = HELP)]
+pub enum BenchCommand {
+    /// Requests that must preempt, on saturated hosts: the globally cheapest victims
+    Preempt(preempt::PreemptArgs),
+}
+
+/// Measures and shows.
+///
+/// # Errors
+/// [`CliError::Bench`] for options and files, [`CliError::Disagrees`] if an answer was wrong.
+pub fn run(context: &mut Context, command: BenchCommand) -> Result<(), CliError> {
+    report::warn_if_debug(context);
+    match command {
+        BenchCommand::Preempt(args) => preempt::run(context, args),
+    }
+}

@@ -1,0 +1,103 @@
+//! `ebbtide bench`: small clouds; what the figures are does not matter here, that they are there and checked does.
+
+use crate::run::alone;
+
+#[tokio::test]
+async fn one_row_is_one_object_and_nothing_else_on_standard_output() {
+    let ran = alone(&[
+        "bench",
+        "preempt",
+        "--hosts",
+        "20",
+        "--preemptibles",
+        "4",
+        "--requests",
+        "10",
+        "--output",
+        "json",
+    ])
+    .await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    assert_eq!(
+        (&json["hosts"], &json["preemptibles"]),
+        (&20.into(), &4.into())
+    );
+    assert_eq!(json["exact"], true);
+    assert_eq!(json["checked"], 10);
+    for key in ["p50_us", "p99_us", "mean_us", "max_us"] {
+        assert!(json[key].as_f64().unwrap() > 0.0, "{key}: {json}");
+    }
+    assert!(json["machine"]["cpu"].is_string());
+}
+
+#[tokio::test]
+async fn a_debug_build_warns_that_its_figures_mean_nothing() {
+    let ran = alone(&[
+        "bench",
+        "preempt",
+        "--hosts",
+        "2",
+        "--preemptibles",
+        "2",
+        "--requests",
+        "1",
+    ])
+    .await;
+    assert_eq!(
+        ran.err.contains("WARNING: this is a debug build"),
+        cfg!(debug_assertions)
+    );
+}
+
+#[tokio::test]
+async fn several_numbers_give_a_table_and_a_plot() {
+    let dir = tempfile::tempdir().unwrap();
+    let svg = dir.path().join("growth.svg");
+    let ran = alone(&[
+        "bench",
+        "preempt",
+        "--hosts",
+        "5,10",
+        "--preemptibles",
+        "2,3",
+        "--requests",
+        "5",
+        "--svg",
+        svg.to_str().unwrap(),
+    ])
+    .await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert_eq!(
+        ran.out.lines().filter(|line| line.contains("yes")).count(),
+        4,
+        "{}",
+        ran.out
+    );
+    let drawn = std::fs::read_to_string(svg).unwrap();
+    assert!(drawn.contains("2 a host, p50") && drawn.contains("10 hosts, p99"));
+}
+
+#[tokio::test]
+async fn options_out_of_range_are_refused_with_their_name() {
+    let ran = alone(&["bench", "preempt", "--hosts", "0"]).await;
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.contains("EB-BENCH-001: --hosts 0: use 1 or more"),
+        "{}",
+        ran.err
+    );
+    let ran = alone(&[
+        "bench",
+        "preempt",
+        "--hosts",
+        "1",
+        "--requests",
+        "1",
+        "--svg",
+        "/nowhere/at/all.svg",
+    ])
+    .await;
+    assert_eq!(ran.code, 1);
+    assert!(ran.err.contains("EB-BENCH-003"), "{}", ran.err);
+}

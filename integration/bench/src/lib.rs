@@ -1,0 +1,23 @@
+//! Workloads, measurements and their checks: what `ebbtide bench` shows and the benchmarks of CI count.
+//!
+//! - [`cloud`] builds clouds from a seed: saturated ones for requests that preempt, roomy ones for ordinary requests.
+//! - [`preempt`] measures preempting requests and holds every answer against a reference that shares no code with the engine.
+//! - [`stats`] and [`machine`] say what came out, and where.
+//!
+//! Only the engine's public interface is used, so whatever makes the engine faster shows here without a change. Workloads are
+//! deterministic: the same options give the same clouds and requests on every machine. Only [`clock`] reads a clock.
+
+pub mod clock;
+pub mod cloud;
+pub mod error;
+pub mod machine;
+pub mod plot;
+pub mod preempt;
+pub mod progress;
+pub mod seeded;
+pub mod stats;
+
+pub use error::BenchError;
+pub use machine::Machine;
+pub use progress::{Progress, Silent};
+pub use stats::Latency;
