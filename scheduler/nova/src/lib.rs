@@ -6,6 +6,7 @@
 
 pub mod fault;
 pub mod filters;
+pub mod image;
 pub mod model;
 pub mod numa;
 pub mod options;

@@ -8,6 +8,7 @@ mod ordered;
 mod pci;
 mod request;
 
+pub use crate::image::{Image, ImageProps};
 pub use crate::options::Options;
 pub use aggregate::Aggregate;
 pub use cpu_set::CpuSet;
@@ -17,4 +18,4 @@ pub use numa::{
 };
 pub use ordered::OrderedMap;
 pub use pci::{PciPool, PciRequest};
-pub use request::{Destination, Flavor, Image, InstanceGroup, RequestGroup, RequestSpec, Schedule};
+pub use request::{Destination, Flavor, InstanceGroup, RequestGroup, RequestSpec, Schedule};

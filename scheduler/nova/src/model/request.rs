@@ -1,6 +1,6 @@
 //! The request (`nova/objects/request_spec.py`).
 
-use super::{InstanceNumaTopology, NetworkMetadata, OrderedMap, PciRequest};
+use super::{Image, InstanceNumaTopology, NetworkMetadata, OrderedMap, PciRequest};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A flavor.
@@ -22,17 +22,6 @@ pub struct Flavor {
     pub swap: i64,
     /// `None`: the field is not set. In the order of the request: filters stop at the first that decides.
     pub extra_specs: Option<OrderedMap<String>>,
-}
-
-/// An image (`ImageMeta`).
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Image {
-    /// Id; `None`: not set.
-    pub id: Option<String>,
-    /// For example `qcow2`.
-    pub disk_format: Option<String>,
-    /// Properties, as the JSON has them before `ImageMetaProps` reads them.
-    pub properties: BTreeMap<String, serde_json::Value>,
 }
 
 /// A server group.
