@@ -89,7 +89,7 @@ fn requires_threads(spec: &RequestSpec) -> Result<bool, Fault> {
     };
     let asks = |extra_spec: &str, property: &str, value: &str| {
         extra_specs.get(extra_spec).is_some_and(|own| own == value)
-            || image.properties.get(property).and_then(|own| own.as_str()) == Some(value)
+            || image.properties.text(property) == Some(value)
     };
     Ok(asks("hw:cpu_policy", "hw_cpu_policy", "dedicated")
         && asks("hw:cpu_thread_policy", "hw_cpu_thread_policy", "require"))

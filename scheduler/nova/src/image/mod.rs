@@ -41,12 +41,12 @@ const TEXT: [(&str, bool); 10] = [
 ];
 
 impl Image {
-    /// Reads an image from the JSON of a request, null left aside.
+    /// Reads an image from a request, null left aside.
     ///
     /// # Errors
     /// What `ImageMeta.from_dict` raises: ValueError, TypeError, AttributeError, Invalid.
-    pub fn read(image: &serde_json::Value) -> Result<Self, Fault> {
-        let Value::Dict(image) = Value::from(image) else {
+    pub fn read(image: &Value) -> Result<Self, Fault> {
+        let Value::Dict(image) = image else {
             return Err(Fault::new("TypeError", "an image is a dict"));
         };
         let empty = Value::Dict(Dict::default());
@@ -88,13 +88,13 @@ impl Image {
 }
 
 impl ImageProps {
-    /// Reads properties from JSON, as of a request's image or an instance's `image_*` system metadata.
+    /// Reads properties, as of a request's image or an instance's `image_*` system metadata.
     ///
     /// # Errors
     /// ValueError, TypeError, AttributeError, Invalid: what the field of a property raises.
-    pub fn read(properties: &serde_json::Value) -> Result<Self, Fault> {
-        match Value::from(properties) {
-            Value::Dict(properties) => Self::from_dict(&properties),
+    pub fn read(properties: &Value) -> Result<Self, Fault> {
+        match properties {
+            Value::Dict(properties) => Self::from_dict(properties),
             _ => Err(Fault::new("TypeError", "image properties are a dict")),
         }
     }
@@ -213,7 +213,7 @@ mod tests {
     use serde_json::json;
 
     fn read(properties: &serde_json::Value) -> Result<Vec<(String, String)>, &'static str> {
-        ImageProps::read(properties)
+        ImageProps::read(&properties.into())
             .map(|read| {
                 read.iter()
                     .map(|(name, value)| (name.to_owned(), value.text()))
@@ -278,13 +278,15 @@ mod tests {
     #[test]
     fn null_reads_as_empty_only_for_what_glance_may_leave_null() {
         assert_eq!(
-            Image::read(&json!({"disk_format": null}))
+            Image::read(&(&json!({"disk_format": null})).into())
                 .unwrap()
                 .disk_format,
             Some(String::new())
         );
         assert_eq!(
-            Image::read(&json!({"id": null})).unwrap_err().class,
+            Image::read(&(&json!({"id": null})).into())
+                .unwrap_err()
+                .class,
             "ValueError"
         );
     }

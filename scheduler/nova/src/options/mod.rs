@@ -267,19 +267,21 @@ fn ratios(settings: &[String]) -> Vec<(String, f64)> {
 }
 
 impl Options {
-    /// Reads options by `group.name`, and loads filters and weighers as Nova does when it starts. Options are checked in the
-    /// order of their names; where several are wrong, the first decides the class of the error.
+    /// Reads options by `group.name`, and loads filters and weighers as Nova does when it starts. Options are checked in
+    /// the order given; where several are wrong, the first decides the class of the error.
     ///
     /// # Errors
     /// NoSuchGroupError, NoSuchOptError, ValueError, TypeError, AttributeError, OverflowError for an option;
     /// SchedulerHostFilterNotFound, ClassNotFound, ImportError, ModuleNotFoundError for what does not load.
-    pub fn read(config: &BTreeMap<String, serde_json::Value>) -> Result<Self, Fault> {
+    pub fn read<'a, V: Into<Value>>(
+        config: impl IntoIterator<Item = (&'a String, V)>,
+    ) -> Result<Self, Fault> {
         let mut given = Given(BTreeMap::new());
         for (key, value) in config {
             let (group, name) = key
                 .split_once('.')
                 .ok_or_else(|| Fault::new("ValueError", format!("{key:?} has no group")))?;
-            let value = convert::declared(group, name)?.convert(&Value::from(value))?;
+            let value = convert::declared(group, name)?.convert(&value.into())?;
             given.0.insert(key.clone(), value);
         }
         let mut options = Self::default();
@@ -523,7 +525,8 @@ mod tests {
     use super::*;
 
     fn read(config: &serde_json::Value) -> Result<Options, &'static str> {
-        let config = config.as_object().unwrap().clone().into_iter().collect();
+        let config: BTreeMap<String, serde_json::Value> =
+            config.as_object().unwrap().clone().into_iter().collect();
         Options::read(&config).map_err(|fault| fault.class)
     }
 
