@@ -29,8 +29,14 @@ pub(super) fn fit_cell(
     if guest.floats() && guest.cpuset.len() > host.cpuset.len() {
         return Ok(false);
     }
-    if guest.pins() && (dedicated > host.free_pcpus().len() || !pack(host, guest, reserved)?) {
-        return Ok(false);
+    if guest.pins() {
+        if dedicated > host.free_pcpus().len() || !pack(host, guest, reserved)? {
+            return Ok(false);
+        }
+        // Nova takes a packed cell without any CPU for one that could not be packed.
+        if guest.cpuset.is_empty() && guest.pcpuset.is_empty() {
+            return Ok(false);
+        }
     }
     if let Some(limits) = limits
         && guest.floats()
