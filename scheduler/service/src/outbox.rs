@@ -10,7 +10,7 @@ use ebbtide_bus::{Bus, Outgoing, QueuePrefix};
 use ebbtide_model::MessageId;
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_region::Input;
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -32,11 +32,49 @@ struct Shared {
     changed: Notify,
 }
 
+/// Every operation takes a time that does not depend on how many messages or hosts there are: with a broker that is slow or
+/// away there may be a hundred thousand.
 #[derive(Default)]
 struct Queues {
-    by_host: BTreeMap<String, VecDeque<OutboxMessage>>,
+    by_host: HashMap<Arc<str>, HostQueue>,
+    /// Which queue a message is in.
+    host_of: HashMap<MessageId, Arc<str>>,
+    /// Hosts with messages for which nobody is sending, those that have waited longest first.
+    ready: VecDeque<Arc<str>>,
     /// Hosts for which a task is sending right now.
-    busy: BTreeSet<String>,
+    busy: usize,
+}
+
+/// The messages for one host, in the order in which they have to arrive. It is gone as soon as it is empty and nobody sends.
+#[derive(Default)]
+struct HostQueue {
+    messages: VecDeque<Arc<OutboxMessage>>,
+    busy: bool,
+}
+
+impl Queues {
+    fn push(&mut self, message: OutboxMessage) {
+        let host: Arc<str> = message.host.as_str().into();
+        self.host_of.insert(message.id, Arc::clone(&host));
+        let queue = self.by_host.entry(Arc::clone(&host)).or_default();
+        if queue.messages.is_empty() && !queue.busy {
+            self.ready.push_back(host);
+        }
+        queue.messages.push_back(Arc::new(message));
+    }
+
+    /// Takes a message out, if it is still here. A queue that becomes empty in this way stays until its turn to be sent.
+    fn remove(&mut self, id: MessageId) {
+        let Some(host) = self.host_of.remove(&id) else {
+            return;
+        };
+        if let Some(queue) = self.by_host.get_mut(&host) {
+            // Almost always the first.
+            if let Some(at) = queue.messages.iter().position(|m| m.id == id) {
+                queue.messages.remove(at);
+            }
+        }
+    }
 }
 
 impl Outbox {
@@ -48,16 +86,15 @@ impl Outbox {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts anew from the rows of the database.
+    /// Starts anew from the rows of the database. Tasks that are sending go on with what is there now.
     pub(crate) fn replace(&self, rows: Vec<OutboxMessage>) {
         let mut queues = self.lock();
-        queues.by_host.clear();
+        queues.host_of.clear();
+        queues.by_host.values_mut().for_each(|q| q.messages.clear());
+        queues.by_host.retain(|_, queue| queue.busy);
+        queues.ready.clear();
         for message in rows {
-            queues
-                .by_host
-                .entry(message.host.clone())
-                .or_default()
-                .push_back(message);
+            queues.push(message);
         }
         drop(queues);
         self.shared.changed.notify_one();
@@ -71,18 +108,9 @@ impl Outbox {
             match change {
                 Change::Enqueue(message) => {
                     added = true;
-                    queues
-                        .by_host
-                        .entry(message.host.clone())
-                        .or_default()
-                        .push_back(message.clone());
+                    queues.push(message.clone());
                 }
-                Change::Dequeue(id) => {
-                    queues
-                        .by_host
-                        .values_mut()
-                        .for_each(|queue| queue.retain(|m| m.id != *id));
-                }
+                Change::Dequeue(id) => queues.remove(*id),
                 _ => {}
             }
         }
@@ -94,43 +122,49 @@ impl Outbox {
 
     /// Messages that are still to be sent.
     pub(crate) fn depth(&self) -> usize {
-        self.lock().by_host.values().map(VecDeque::len).sum()
+        self.lock().host_of.len()
     }
 
     /// Hosts that have messages and nobody who sends them; they are marked as being sent to.
-    fn take_hosts(&self) -> Vec<String> {
+    fn take_hosts(&self) -> Vec<Arc<str>> {
         let mut queues = self.lock();
-        let free = HOSTS_AT_ONCE.saturating_sub(queues.busy.len());
-        let hosts: Vec<String> = queues
-            .by_host
-            .iter()
-            .filter(|(host, queue)| !queue.is_empty() && !queues.busy.contains(*host))
-            .map(|(host, _)| host.clone())
-            .take(free)
-            .collect();
-        queues.busy.extend(hosts.iter().cloned());
+        let mut hosts = Vec::new();
+        while queues.busy < HOSTS_AT_ONCE
+            && let Some(host) = queues.ready.pop_front()
+        {
+            // A host whose queue was emptied and filled again waits twice; one task a host keeps the order.
+            if let Some(queue) = queues.by_host.get_mut(&host)
+                && !queue.busy
+            {
+                queue.busy = true;
+                queues.busy += 1;
+                hosts.push(host);
+            }
+        }
         hosts
     }
 
-    fn first(&self, host: &str) -> Option<OutboxMessage> {
-        self.lock()
-            .by_host
-            .get(host)
-            .and_then(|queue| queue.front().cloned())
+    fn first(&self, host: &str) -> Option<Arc<OutboxMessage>> {
+        self.lock().by_host.get(host)?.messages.front().cloned()
     }
 
-    fn sent(&self, host: &str, id: MessageId) {
+    fn sent(&self, id: MessageId) {
+        self.lock().remove(id);
+    }
+
+    fn release(&self, host: &Arc<str>) {
         let mut queues = self.lock();
+        queues.busy -= 1;
         if let Some(queue) = queues.by_host.get_mut(host) {
-            queue.retain(|m| m.id != id);
-            if queue.is_empty() {
+            queue.busy = false;
+            if queue.messages.is_empty() {
                 queues.by_host.remove(host);
+            } else {
+                // Something came after the task had seen that there was nothing, or it had to stop.
+                queues.ready.push_back(Arc::clone(host));
             }
         }
-    }
-
-    fn release(&self, host: &str) {
-        self.lock().busy.remove(host);
+        drop(queues);
         self.shared.changed.notify_one();
     }
 }
@@ -143,6 +177,30 @@ pub(crate) struct Sender {
     pub(crate) prefix: QueuePrefix,
     pub(crate) keeper: Keeper,
     pub(crate) metrics: Metrics,
+    pub(crate) declared: Declared,
+}
+
+/// Hosts whose queues this process has declared. Publishing is mandatory, so a queue that has vanished since is noticed and
+/// declared anew; asking the broker before every message would cost more than the message.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Declared(Arc<Mutex<HashSet<Arc<str>>>>);
+
+impl Declared {
+    fn contains(&self, host: &str) -> bool {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .contains(host)
+    }
+
+    fn set(&self, host: &Arc<str>, declared: bool) {
+        let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if declared {
+            hosts.insert(Arc::clone(host));
+        } else {
+            hosts.remove(host);
+        }
+    }
 }
 
 /// Starts sending.
@@ -167,15 +225,14 @@ pub(crate) fn start(sender: Sender, tasks: &Tasks) {
 
 impl Sender {
     /// Sends the messages for one host, one after the other, until there are none.
-    async fn send_all(&self, host: &str, tasks: &Tasks) {
-        let mut declared = false;
+    async fn send_all(&self, host: &Arc<str>, tasks: &Tasks) {
         while let Some(message) = self.outbox.first(host) {
             if tasks.stop().is_cancelled() {
                 break;
             }
-            match self.send(host, &message, &mut declared).await {
+            match self.send(host, &message).await {
                 Ok(()) => {
-                    self.outbox.sent(host, message.id);
+                    self.outbox.sent(message.id);
                     self.metrics.published();
                     let news = Input::Published {
                         id: message.id,
@@ -193,7 +250,7 @@ impl Sender {
                     self.metrics.publish_failed();
                     tracing::warn!(
                         code = error.code(),
-                        host,
+                        %host,
                         "message {} not sent yet: {error}",
                         message.id
                     );
@@ -208,21 +265,20 @@ impl Sender {
 
     async fn send(
         &self,
-        host: &str,
+        host: &Arc<str>,
         message: &OutboxMessage,
-        declared: &mut bool,
     ) -> Result<(), ebbtide_bus::BusError> {
         let queue = self.prefix.agent(host)?;
-        if !*declared {
+        if !self.declared.contains(host) {
             // The agent may never have been there; its queue keeps the message until it comes.
             self.bus.declare(&queue).await?;
-            *declared = true;
+            self.declared.set(host, true);
         }
-        self.bus
-            .publish(
-                &queue,
-                &Outgoing::cloud_event(message.id.0, message.body.clone()),
-            )
-            .await
+        let outgoing = Outgoing::cloud_event(message.id.0, message.body.clone());
+        let published = self.bus.publish(&queue, &outgoing).await;
+        if matches!(published, Err(ebbtide_bus::BusError::Unroutable { .. })) {
+            self.declared.set(host, false);
+        }
+        published
     }
 }

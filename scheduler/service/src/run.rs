@@ -161,6 +161,7 @@ pub async fn start(
             prefix,
             keeper: keeper.clone(),
             metrics: metrics.clone(),
+            declared: outbox::Declared::default(),
         },
         &tasks,
     );

@@ -151,11 +151,13 @@ async fn wait_for_epmd(epmd: &Process, port: u16, place: &Place) -> Result<()> {
     Ok(())
 }
 
-/// Distribution on the loopback interface only, no daemon, and the head of the search path. The start script splits this
-/// at blanks; Debian's paths have none.
+/// Distribution on the loopback interface only, no daemon, and the head of the search path. The schedulers do not spin while they
+/// wait, because the broker shares its cores with everything else (RabbitMQ's "Runtime Tuning" names these flags for that). The
+/// start script splits this at blanks; Debian's paths have none.
 fn erlang_arguments(scripts: &Path) -> OsString {
-    let mut arguments =
-        OsString::from("-start_epmd false -kernel inet_dist_use_interface {127,0,0,1}");
+    let mut arguments = OsString::from(
+        "-start_epmd false -kernel inet_dist_use_interface {127,0,0,1} +sbwt none +sbwtdcpu none +sbwtdio none",
+    );
     let mut directories = library_directories(Path::new("/usr/lib/erlang/lib"), &ERLANG_LIBRARIES);
     // bin/rabbitmq-server is a link into …/rabbitmq_server-VERSION/sbin, and the libraries are in …/plugins.
     if let Ok(script) = std::fs::canonicalize(scripts.join("rabbitmq-server")) {
