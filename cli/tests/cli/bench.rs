@@ -101,3 +101,81 @@ async fn options_out_of_range_are_refused_with_their_name() {
     assert_eq!(ran.code, 1);
     assert!(ran.err.contains("EB-BENCH-003"), "{}", ran.err);
 }
+
+#[tokio::test]
+async fn ordinary_requests_are_held_against_reading_the_columns() {
+    let ran = alone(&[
+        "bench",
+        "request",
+        "--hosts",
+        "30",
+        "--requests",
+        "10",
+        "-o",
+        "json",
+    ])
+    .await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    assert_eq!(json["placed_with_room"], 10);
+    assert!(json["ratio_to_read_once"].as_f64().unwrap() > 0.0, "{json}");
+}
+
+#[tokio::test]
+async fn memory_is_told_by_host_and_by_instance() {
+    let ran = alone(&[
+        "bench",
+        "memory",
+        "--hosts",
+        "1000",
+        "--instances",
+        "20000",
+        "-o",
+        "json",
+    ])
+    .await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    assert!(json["bytes_per_instance"].as_f64().unwrap() > 0.0, "{json}");
+    assert!(
+        json["measured_by"]
+            .as_str()
+            .unwrap()
+            .contains("smaps_rollup")
+    );
+}
+
+#[tokio::test]
+async fn the_figure_has_three_schedulers_in_three_scenarios() {
+    let dir = tempfile::tempdir().unwrap();
+    let svg = dir.path().join("figure2.svg");
+    let ran = alone(&[
+        "bench",
+        "figure2",
+        "--hosts",
+        "4",
+        "--requests",
+        "12",
+        "--rounds",
+        "1",
+        "-o",
+        "json",
+        "--svg",
+        svg.to_str().unwrap(),
+    ])
+    .await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    let rows = json["results"].as_array().unwrap();
+    assert_eq!(rows.len(), 9);
+    let victims: u64 = rows
+        .iter()
+        .map(|row| row["victims"].as_u64().unwrap())
+        .sum();
+    assert_eq!(
+        victims, 24,
+        "each of 12 requests ends one, with two of the schedulers"
+    );
+    let drawn = std::fs::read_to_string(svg).unwrap();
+    assert!(drawn.contains("saturated") && drawn.contains("retry"));
+}

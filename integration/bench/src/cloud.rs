@@ -163,6 +163,11 @@ pub enum Fill {
         /// How many.
         slots: u32,
     },
+    /// So many instances on all hosts together, as evenly as can be, every second one preemptible.
+    Holding {
+        /// How many.
+        instances: u32,
+    },
     /// As many preemptible ones of [`SMALL`] as there is room for.
     Uniform {
         /// How many.
@@ -220,6 +225,13 @@ impl CloudPlan {
                 }
             }
             Fill::Empty { .. } => {}
+            Fill::Holding { instances } => {
+                for _ in 0..share(instances, self.hosts, number) {
+                    let drawn = *seeded.pick(&PREEMPTIBLE_MIX).unwrap_or(&&TINY);
+                    let preemptible = plan.guests.len().is_multiple_of(2);
+                    plan.put(number, drawn, preemptible, &mut seeded);
+                }
+            }
             Fill::Uniform { slots } => {
                 (0..slots).for_each(|_| plan.put(number, &SMALL, true, &mut seeded));
             }
@@ -234,16 +246,22 @@ impl CloudPlan {
     pub fn table(&self, progress: &mut dyn Progress) -> Result<HostTable, EngineError> {
         let mut table = HostTable::new();
         progress.begin("building the table", u64::from(self.hosts));
-        let mut builder = Builder::new()?;
+        let builder = Builder::new()?;
         for number in 0..self.hosts {
-            let plan = self.host(number);
-            builder.put(&mut table, number, &plan)?;
+            builder.put_host(&mut table, number, self);
+            builder.put_guests(&mut table, number, &self.host(number))?;
             if number.is_multiple_of(1024) {
                 progress.set(u64::from(number));
             }
         }
         Ok(table)
     }
+}
+
+/// How many of all are on one of the hosts, if no two hosts differ by more than one.
+fn share(all: u32, hosts: u32, number: u32) -> u64 {
+    let up_to = |n: u64| u64::from(all) * n / u64::from(hosts.max(1));
+    up_to(u64::from(number) + 1) - up_to(u64::from(number))
 }
 
 fn capacity_for(fill: Fill) -> Amounts {
@@ -258,6 +276,8 @@ fn capacity_for(fill: Fill) -> Amounts {
     match fill {
         Fill::Saturated { preemptibles } => times(preemptibles.max(1)),
         Fill::Partly => times(16),
+        // Whether they fit does not matter for what they take in memory.
+        Fill::Holding { .. } => times(16),
         Fill::Empty { slots } | Fill::Uniform { slots } => {
             SMALL.amounts().map(|amount| amount * i64::from(slots))
         }
@@ -327,22 +347,25 @@ impl Builder {
         Ok(Self { resources })
     }
 
-    /// Puts a host with everybody on it.
+    /// Puts a host of a plan, without anybody on it.
+    pub fn put_host(&self, table: &mut HostTable, number: u32, plan: &CloudPlan) {
+        table.put_host(&host(number, capacity_for(plan.fill)));
+    }
+
+    /// Puts everybody on a host that is there.
     ///
     /// # Errors
-    /// Never: the host is put before its instances.
-    pub fn put(
-        &mut self,
+    /// The host is not there.
+    pub fn put_guests(
+        &self,
         table: &mut HostTable,
         number: u32,
         plan: &HostPlan,
     ) -> Result<(), EngineError> {
-        let host = host(number, plan.capacity);
-        table.put_host(&host);
-        for guest in &plan.guests {
-            table.put_instance(&self.instance(guest, &host.name))?;
-        }
-        Ok(())
+        let name = host_name(number);
+        plan.guests
+            .iter()
+            .try_for_each(|guest| table.put_instance(&self.instance(guest, &name)))
     }
 
     /// An instance as the table takes it.
@@ -470,6 +493,15 @@ mod tests {
         for number in 0..50 {
             let there = table.instances_on(&host_name(number));
             assert_eq!(there.len(), plan.host(number).guests.len());
+        }
+    }
+
+    #[test]
+    fn instances_that_are_shared_out_are_all_there() {
+        for (all, hosts) in [(0, 3), (10, 3), (1600, 100), (7, 11)] {
+            let shares: Vec<u64> = (0..hosts).map(|number| share(all, hosts, number)).collect();
+            assert_eq!(shares.iter().sum::<u64>(), u64::from(all));
+            assert!(shares.iter().max().unwrap() - shares.iter().min().unwrap() <= 1);
         }
     }
 

@@ -13,6 +13,9 @@ pub enum BenchError {
     /// The engine refused a request of the workload.
     #[error("the engine refused: {0}")]
     Engine(#[from] EngineError),
+    /// The system does not tell what is needed to measure.
+    #[error("cannot measure: {0}")]
+    System(String),
     /// A plot could not be drawn.
     #[error("cannot draw the plot: {0}")]
     Plot(String),
@@ -33,6 +36,7 @@ impl BenchError {
         match self {
             Self::Option(_) => "EB-BENCH-001",
             Self::Engine(error) => error.code(),
+            Self::System(_) => "EB-BENCH-004",
             Self::Plot(_) => "EB-BENCH-002",
             Self::Write { .. } => "EB-BENCH-003",
         }
@@ -46,6 +50,7 @@ impl BenchError {
             Self::Write { .. } => {
                 Some("name a file in a directory that exists and can be written to".to_owned())
             }
+            Self::System(_) => Some("measure on Linux with /proc mounted".to_owned()),
             Self::Engine(_) | Self::Plot(_) => None,
         }
     }

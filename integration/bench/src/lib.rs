@@ -2,6 +2,9 @@
 //!
 //! - [`cloud`] builds clouds from a seed: saturated ones for requests that preempt, roomy ones for ordinary requests.
 //! - [`preempt`] measures preempting requests and holds every answer against a reference that shares no code with the engine.
+//! - [`request`] measures ordinary requests, and how close they come to reading the columns once.
+//! - [`figure2`] has the two other schedulers of the paper and compares the three.
+//! - [`memory`] says what a host and an instance take.
 //! - [`stats`] and [`machine`] say what came out, and where.
 //!
 //! Only the engine's public interface is used, so whatever makes the engine faster shows here without a change. Workloads are
@@ -10,10 +13,13 @@
 pub mod clock;
 pub mod cloud;
 pub mod error;
+pub mod figure2;
 pub mod machine;
+pub mod memory;
 pub mod plot;
 pub mod preempt;
 pub mod progress;
+pub mod request;
 pub mod seeded;
 pub mod stats;
 

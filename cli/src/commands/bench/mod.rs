@@ -2,8 +2,11 @@
 //!
 //! One benchmark a file. The workloads and measurements are those of `ebbtide-bench`; here are options, tables and JSON.
 
+mod figure2;
+mod memory;
 mod preempt;
 mod report;
+mod request;
 
 use crate::Context;
 use crate::errors::CliError;
@@ -20,6 +23,12 @@ mean nothing, and a warning says so. docs/benchmarks.md has method, figures and 
 pub enum BenchCommand {
     /// Requests that must preempt, on saturated hosts: the globally cheapest victims
     Preempt(preempt::PreemptArgs),
+    /// Ordinary requests: there is room, nobody has to leave
+    Request(request::RequestArgs),
+    /// What a host and an instance take in memory
+    Memory(memory::MemoryArgs),
+    /// The paper's figure 2: plain, preemptible-aware and retry scheduler compared
+    Figure2(figure2::Figure2Args),
 }
 
 /// Measures and shows.
@@ -30,5 +39,8 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Result<(), CliError>
     report::warn_if_debug(context);
     match command {
         BenchCommand::Preempt(args) => preempt::run(context, args),
+        BenchCommand::Request(args) => request::run(context, args),
+        BenchCommand::Memory(args) => memory::run(context, args),
+        BenchCommand::Figure2(args) => figure2::run(context, args),
     }
 }
