@@ -4,11 +4,18 @@
 //! The crate is pure: it knows no clock, no randomness but a seed, no I/O. What Nova leaves to chance (the order of a hash
 //! set, `random.choice`) is decided here by the order of the input or the seed; each such choice is told where it is made.
 
+pub mod answer;
+pub mod case;
+pub mod conform;
 pub mod fault;
+pub mod filtering;
 pub mod filters;
+pub mod hosts;
 pub mod image;
 pub mod model;
 pub mod numa;
 pub mod options;
 pub mod pci;
 pub mod python;
+pub mod schedule;
+pub mod weighing;

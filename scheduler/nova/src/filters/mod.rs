@@ -3,9 +3,11 @@
 mod candidates;
 mod numa_topology;
 mod pci_passthrough;
+mod registry;
 
 pub use numa_topology::NumaTopologyFits;
 pub use pci_passthrough::PciPassthrough;
+pub use registry::{all, by_name};
 
 use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};

@@ -34,6 +34,9 @@ pub struct Metric {
 pub struct InstanceFacts {
     /// Image properties (`system_metadata` keys `image_*`), as stored.
     pub image_properties: BTreeMap<String, serde_json::Value>,
+    /// An instance that was just placed and whose metadata cannot be loaded: ImagePropertiesWeigher fails on it
+    /// (OrphanedObjectError).
+    pub orphan: bool,
 }
 
 /// What Placement offers for a host: allocations by provider, and which provider serves which request group.

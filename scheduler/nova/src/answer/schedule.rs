@@ -1,0 +1,200 @@
+//! The part `schedule` of an answer.
+
+use super::{error, index, ratios};
+use crate::case::{self, Case, Placed, ScheduleCase};
+use crate::fault::Fault;
+use crate::filters::Context;
+use crate::model::{AllocationCandidate, HostState, NumaTopology, RequestSpec};
+use crate::python::{Dict, Value};
+use crate::schedule::{Call, Claims, Outcome, Selection, schedule};
+
+/// Placement as the oracle fakes it: it answers claims as the case says and writes them down.
+struct Recorded<'a> {
+    case: &'a Case,
+    schedule: &'a ScheduleCase,
+    places: Vec<usize>,
+    claims: Vec<Value>,
+    deleted: Vec<Value>,
+}
+
+impl Claims for Recorded<'_> {
+    fn claim(
+        &mut self,
+        instance_uuid: &str,
+        host: usize,
+        candidate: &AllocationCandidate,
+    ) -> Result<bool, Fault> {
+        let place = self.case.first_provider(self.places[host], candidate);
+        let name = place.map(|place| self.case.names()[place].0.as_str());
+        let is_in = |names: &std::collections::BTreeSet<String>| {
+            name.is_some_and(|name| names.contains(name))
+        };
+        let raises = is_in(&self.schedule.raise_hosts);
+        let early = (self.claims.len() as i128) < self.schedule.fail_first;
+        let taken = !early && !is_in(&self.schedule.fail_hosts);
+        self.claims.push(Value::List(vec![
+            Value::from(instance_uuid),
+            place.map_or(Value::None, index),
+            if raises {
+                Value::from("raise")
+            } else {
+                Value::Bool(taken)
+            },
+        ]));
+        if raises {
+            return Err(Fault::new("AllocationUpdateFailed", "the case says so"));
+        }
+        Ok(taken)
+    }
+
+    fn delete(&mut self, instance_uuid: &str) {
+        self.deleted.push(Value::from(instance_uuid));
+    }
+}
+
+/// Schedules a case and tells what came of it. Sets `by_chance` where Nova might have answered otherwise.
+pub(super) fn answer(
+    case: &Case,
+    placed: Vec<Placed>,
+    mut spec: RequestSpec,
+    context: &Context<'_>,
+    rebuild: bool,
+) -> Dict<Value> {
+    let mut out = Dict::default();
+    let Some(given) = &case.schedule else {
+        return out;
+    };
+    let no_placement = given.no_placement || rebuild;
+    let before: Vec<HostState> = placed.iter().map(|p| p.state.clone()).collect();
+    let places: Vec<usize> = placed.iter().map(|p| p.place).collect();
+    let mut placed = placed;
+    if !no_placement {
+        case::attach_candidates(case, &spec, &mut placed);
+    }
+    let mut states: Vec<HostState> = placed.into_iter().map(|p| p.state).collect();
+    let call = Call {
+        instance_uuids: given.instance_uuids.clone(),
+        return_alternates: given.return_alternates,
+        no_placement,
+        orphans: true,
+    };
+    let mut claims = Recorded {
+        case,
+        schedule: given,
+        places: places.clone(),
+        claims: Vec::new(),
+        deleted: Vec::new(),
+    };
+    let Outcome {
+        selections,
+        by_chance,
+        unordered,
+    } = schedule(&mut states, &mut spec, context, &call, &mut claims);
+    match selections {
+        Ok(selections) => {
+            let all = selections
+                .iter()
+                .map(|one| Value::List(one.iter().map(|s| selection(s, places[s.host])).collect()));
+            out.insert("selections", Value::List(all.collect()));
+        }
+        Err(fault) => out.insert("error", error(&fault, "schedule", None)),
+    }
+    out.insert("claims", Value::List(claims.claims));
+    out.insert("deleted", Value::List(claims.deleted));
+    let mut touched: Dict<Value> = Dict::default();
+    for ((after, before), place) in states.iter().zip(&before).zip(&places) {
+        if numbers(after) != numbers(before) {
+            touched.insert(place.to_string(), difference(after, before));
+        }
+    }
+    out.insert("touched", Value::Dict(touched));
+    if let Some(group) = &spec.instance_group {
+        let hosts = group.hosts.iter().map(|host| Value::from(host.as_str()));
+        out.insert("group_hosts", Value::List(hosts.collect()));
+    }
+    if by_chance || unordered {
+        out.insert("by_chance", Value::Bool(true));
+    }
+    out
+}
+
+fn selection(selection: &Selection, place: usize) -> Value {
+    let mut out = Dict::default();
+    out.insert("idx", index(place));
+    out.insert("az", Value::from(selection.availability_zone.as_str()));
+    out.insert(
+        "alloc",
+        match &selection.candidate {
+            None => Value::None,
+            Some(candidate) => Value::from(&serde_json::json!({
+                "allocations": candidate.allocations,
+                "mappings": candidate.mappings,
+            })),
+        },
+    );
+    let version = selection.candidate.as_ref().map(|_| "1.36");
+    out.insert("version", Value::from(version));
+    if let Some(limits) = selection.limits {
+        out.insert("limits", ratios(limits));
+    }
+    Value::Dict(out)
+}
+
+/// What tells the oracle that a host was touched.
+fn numbers(state: &HostState) -> (Option<i64>, i64, i64, i64, i64) {
+    (
+        state.free_ram_mb,
+        state.free_disk_mb,
+        state.vcpus_used,
+        state.num_instances,
+        state.num_io_ops,
+    )
+}
+
+fn difference(after: &HostState, before: &HostState) -> Value {
+    let mut out = Dict::default();
+    out.insert("free_ram_mb", Value::from(after.free_ram_mb));
+    out.insert("free_disk_mb", Value::from(after.free_disk_mb));
+    out.insert("vcpus_used", Value::from(after.vcpus_used));
+    out.insert("num_instances", Value::from(after.num_instances));
+    out.insert("num_io_ops", Value::from(after.num_io_ops));
+    let new = after
+        .instances
+        .keys()
+        .filter(|uuid| !before.instances.contains_key(*uuid));
+    out.insert(
+        "instances",
+        Value::List(new.map(|uuid| Value::from(uuid.as_str())).collect()),
+    );
+    if let Some(topology) = &after.numa_topology {
+        out.insert("numa", numa(topology));
+    }
+    if let Some(pools) = after.pci_pools.as_ref().filter(|pools| !pools.is_empty()) {
+        let counts = pools.iter().map(|pool| Value::from(pool.count));
+        out.insert("pci_counts", Value::List(counts.collect()));
+    }
+    Value::Dict(out)
+}
+
+fn numa(topology: &NumaTopology) -> Value {
+    let cells = topology.cells.iter().map(|cell| {
+        let mut out = Dict::default();
+        out.insert("id", Value::from(cell.id));
+        out.insert("cpu_usage", Value::from(cell.cpu_usage));
+        out.insert("memory_usage", Value::from(cell.memory_usage));
+        let pinned = cell.pinned_cpus.iter().map(|cpu| Value::from(*cpu));
+        out.insert("pinned_cpus", Value::List(pinned.collect()));
+        let pages = cell.mempages.iter().map(|page| {
+            let mut out = Dict::default();
+            out.insert("size_kb", Value::from(page.size_kb));
+            out.insert("total", Value::from(page.total));
+            out.insert("used", Value::from(page.used));
+            Value::Dict(out)
+        });
+        out.insert("mempages", Value::List(pages.collect()));
+        Value::Dict(out)
+    });
+    let mut out = Dict::default();
+    out.insert("cells", Value::List(cells.collect()));
+    Value::Dict(out)
+}

@@ -1,0 +1,197 @@
+//! How Nova's versioned objects take values in (`oslo_versionedobjects/fields.py`): each field brings what it is given to its
+//! type or raises.
+
+use crate::fault::Fault;
+use crate::python::{Dict, Value, number};
+
+/// ValueError.
+pub(crate) fn value_error(message: impl Into<String>) -> Fault {
+    Fault::new("ValueError", message)
+}
+
+/// TypeError.
+pub(crate) fn type_error(message: impl Into<String>) -> Fault {
+    Fault::new("TypeError", message)
+}
+
+/// `object[key]`.
+///
+/// # Errors
+/// KeyError.
+pub(crate) fn key<'a>(object: &'a Dict<Value>, name: &str) -> Result<&'a Value, Fault> {
+    object
+        .get(name)
+        .ok_or_else(|| Fault::new("KeyError", format!("there is no {name:?}")))
+}
+
+/// `object.get(key)` where null and absent are alike.
+pub(crate) fn get<'a>(object: &'a Dict<Value>, name: &str) -> Option<&'a Value> {
+    object.get(name).filter(|v| !matches!(v, Value::None))
+}
+
+/// A value that has to be a dict.
+///
+/// # Errors
+/// TypeError, as Python gives for an index or an attribute of something else.
+pub(crate) fn dict(value: &Value) -> Result<&Dict<Value>, Fault> {
+    match value {
+        Value::Dict(dict) => Ok(dict),
+        other => Err(type_error(format!("a {} is no object", other.class()))),
+    }
+}
+
+/// `int(value)` without limits.
+///
+/// # Errors
+/// ValueError for text that is no number and for NaN, OverflowError for infinities, TypeError for anything else.
+pub(crate) fn wide(value: &Value) -> Result<i128, Fault> {
+    match value {
+        Value::Int(n) => Ok(*n),
+        Value::Bool(b) => Ok(i128::from(*b)),
+        Value::Float(f) => truncated(*f),
+        Value::Str(text) => {
+            number::int(text).ok_or_else(|| value_error(format!("{text:?} is no whole number")))
+        }
+        other => Err(type_error(format!("a {} is no number", other.class()))),
+    }
+}
+
+/// `int(float)`.
+///
+/// # Errors
+/// ValueError for NaN, OverflowError for infinities.
+pub(crate) fn truncated(number: f64) -> Result<i128, Fault> {
+    if number.is_nan() {
+        Err(value_error("NaN is no whole number"))
+    } else if number.is_infinite() {
+        Err(Fault::new("OverflowError", "infinity is no whole number"))
+    } else {
+        // Beyond 128 bits the cast stops at the limit; no quantity comes near it.
+        Ok(number as i128)
+    }
+}
+
+/// A whole number within 64 bits: what is beyond stops at the limit, as a database column would refuse it.
+pub(crate) fn narrow(number: i128) -> i64 {
+    i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
+}
+
+/// An IntegerField.
+///
+/// # Errors
+/// See [`wide`]; ValueError for null.
+pub(crate) fn integer(value: &Value) -> Result<i64, Fault> {
+    not_none(value)?;
+    wide(value).map(narrow)
+}
+
+/// A nullable IntegerField.
+///
+/// # Errors
+/// See [`wide`].
+pub(crate) fn nullable_integer(value: Option<&Value>) -> Result<Option<i64>, Fault> {
+    nullable(value, integer)
+}
+
+/// A FloatField.
+///
+/// # Errors
+/// ValueError for null and for text that is no number, TypeError for anything that is none.
+pub(crate) fn float(value: &Value) -> Result<f64, Fault> {
+    not_none(value)?;
+    match value {
+        Value::Int(n) => Ok(*n as f64),
+        Value::Bool(b) => Ok(f64::from(u8::from(*b))),
+        Value::Float(f) => Ok(*f),
+        Value::Str(text) => {
+            number::float(text).ok_or_else(|| value_error(format!("{text:?} is no number")))
+        }
+        other => Err(type_error(format!("a {} is no number", other.class()))),
+    }
+}
+
+/// A StringField: text and numbers.
+///
+/// # Errors
+/// ValueError for everything else.
+pub(crate) fn string(value: &Value) -> Result<String, Fault> {
+    match value {
+        Value::Str(text) => Ok(text.clone()),
+        Value::Int(_) | Value::Float(_) | Value::Bool(_) => Ok(value.text()),
+        other => Err(value_error(format!("a {} is no text", other.class()))),
+    }
+}
+
+/// A nullable StringField.
+///
+/// # Errors
+/// See [`string`].
+pub(crate) fn nullable_string(value: Option<&Value>) -> Result<Option<String>, Fault> {
+    nullable(value, string)
+}
+
+/// A StringField that knows its values.
+///
+/// # Errors
+/// ValueError for any other.
+pub(crate) fn one_of(value: &Value, known: &[&str]) -> Result<String, Fault> {
+    match value {
+        Value::Str(text) if known.contains(&text.as_str()) => Ok(text.clone()),
+        other => Err(value_error(format!(
+            "{} is none of {known:?}",
+            other.text()
+        ))),
+    }
+}
+
+/// Null stays null.
+///
+/// # Errors
+/// Those of `read`.
+pub(crate) fn nullable<T>(
+    value: Option<&Value>,
+    read: impl Fn(&Value) -> Result<T, Fault>,
+) -> Result<Option<T>, Fault> {
+    match value {
+        None | Some(Value::None) => Ok(None),
+        Some(value) => read(value).map(Some),
+    }
+}
+
+/// A list field.
+///
+/// # Errors
+/// ValueError if it is no list; those of `read` for its elements.
+pub(crate) fn list<T>(
+    value: &Value,
+    read: impl Fn(&Value) -> Result<T, Fault>,
+) -> Result<Vec<T>, Fault> {
+    match value {
+        Value::List(items) => items.iter().map(read).collect(),
+        other => Err(value_error(format!("a {} is no list", other.class()))),
+    }
+}
+
+/// A dict field.
+///
+/// # Errors
+/// ValueError if it is no dict; those of `read` for its values.
+pub(crate) fn map<T, C: FromIterator<(String, T)>>(
+    value: &Value,
+    read: impl Fn(&Value) -> Result<T, Fault>,
+) -> Result<C, Fault> {
+    match value {
+        Value::Dict(dict) => dict
+            .iter()
+            .map(|(key, value)| Ok((key.clone(), read(value)?)))
+            .collect(),
+        other => Err(value_error(format!("a {} is no dictionary", other.class()))),
+    }
+}
+
+fn not_none(value: &Value) -> Result<(), Fault> {
+    match value {
+        Value::None => Err(value_error("null is not allowed here")),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,177 @@
+//! Which hosts pass (`HostManager.get_filtered_hosts`, `nova/filters.py`).
+
+use crate::fault::Fault;
+use crate::filters::{self, Context, Filter};
+use crate::model::{Destination, HostState, RequestSpec};
+use std::collections::BTreeSet;
+
+/// What one filter of the pipeline did. Hosts are places in the list of states.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// Nova's class name.
+    pub filter: &'static str,
+    /// Hosts that came in.
+    pub start: usize,
+    /// Hosts that went on.
+    pub end: usize,
+    /// Those that did not.
+    pub removed: Vec<usize>,
+}
+
+/// What makes filtering fail the whole request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilterFault {
+    /// The filter that raised; `None` if it happened before the first.
+    pub filter: Option<&'static str>,
+    /// What.
+    pub fault: Fault,
+}
+
+/// `request_is_rebuild`.
+///
+/// # Errors
+/// AttributeError where the request has null for hints.
+pub fn is_rebuild(spec: &RequestSpec) -> Result<bool, Fault> {
+    Ok(hints(spec)?
+        .get("_nova_check_type")
+        .is_some_and(|kind| kind == &["rebuild"]))
+}
+
+fn hints(spec: &RequestSpec) -> Result<&std::collections::BTreeMap<String, Vec<String>>, Fault> {
+    spec.scheduler_hints
+        .as_ref()
+        .ok_or_else(|| Fault::new("AttributeError", "the scheduler hints are null"))
+}
+
+/// One filter on one host (`BaseHostFilter._filter_one`).
+///
+/// # Errors
+/// What the filter raises.
+pub fn passes(
+    filter: &dyn Filter,
+    host: &mut HostState,
+    spec: &RequestSpec,
+    context: &Context<'_>,
+) -> Result<bool, Fault> {
+    if !filter.on_rebuild() && is_rebuild(spec)? {
+        return Ok(true);
+    }
+    filter.passes(host, spec, context)
+}
+
+/// Narrows `hosts`, which are places in `states`, down to those that pass, for the `index`-th instance of a request. Writes what
+/// each filter did into `trace`.
+///
+/// # Errors
+/// What a filter raises, or what is wrong with the destination or the hints.
+pub fn filter(
+    states: &mut [HostState],
+    hosts: Vec<usize>,
+    spec: &RequestSpec,
+    context: &Context<'_>,
+    index: usize,
+    trace: &mut Vec<Step>,
+) -> Result<Vec<usize>, FilterFault> {
+    let early = |fault| FilterFault {
+        filter: None,
+        fault,
+    };
+    let mut hosts = hosts;
+    if let Some(destination) = &spec.requested_destination {
+        hosts = at_destination(states, hosts, destination).map_err(early)?;
+    }
+    let given = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+    let (ignored, forced_hosts) = (given(&spec.ignore_hosts), given(&spec.force_hosts));
+    let forced_nodes = given(&spec.force_nodes);
+    let forced = !forced_hosts.is_empty() || !forced_nodes.is_empty();
+    if forced || !ignored.is_empty() {
+        let lower = |names: &[String]| -> BTreeSet<String> {
+            names.iter().map(|name| name.to_lowercase()).collect()
+        };
+        if !ignored.is_empty() {
+            let ignored = lower(&ignored);
+            hosts.retain(|h| !ignored.contains(&states[*h].host.to_lowercase()));
+            if hosts.is_empty() {
+                return Ok(hosts);
+            }
+        }
+        if !forced_hosts.is_empty() {
+            let forced = lower(&forced_hosts);
+            hosts.retain(|h| forced.contains(&states[*h].host.to_lowercase()));
+        }
+        if !forced_nodes.is_empty() {
+            hosts.retain(|h| forced_nodes.contains(&states[*h].nodename));
+        }
+        let checked = hints(spec).map_err(early)?.get("_nova_check_type");
+        if forced && checked.is_none_or(Vec::is_empty) {
+            return Ok(hosts);
+        }
+    }
+    pipeline(states, hosts, spec, context, index, trace)
+}
+
+/// The node is read even where the destination does not name one, and then it is an error.
+fn at_destination(
+    states: &[HostState],
+    mut hosts: Vec<usize>,
+    destination: &Destination,
+) -> Result<Vec<usize>, Fault> {
+    let Some(host) = &destination.host else {
+        return Ok(hosts);
+    };
+    let Some(node) = &destination.node else {
+        return Err(Fault::new(
+            "ObjectActionError",
+            "the destination names a host and leaves the node out",
+        ));
+    };
+    let node = node.as_ref().filter(|node| !node.is_empty());
+    hosts.retain(|h| {
+        host.as_ref() == Some(&states[*h].host)
+            && node.is_none_or(|node| *node == states[*h].nodename)
+    });
+    Ok(hosts)
+}
+
+fn pipeline(
+    states: &mut [HostState],
+    mut hosts: Vec<usize>,
+    spec: &RequestSpec,
+    context: &Context<'_>,
+    index: usize,
+    trace: &mut Vec<Step>,
+) -> Result<Vec<usize>, FilterFault> {
+    for name in &context.options.enabled_filters {
+        let Some(filter) = filters::by_name(name) else {
+            continue;
+        };
+        if filter.once_per_request() && index > 0 {
+            continue;
+        }
+        let mut kept = Vec::with_capacity(hosts.len());
+        let mut removed = Vec::new();
+        for &host in &hosts {
+            let passed = passes(filter, &mut states[host], spec, context);
+            let passed = passed.map_err(|fault| FilterFault {
+                filter: Some(filter.name()),
+                fault,
+            })?;
+            if passed {
+                kept.push(host);
+            } else {
+                removed.push(host);
+            }
+        }
+        trace.push(Step {
+            filter: filter.name(),
+            start: hosts.len(),
+            end: kept.len(),
+            removed,
+        });
+        hosts = kept;
+        if hosts.is_empty() {
+            break;
+        }
+    }
+    Ok(hosts)
+}

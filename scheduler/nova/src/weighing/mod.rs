@@ -1,0 +1,195 @@
+//! How good the hosts are that passed (`nova/weights.py`, `nova/scheduler/weights`).
+//!
+//! The arithmetic and the 13 weighers are those of the engine, behind the same contract; here they get Nova's host states, Nova's
+//! options and Nova's names, and fail as Nova's do.
+
+mod columns;
+mod multiplier;
+mod registry;
+
+use crate::fault::Fault;
+use crate::model::{HostState, Options, RequestSpec};
+use ebbtide_weigher_api::{Details, HostBatch, RequestView, WeigherError, arithmetic};
+
+pub use multiplier::{MultiplierSource, multiplier_of};
+pub use registry::{NovaWeigher, by_class, classes};
+
+/// What one weigher gave to all hosts, parallel to the hosts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Part {
+    /// Nova's class name.
+    pub class: &'static str,
+    /// After clamping.
+    pub raw: Vec<f64>,
+    /// Normalised.
+    pub norm: Vec<f64>,
+    /// Multipliers.
+    pub mult: Vec<f64>,
+    /// Their product.
+    pub weighted: Vec<f64>,
+}
+
+/// Hosts with their weights.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Weighed {
+    /// Parallel to the hosts.
+    pub totals: Vec<f64>,
+    /// Places in the list of hosts, best first.
+    pub order: Vec<usize>,
+    /// What each weigher gave, in the order in which they add up; empty for a single host.
+    pub parts: Vec<Part>,
+}
+
+/// What makes weighing fail the whole request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeighFault {
+    /// Nova's class name of the weigher.
+    pub weigher: &'static str,
+    /// What it raised.
+    pub fault: Fault,
+}
+
+/// Weighs hosts against each other. A single host is not weighed: no weigher runs, so none can fail, and its total is 0.
+///
+/// # Errors
+/// What a weigher raises: TypeError for a column that is NULL, ComputeHostMetricNotFound for a metric that is missing, and so on.
+pub fn weigh(
+    hosts: &[&HostState],
+    spec: &RequestSpec,
+    options: &Options,
+) -> Result<Weighed, WeighFault> {
+    let mut totals = vec![0.0; hosts.len()];
+    let mut parts = Vec::new();
+    if hosts.len() > 1 {
+        for class in &options.weighers {
+            let Some(weigher) = by_class(class, options) else {
+                continue;
+            };
+            let part = part(&weigher, hosts, spec, options).map_err(|fault| WeighFault {
+                weigher: weigher.class,
+                fault,
+            })?;
+            for (total, weighted) in totals.iter_mut().zip(&part.weighted) {
+                *total += weighted;
+            }
+            parts.push(part);
+        }
+    }
+    Ok(Weighed {
+        order: best_first(&totals),
+        totals,
+        parts,
+    })
+}
+
+fn part(
+    nova: &NovaWeigher,
+    hosts: &[&HostState],
+    spec: &RequestSpec,
+    options: &Options,
+) -> Result<Part, Fault> {
+    let weigher = nova.weigher.as_ref();
+    let columns = columns::fill(weigher.needs(), hosts, spec)?;
+    let source = MultiplierSource::new(weigher, nova.configured);
+    let mult: Vec<f64> = hosts.iter().map(|host| source.of(host)).collect();
+    let metrics = if nova.class == registry::METRICS {
+        columns::metrics(hosts, options)
+    } else {
+        Vec::new()
+    };
+    let image_properties = if nova.class == registry::IMAGE_PROPERTIES {
+        columns::image_properties(hosts, spec, options)?
+    } else {
+        Vec::new()
+    };
+    let resources = ebbtide_model::Resources::new();
+    let request = RequestView {
+        project_id: spec.project_id.as_deref().unwrap_or_default(),
+        resources: &resources,
+        preemptible: false,
+        group_policy: columns::soft_policy(spec),
+    };
+    let batch = HostBatch {
+        len: hosts.len(),
+        columns: &columns,
+        preemptibles: None,
+        details: Details {
+            metrics: &metrics,
+            image_properties: &image_properties,
+            multipliers: &mult,
+        },
+    };
+    let mut raw = vec![0.0; hosts.len()];
+    weigher
+        .weigh(&request, &batch, &mut raw)
+        .map_err(|error| raised(&error))?;
+    arithmetic::clamp(&mut raw, weigher.bounds());
+    let mut norm = raw.clone();
+    arithmetic::normalise(&mut norm, weigher.bounds());
+    let weighted = mult.iter().zip(&norm).map(|(m, n)| m * n).collect();
+    Ok(Part {
+        class: nova.class,
+        raw,
+        norm,
+        mult,
+        weighted,
+    })
+}
+
+/// Under which class Nova raises what one of our weighers reports.
+fn raised(error: &WeigherError) -> Fault {
+    let class = match error {
+        WeigherError::MetricNotFound { .. } => "ComputeHostMetricNotFound",
+        WeigherError::MetricUnset { .. } => "NotImplementedError",
+        _ => "TypeError",
+    };
+    Fault::new(class, error.to_string())
+}
+
+/// Places by falling totals; equal ones keep their order. Where a total is NaN Nova's order is whatever Python's sort makes of it;
+/// here NaN comes last.
+#[must_use]
+pub fn best_first(totals: &[f64]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..totals.len()).collect();
+    order.sort_by(|&a, &b| {
+        let (a, b) = (totals[a], totals[b]);
+        a.is_nan()
+            .cmp(&b.is_nan())
+            .then_with(|| b.partial_cmp(&a).unwrap_or(std::cmp::Ordering::Equal))
+    });
+    order
+}
+
+/// Which hosts chance may put first (`SchedulerManager._get_sorted_hosts`): the best by `host_subset_size`, after those with the
+/// best weight were shuffled if `shuffle_best_same_weighed_hosts` says so. Ascending places.
+#[must_use]
+pub fn choosable(weighed: &Weighed, options: &Options) -> Vec<usize> {
+    let order = &weighed.order;
+    let Some(first) = order.first() else {
+        return Vec::new();
+    };
+    let subset = usize::try_from(options.host_subset_size).unwrap_or(0);
+    let take = |n: usize| order.iter().take(n).copied().collect::<Vec<usize>>();
+    let mut chosen = take(subset);
+    if options.shuffle_best_same_weighed_hosts {
+        let best = weighed.totals[*first];
+        let same: Vec<usize> = order
+            .iter()
+            .copied()
+            .filter(|place| weighed.totals[*place] == best)
+            .collect();
+        // More best hosts than may be chosen from: any of them may come to the front. NaN is not even equal to itself.
+        if subset <= same.len() && !same.is_empty() {
+            chosen = same;
+        } else {
+            let rest = &order[same.len()..];
+            chosen = same
+                .iter()
+                .chain(rest.iter().take(subset - same.len()))
+                .copied()
+                .collect();
+        }
+    }
+    chosen.sort_unstable();
+    chosen
+}

@@ -1,0 +1,101 @@
+//! Nova's weighers by class name, each with what it is here.
+
+use crate::model::Options;
+use ebbtide_weigher_api::Weigher;
+use ebbtide_weighers as builtin;
+use std::sync::Arc;
+
+/// MetricsWeigher, which reads metrics.
+pub(super) const METRICS: &str = "MetricsWeigher";
+/// ImagePropertiesWeigher, which reads image properties.
+pub(super) const IMAGE_PROPERTIES: &str = "ImagePropertiesWeigher";
+
+/// One of Nova's weighers.
+#[derive(Clone)]
+pub struct NovaWeigher {
+    /// Nova's class name.
+    pub class: &'static str,
+    /// What it is here.
+    pub weigher: Arc<dyn Weigher>,
+    /// Its multiplier in the configuration.
+    pub configured: f64,
+}
+
+/// All class names by module and class, in which order they add up unless configured otherwise. Nova's own order is that of its
+/// directory on disk; sorted is our choice.
+#[must_use]
+pub fn classes() -> [&'static str; 13] {
+    [
+        "ServerGroupSoftAffinityWeigher",
+        "ServerGroupSoftAntiAffinityWeigher",
+        "BuildFailureWeigher",
+        "CPUWeigher",
+        "CrossCellWeigher",
+        "DiskWeigher",
+        "HypervisorVersionWeigher",
+        IMAGE_PROPERTIES,
+        "IoOpsWeigher",
+        METRICS,
+        "NumInstancesWeigher",
+        "PCIWeigher",
+        "RAMWeigher",
+    ]
+}
+
+/// A weigher with its settings.
+#[must_use]
+pub fn by_class(class: &str, options: &Options) -> Option<NovaWeigher> {
+    let class = classes().into_iter().find(|known| *known == class)?;
+    let o = options;
+    let (weigher, configured): (Arc<dyn Weigher>, f64) = match class {
+        "ServerGroupSoftAffinityWeigher" => (
+            Arc::new(builtin::soft_affinity::SoftAffinity),
+            o.soft_affinity_weight_multiplier,
+        ),
+        "ServerGroupSoftAntiAffinityWeigher" => (
+            Arc::new(builtin::soft_anti_affinity::SoftAntiAffinity),
+            o.soft_anti_affinity_weight_multiplier,
+        ),
+        "BuildFailureWeigher" => (
+            Arc::new(builtin::build_failure::BuildFailure),
+            o.build_failure_weight_multiplier,
+        ),
+        "CPUWeigher" => (Arc::new(builtin::cpu::Cpu), o.cpu_weight_multiplier),
+        "CrossCellWeigher" => (
+            Arc::new(builtin::cross_cell_move::CrossCellMove),
+            o.cross_cell_move_weight_multiplier,
+        ),
+        "DiskWeigher" => (Arc::new(builtin::disk::Disk), o.disk_weight_multiplier),
+        "HypervisorVersionWeigher" => (
+            Arc::new(builtin::hypervisor_version::HypervisorVersion),
+            o.hypervisor_version_weight_multiplier,
+        ),
+        IMAGE_PROPERTIES => (
+            Arc::new(builtin::image_props::ImageProps::new(
+                o.image_props_weight_setting.clone(),
+            )),
+            o.image_props_weight_multiplier,
+        ),
+        "IoOpsWeigher" => (Arc::new(builtin::io_ops::IoOps), o.io_ops_weight_multiplier),
+        METRICS => (
+            Arc::new(builtin::metrics::Metrics::new(
+                o.metrics_weight_setting.clone(),
+                o.metrics_required,
+                o.metrics_weight_of_unavailable,
+            )),
+            o.metrics_weight_multiplier,
+        ),
+        "NumInstancesWeigher" => (
+            Arc::new(builtin::num_instances::NumInstances),
+            o.num_instances_weight_multiplier,
+        ),
+        "PCIWeigher" => (Arc::new(builtin::pci::Pci), o.pci_weight_multiplier),
+        "RAMWeigher" => (Arc::new(builtin::ram::Ram), o.ram_weight_multiplier),
+        _ => return None,
+    };
+    Some(NovaWeigher {
+        class,
+        weigher,
+        configured,
+    })
+}
