@@ -3,6 +3,13 @@
 //! A cost module says what the loss of a victim costs the provider. The engine chooses the sufficient set of victims with the
 //! smallest **sum** over all hosts. A cost module gets flat columns over *n* candidates and writes one cost for each.
 //!
+//! # More than a sum
+//! A module may say besides that a set costs more than its members ([`CostModule::set_cost`]): a **surcharge** of the whole set, for
+//! example because several victims of one project hurt more than one each of several. A surcharge is never negative and never falls when
+//! a victim is added. So the sum stays a lower bound, hosts that cannot win are still skipped by it, and nobody is a victim who could
+//! stay. Two forms: by the number of victims of each project, which the engine searches exactly and fast; or any function of
+//! the set, which is exact for a dozen or two of candidates and otherwise found with a gap that the answer states.
+//!
 //! # Units
 //! A cost is a number in a unit that the module names ([`CostModule::unit`]). The engine adds them up exactly: it turns each into
 //! integer millionths, so that sums do not depend on their order and ties are real ties.
@@ -14,7 +21,7 @@
 //! # What a cost module must not do
 //! - Return NaN, infinities, negative costs, or more than [`MAX_COST`]. The engine checks, and by policy takes the default cost
 //!   (1 for each instance) for the whole request and says so in the explanation, or refuses the request.
-//! - Let the cost of one candidate depend on which others are in the batch.
+//! - Let the cost of one candidate depend on which others are in the batch. What depends on others belongs into the surcharge.
 //! - Keep state between calls, read a clock, do I/O, use random numbers.
 
 use thiserror::Error;
@@ -37,6 +44,21 @@ pub struct VictimBatch<'a> {
     pub price_per_hour: &'a [f64],
     /// Priority class of the flavor, 0 goes first.
     pub priority: &'a [u8],
+    /// A number for the project that owns the candidate: equal for the same project, different for others. It has no other meaning
+    /// and may be another one in the next call.
+    pub project: &'a [u32],
+}
+
+/// What a set of victims costs beyond the sum of its members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SetCost {
+    /// Nothing: the cost of a set is the sum.
+    #[default]
+    Sum,
+    /// [`CostModule::nth_of_a_project`] for each victim: the first, second, third … that one decision takes of its project.
+    PerProject,
+    /// [`CostModule::surcharge`] of the set.
+    Monotone,
 }
 
 /// What can go wrong in a cost module.
@@ -70,4 +92,26 @@ pub trait CostModule: Send + Sync {
     /// # Errors
     /// Whatever keeps it from answering.
     fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError>;
+
+    /// Whether a set costs more than its members, and in which of the two forms.
+    fn set_cost(&self) -> SetCost {
+        SetCost::Sum
+    }
+
+    /// With [`SetCost::PerProject`]: what victim number `n` (from 1) of a project costs more than alone, in the module's unit, 0 to
+    /// [`MAX_COST`]. Must not fall as `n` grows.
+    fn nth_of_a_project(&self, n: u32) -> f64 {
+        let _ = n;
+        0.0
+    }
+
+    /// With [`SetCost::Monotone`]: what the set at these ascending rows of the batch costs beyond its sum, in the module's unit, 0 to
+    /// [`MAX_COST`]. Must not fall when a victim is added. The batch is one host's.
+    ///
+    /// # Errors
+    /// Whatever keeps it from answering.
+    fn surcharge(&self, victims: &VictimBatch<'_>, set: &[usize]) -> Result<f64, CostError> {
+        let _ = (victims, set);
+        Ok(0.0)
+    }
 }

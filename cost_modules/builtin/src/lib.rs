@@ -10,6 +10,7 @@ mod columns;
 pub mod options;
 pub mod registry;
 
+pub mod fairness;
 pub mod newest_first;
 pub mod num_instances;
 pub mod oldest_first;

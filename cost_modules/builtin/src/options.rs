@@ -7,6 +7,9 @@ use thiserror::Error;
 pub const MAX_PERIOD_SECONDS: u32 = 366 * 24 * 3600;
 /// Longest horizon, 31 years: the largest cost that the engine accepts ([`MAX_COST`](ebbtide_cost_api::MAX_COST)).
 pub const MAX_HORIZON_SECONDS: u32 = 1_000_000_000;
+/// Largest surcharge of the second victim of a project, eleven days: a larger one means the same, as no sum of partial hours
+/// comes near it, and this leaves the costs of 1,000 victims of one project within the range of costs.
+pub const MAX_FAIRNESS_SECONDS: u32 = 1_000_000;
 
 /// Options of the built-in cost modules, as they stand in the configuration. Unknown keys are refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -16,14 +19,18 @@ pub struct CostModuleOptions {
     pub period_seconds: u32,
     /// Age in seconds from which on instances are all equally old, 1 to [`MAX_HORIZON_SECONDS`]; for `oldest_first`.
     pub horizon_seconds: u32,
+    /// What each further victim of the same project costs more than the one before it, in seconds, 1 to [`MAX_FAIRNESS_SECONDS`];
+    /// for `fairness`.
+    pub fairness_seconds: u32,
 }
 
 impl Default for CostModuleOptions {
-    /// An hour, as in the paper, and 365 days.
+    /// An hour, as in the paper, 365 days, and ten minutes.
     fn default() -> Self {
         Self {
             period_seconds: 3600,
             horizon_seconds: 365 * 24 * 3600,
+            fairness_seconds: 600,
         }
     }
 }
@@ -46,6 +53,12 @@ impl CostModuleOptions {
                 self.horizon_seconds,
                 MAX_HORIZON_SECONDS,
                 "365 days are 31536000",
+            ),
+            (
+                "fairness_seconds",
+                self.fairness_seconds,
+                MAX_FAIRNESS_SECONDS,
+                "ten minutes are 600",
             ),
         ];
         for (key, value, max, hint) in table {

@@ -3,7 +3,9 @@
 //! Invariant: names are unique and snake_case.
 
 use crate::options::{ConfigError, CostModuleOptions};
-use crate::{newest_first, num_instances, oldest_first, partial_hour, priority_class, revenue};
+use crate::{
+    fairness, newest_first, num_instances, oldest_first, partial_hour, priority_class, revenue,
+};
 use ebbtide_cost_api::CostModule;
 use std::sync::Arc;
 
@@ -19,6 +21,10 @@ fn build(options: &CostModuleOptions) -> Vec<Arc<dyn CostModule>> {
         Arc::new(newest_first::NewestFirst),
         Arc::new(priority_class::PriorityClass),
         Arc::new(revenue::Revenue::new(options.period_seconds)),
+        Arc::new(fairness::Fairness::new(
+            options.period_seconds,
+            options.fairness_seconds,
+        )),
     ]
 }
 

@@ -5,7 +5,7 @@
     reason = "a test program: what is missing shall fail loudly"
 )]
 
-use ebbtide_cost_api::{CostError, CostModule, MAX_COST, VictimBatch};
+use ebbtide_cost_api::{CostError, CostModule, MAX_COST, SetCost, VictimBatch};
 use ebbtide_cost_modules::{CostModuleOptions, DEFAULT, all, by_name, names};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -26,6 +26,7 @@ fn costs(module: &dyn CostModule, rows: &[Row]) -> Vec<f64> {
         memory_mb: &ones,
         price_per_hour: &prices,
         priority: &classes,
+        project: &vec![0; rows.len()],
     };
     let mut out = vec![f64::NAN; rows.len()];
     module.cost(&batch, &mut out).unwrap();
@@ -213,11 +214,15 @@ fn options_reach_the_modules() {
     let options = CostModuleOptions {
         period_seconds: 60,
         horizon_seconds: 100,
+        fairness_seconds: 5,
     };
     let one = |name: &str, row: Row| costs(by_name(name, &options).unwrap().as_ref(), &[row])[0];
     assert_eq!(one("partial_hour", (90.5, 0.0, 0)), 30.5);
     assert_eq!(one("revenue", (90.0, 120.0, 0)), 1.0);
     assert_eq!(one("oldest_first", (90.0, 0.0, 0)), 10.0);
+    assert_eq!(one("fairness", (90.5, 0.0, 0)), 30.5);
+    let fairness = by_name("fairness", &options).unwrap();
+    assert_eq!(fairness.nth_of_a_project(4), 15.0);
     let day = CostModuleOptions {
         period_seconds: 86_400,
         ..CostModuleOptions::default()
@@ -246,6 +251,8 @@ fn options_are_checked_and_the_message_names_the_key() {
         ("period_seconds = 31622401", "period_seconds"),
         ("horizon_seconds = 0", "horizon_seconds = 0 "),
         ("horizon_seconds = 1000000001", "horizon_seconds"),
+        ("fairness_seconds = 0", "fairness_seconds = 0 "),
+        ("fairness_seconds = 1000001", "fairness_seconds"),
     ] {
         let error = by_name(DEFAULT, &read(text).unwrap()).err().unwrap();
         assert_eq!(error.code(), "EB-COST-002");
@@ -279,7 +286,7 @@ fn names_are_unique_and_may_be_written_with_hyphens() {
     assert_eq!(
         error.to_string(),
         "there is no cost module \"parital_hour\"; use one of partial_hour, num_instances, oldest_first, newest_first, \
-         priority_class, revenue"
+         priority_class, revenue, fairness"
     );
 }
 
@@ -293,10 +300,38 @@ fn a_batch_that_is_too_short_is_an_error_and_not_a_panic() {
             memory_mb: &[1.0],
             price_per_hour: &[1.0],
             priority: &[1],
+            project: &[1],
         };
         let result = module.cost(&batch, &mut [0.0; 2]);
         assert!(
             matches!(result, Err(CostError::Other(_))),
+            "{}",
+            module.name()
+        );
+    }
+}
+
+#[test]
+fn the_first_victim_of_a_project_is_not_charged_more_and_each_further_one_ever_more() {
+    let module = named("fairness");
+    assert_eq!(module.set_cost(), SetCost::PerProject);
+    let steps: Vec<f64> = (1..=5).map(|n| module.nth_of_a_project(n)).collect();
+    assert_eq!(steps, [0.0, 600.0, 1200.0, 1800.0, 2400.0]);
+    assert_eq!(module.nth_of_a_project(u32::MAX), MAX_COST);
+    assert_eq!(module.nth_of_a_project(0), 0.0);
+}
+
+#[test]
+fn every_surcharge_is_a_cost_that_never_falls() {
+    for module in all() {
+        let steps: Vec<f64> = (1..100_000).map(|n| module.nth_of_a_project(n)).collect();
+        assert!(
+            steps.windows(2).all(|pair| pair[0] <= pair[1]),
+            "{}",
+            module.name()
+        );
+        assert!(
+            steps.iter().all(|step| (0.0..=MAX_COST).contains(step)),
             "{}",
             module.name()
         );
@@ -314,7 +349,7 @@ proptest! {
     fn every_cost_is_finite_not_negative_and_within_the_largest(
         rows in rows(), period_seconds in 1_u32..31_622_400, horizon_seconds in 1_u32..1_000_000_000
     ) {
-        let options = CostModuleOptions { period_seconds, horizon_seconds };
+        let options = CostModuleOptions { period_seconds, horizon_seconds, ..CostModuleOptions::default() };
         for name in names() {
             let module = by_name(&name, &options).unwrap();
             for cost in costs(module.as_ref(), &rows) {
@@ -393,9 +428,9 @@ fn the_example_on_the_operator_s_page_is_what_the_code_gives() {
             PAGE.contains(&row),
             "docs/cost-modules.md should have the row\n{row}"
         );
-        let pair = costs[0] + costs[2];
+        let pair = costs[0] + costs[2] + module.nth_of_a_project(2);
         let pair_is_cheaper =
-            ["partial_hour", "newest_first", "priority_class"].contains(&module.name());
+            ["partial_hour", "newest_first", "priority_class", "fairness"].contains(&module.name());
         assert_eq!(pair < costs[3], pair_is_cheaper, "{}", module.name());
     }
 }
@@ -421,5 +456,9 @@ fn the_operator_s_page_lists_every_module_with_its_unit_and_the_defaults() {
     assert!(PAGE.contains(&format!(
         "| `horizon_seconds` | {} | 1 to 1000000000 |",
         defaults.horizon_seconds
+    )));
+    assert!(PAGE.contains(&format!(
+        "| `fairness_seconds` | {} | 1 to 1000000 |",
+        defaults.fairness_seconds
     )));
 }

@@ -82,6 +82,9 @@ pub struct EngineConfig {
     pub period_seconds: u32,
     /// Age in seconds from which on instances are all equally old, for the cost module `oldest_first`. Default: a year.
     pub horizon_seconds: u32,
+    /// What each further victim of the same project costs more than the one before it, in seconds, for the cost module `fairness`.
+    /// Default: 600.
+    pub fairness_seconds: u32,
     /// Choose at random among so many of the best hosts (Nova's option). With `tiered` only among hosts that are equal but for
     /// their weights, with `first-fit` not at all. Default: 1, at least 1.
     pub host_subset_size: u32,
@@ -107,6 +110,7 @@ impl Default for EngineConfig {
             cost_module: ebbtide_cost_modules::DEFAULT.to_owned(),
             period_seconds: WeigherOptions::default().period_seconds,
             horizon_seconds: CostModuleOptions::default().horizon_seconds,
+            fairness_seconds: CostModuleOptions::default().fairness_seconds,
             host_subset_size: 1,
             shuffle_best_same_weighed_hosts: false,
             plugin_failure: PluginFailure::default(),
@@ -196,6 +200,7 @@ impl EngineConfig {
         CostModuleOptions {
             period_seconds: self.period_seconds,
             horizon_seconds: self.horizon_seconds,
+            fairness_seconds: self.fairness_seconds,
         }
     }
 }

@@ -203,6 +203,7 @@ impl Search {
         let mut memory = Vec::with_capacity(n);
         let mut prices = Vec::with_capacity(n);
         let mut priorities = Vec::with_capacity(n);
+        let mut projects = Vec::with_capacity(n);
         for candidate in &self.candidates {
             let row = state.table.row(candidate.slot);
             let facts = &self.shapes[row.shape as usize];
@@ -211,6 +212,7 @@ impl Search {
             memory.push(facts.memory_mb);
             prices.push(row.price_per_hour.micros() as f64 / 1e6);
             priorities.push(row.priority);
+            projects.push(row.project);
         }
         let batch = VictimBatch {
             len: n,
@@ -219,6 +221,7 @@ impl Search {
             memory_mb: &memory,
             price_per_hour: &prices,
             priority: &priorities,
+            project: &projects,
         };
         // What a module forgets to write is not a cost either.
         let mut costs = vec![f64::NAN; n];

@@ -88,6 +88,16 @@ pub enum SolverError {
         /// Number of limits.
         budgets: usize,
     },
+
+    /// A surcharge by group whose steps fall.
+    #[error(
+        "victim number {step} of a group is charged less than the one before it: give steps that \
+         never fall"
+    )]
+    FallingStep {
+        /// Which victim, from 1.
+        step: usize,
+    },
 }
 
 impl SolverError {
@@ -101,6 +111,7 @@ impl SolverError {
             SolverError::AgeOverflow { .. } => "EB-SOLVER-005",
             SolverError::TooManyCandidates { .. } => "EB-SOLVER-006",
             SolverError::UnknownBudget { .. } => "EB-SOLVER-007",
+            SolverError::FallingStep { .. } => "EB-SOLVER-008",
         }
     }
 }

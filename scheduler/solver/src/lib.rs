@@ -34,6 +34,8 @@
 //! 4. `dominance` cuts candidates that others make useless; `search` (with `model`, `relax`, `node`, `tail`) is a branch and bound with linear relaxations and exact integer
 //!    bounds, for everything else; `ties` then orders equals.
 //!
+//! [`solve_set`] takes a cost that is more than a sum, such as fairness over projects.
+//!
 //! Sums are integers throughout: costs of one host up to [`Cost::TOTAL_LIMIT`], ages up to
 //! [`TOTAL_AGE_LIMIT_MS`], at most [`MAX_CANDIDATES`]. Above that a problem is refused, never wrapped around.
 //! Floating point only proposes; what is cut is cut by integers, or by a margin far above any rounding.
@@ -43,13 +45,17 @@ mod classes;
 mod cost;
 mod dominance;
 mod error;
+mod greedy;
+mod grouped;
 mod model;
+mod monotone;
 mod node;
 mod outcome;
 mod problem;
 mod quick;
 mod relax;
 mod search;
+mod set_cost;
 mod solve;
 mod tail;
 mod ties;
@@ -59,4 +65,5 @@ pub use cost::Cost;
 pub use error::SolverError;
 pub use outcome::{Infeasible, Limits, Outcome, Solution, Stats};
 pub use problem::{Budgets, MAX_CANDIDATES, NO_BUDGET, Problem, TOTAL_AGE_LIMIT_MS};
+pub use set_cost::{Groups, NO_GROUP, SetCost, SetScratch, solve_set};
 pub use solve::{Scratch, solve};

@@ -81,6 +81,21 @@ pub enum Outcome<'s> {
     },
 }
 
+impl Outcome<'_> {
+    /// The same answer for a caller that keeps the set elsewhere; a set that nobody keeps is undecided.
+    pub(crate) fn without_set<'b>(self) -> Outcome<'b> {
+        match self {
+            Outcome::NotNeeded => Outcome::NotNeeded,
+            Outcome::NotBetter => Outcome::NotBetter,
+            Outcome::Infeasible(reason) => Outcome::Infeasible(reason),
+            Outcome::Undecided { lower_bound } => Outcome::Undecided { lower_bound },
+            Outcome::Solved(solution) => Outcome::Undecided {
+                lower_bound: solution.lower_bound,
+            },
+        }
+    }
+}
+
 /// How much work the last call was; for benchmarks and explanations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
