@@ -22,6 +22,7 @@ pub mod progress;
 pub mod request;
 pub mod seeded;
 pub mod stats;
+pub mod workload;
 
 pub use error::BenchError;
 pub use machine::Machine;
