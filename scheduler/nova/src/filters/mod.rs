@@ -1,12 +1,58 @@
 //! Nova's 22 filters, one a file, and their registry.
 
+mod aggregate_image_properties_isolation;
+mod aggregate_instance_extra_specs;
+mod aggregate_io_ops;
+mod aggregate_multi_tenancy_isolation;
+mod aggregate_num_instances;
+mod aggregate_type_affinity;
+mod all_hosts;
+mod attributes;
 mod candidates;
+mod compute;
+mod compute_capabilities;
+mod different_host;
+mod extra_specs_ops;
+mod hints;
+mod image_properties;
+mod io_ops;
+mod isolated_hosts;
+mod json;
+mod metrics;
+mod network;
+mod num_instances;
 mod numa_topology;
 mod pci_passthrough;
 mod registry;
+mod same_host;
+mod server_group_affinity;
+mod server_group_anti_affinity;
+mod simple_cidr_affinity;
+mod values;
 
+pub use aggregate_image_properties_isolation::AggregateImagePropertiesIsolation;
+pub use aggregate_instance_extra_specs::AggregateInstanceExtraSpecs;
+pub use aggregate_io_ops::AggregateIoOps;
+pub use aggregate_multi_tenancy_isolation::AggregateMultiTenancyIsolation;
+pub use aggregate_num_instances::AggregateNumInstances;
+pub use aggregate_type_affinity::AggregateTypeAffinity;
+pub use all_hosts::AllHosts;
+pub use compute::Compute;
+pub use compute_capabilities::ComputeCapabilities;
+pub use different_host::DifferentHost;
+pub use image_properties::ImageProperties;
+pub use io_ops::IoOps;
+pub use isolated_hosts::IsolatedHosts;
+pub use json::Json;
+pub use metrics::Metrics;
+pub use num_instances::NumInstances;
 pub use numa_topology::NumaTopologyFits;
 pub use pci_passthrough::PciPassthrough;
+pub use same_host::SameHost;
+pub use server_group_affinity::ServerGroupAffinity;
+pub use server_group_anti_affinity::ServerGroupAntiAffinity;
+pub use simple_cidr_affinity::SimpleCidrAffinity;
+
 pub use registry::{all, by_name};
 
 use crate::fault::Fault;

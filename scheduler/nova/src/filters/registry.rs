@@ -1,15 +1,47 @@
 //! The one list of filters. A new filter is a file, a line here, and nothing else.
 
-use super::{Filter, NumaTopologyFits, PciPassthrough};
+use super::{
+    AggregateImagePropertiesIsolation, AggregateInstanceExtraSpecs, AggregateIoOps,
+    AggregateMultiTenancyIsolation, AggregateNumInstances, AggregateTypeAffinity, AllHosts,
+    Compute, ComputeCapabilities, DifferentHost, Filter, ImageProperties, IoOps, IsolatedHosts,
+    Json, Metrics, NumInstances, NumaTopologyFits, PciPassthrough, SameHost, ServerGroupAffinity,
+    ServerGroupAntiAffinity, SimpleCidrAffinity,
+};
+
+/// All filters, by class name as Python sorts it.
+const ALL: [&dyn Filter; 22] = [
+    &AggregateImagePropertiesIsolation,
+    &AggregateInstanceExtraSpecs,
+    &AggregateIoOps,
+    &AggregateMultiTenancyIsolation,
+    &AggregateNumInstances,
+    &AggregateTypeAffinity,
+    &AllHosts,
+    &Compute,
+    &ComputeCapabilities,
+    &DifferentHost,
+    &ImageProperties,
+    &IoOps,
+    &IsolatedHosts,
+    &Json,
+    &Metrics,
+    &NumInstances,
+    &NumaTopologyFits,
+    &PciPassthrough,
+    &SameHost,
+    &ServerGroupAffinity,
+    &ServerGroupAntiAffinity,
+    &SimpleCidrAffinity,
+];
 
 /// All filters, by class name.
 #[must_use]
 pub fn all() -> Vec<&'static dyn Filter> {
-    vec![&NumaTopologyFits, &PciPassthrough]
+    ALL.to_vec()
 }
 
 /// The filter of one of Nova's class names.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static dyn Filter> {
-    all().into_iter().find(|filter| filter.name() == name)
+    ALL.into_iter().find(|filter| filter.name() == name)
 }

@@ -1,0 +1,53 @@
+//! AggregateInstanceExtraSpecsFilter (`aggregate_instance_extra_specs.py`).
+
+use super::{Context, Filter, extra_specs_ops, values};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// Every extra spec without a namespace, or in the namespace `aggregate_instance_extra_specs`, matches one of the values that the
+/// host's aggregates have under its key. A key that no aggregate has fails the host.
+///
+/// Nova tries the values in the order of a set, and a value that is no number raises only if it is tried before one matches; we
+/// try them in the order of the input.
+pub struct AggregateInstanceExtraSpecs;
+
+impl Filter for AggregateInstanceExtraSpecs {
+    fn name(&self) -> &'static str {
+        "AggregateInstanceExtraSpecsFilter"
+    }
+
+    fn once_per_request(&self) -> bool {
+        true
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        for (key, requirement) in spec
+            .flavor
+            .extra_specs
+            .iter()
+            .flat_map(|specs| specs.iter())
+        {
+            let key = match key.split_once(':') {
+                None => key,
+                Some(("aggregate_instance_extra_specs", key)) => key,
+                Some(_) => continue,
+            };
+            let mut matched = false;
+            for value in values::split(host, key) {
+                matched = extra_specs_ops::matches(value, requirement)?;
+                if matched {
+                    break;
+                }
+            }
+            if !matched {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+}

@@ -1,0 +1,28 @@
+//! AggregateIoOpsFilter (`io_ops_filter.py`).
+
+use super::{Context, Filter, values};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// As IoOpsFilter, with the least `max_io_ops_per_host` of the host's aggregates for a limit.
+pub struct AggregateIoOps;
+
+impl Filter for AggregateIoOps {
+    fn name(&self) -> &'static str {
+        "AggregateIoOpsFilter"
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        _: &RequestSpec,
+        context: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let limit = values::least(
+            host,
+            "max_io_ops_per_host",
+            context.options.max_io_ops_per_host,
+        );
+        values::below(host.num_io_ops, limit)
+    }
+}

@@ -1,0 +1,33 @@
+//! AggregateMultiTenancyIsolation (`aggregate_multitenancy_isolation.py`).
+
+use super::{Context, Filter, values};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// Where aggregates name tenants, by any key that begins with `filter_tenant_id`, the request's project is among them.
+pub struct AggregateMultiTenancyIsolation;
+
+impl Filter for AggregateMultiTenancyIsolation {
+    fn name(&self) -> &'static str {
+        "AggregateMultiTenancyIsolation"
+    }
+
+    fn once_per_request(&self) -> bool {
+        true
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let mut tenants = values::keys(host)
+            .into_iter()
+            .filter(|key| key.starts_with("filter_tenant_id"))
+            .flat_map(|key| values::split(host, key))
+            .peekable();
+        Ok(tenants.peek().is_none()
+            || tenants.any(|tenant| Some(tenant) == spec.project_id.as_deref()))
+    }
+}

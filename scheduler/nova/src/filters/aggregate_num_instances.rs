@@ -1,0 +1,28 @@
+//! AggregateNumInstancesFilter (`num_instances_filter.py`).
+
+use super::{Context, Filter, values};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// As NumInstancesFilter, with the least `max_instances_per_host` of the host's aggregates for a limit.
+pub struct AggregateNumInstances;
+
+impl Filter for AggregateNumInstances {
+    fn name(&self) -> &'static str {
+        "AggregateNumInstancesFilter"
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        _: &RequestSpec,
+        context: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let limit = values::least(
+            host,
+            "max_instances_per_host",
+            context.options.max_instances_per_host,
+        );
+        values::below(host.num_instances, limit)
+    }
+}

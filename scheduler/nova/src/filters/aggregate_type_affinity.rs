@@ -1,0 +1,28 @@
+//! AggregateTypeAffinityFilter (`type_filter.py`).
+
+use super::{Context, Filter, values};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// An aggregate with the key `instance_type` names the flavor, or none has the key. The empty value names no flavor.
+pub struct AggregateTypeAffinity;
+
+impl Filter for AggregateTypeAffinity {
+    fn name(&self) -> &'static str {
+        "AggregateTypeAffinityFilter"
+    }
+
+    fn once_per_request(&self) -> bool {
+        true
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let flavors = values::split(host, "instance_type");
+        Ok(flavors.is_empty() || flavors.contains(&spec.flavor.name.as_str()))
+    }
+}

@@ -1,0 +1,22 @@
+//! AllHostsFilter.
+
+use super::{Context, Filter};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// Passes all.
+pub struct AllHosts;
+
+impl Filter for AllHosts {
+    fn name(&self) -> &'static str {
+        "AllHostsFilter"
+    }
+
+    fn once_per_request(&self) -> bool {
+        true
+    }
+
+    fn passes(&self, _: &mut HostState, _: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+        Ok(true)
+    }
+}

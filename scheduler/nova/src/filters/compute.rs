@@ -1,0 +1,48 @@
+//! ComputeFilter: the host's service is enabled and up (`compute_filter.py`, `nova/servicegroup/drivers/db.py`).
+
+use super::{Context, Filter};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// Enabled and up: the last heartbeat, or else the making of the service, is at most `service_down_time` away, in the past or in
+/// the future.
+pub struct Compute;
+
+impl Filter for Compute {
+    fn name(&self) -> &'static str {
+        "ComputeFilter"
+    }
+
+    fn once_per_request(&self) -> bool {
+        true
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        _: &RequestSpec,
+        context: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let service = &host.service;
+        if service.disabled {
+            return Ok(false);
+        }
+        if service.forced_down {
+            return Ok(false);
+        }
+        if context.options.servicegroup_memcached {
+            return Err(Fault::new(
+                "AttributeError",
+                "the heartbeats are in memcached, and there is none",
+            ));
+        }
+        let heartbeat = service.last_seen_up.or(service.created_at).ok_or_else(|| {
+            Fault::new(
+                "AttributeError",
+                format!("the service of {} was never seen", host.host),
+            )
+        })?;
+        let elapsed = i128::from(context.now) - i128::from(heartbeat);
+        Ok(elapsed.abs() <= i128::from(context.options.service_down_time) * 1_000_000)
+    }
+}

@@ -1,0 +1,28 @@
+//! DifferentHostFilter (`affinity_filter.py`).
+
+use super::{Context, Filter, hints};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// None of the instances of the hint `different_host` is on the host.
+pub struct DifferentHost;
+
+impl Filter for DifferentHost {
+    fn name(&self) -> &'static str {
+        "DifferentHostFilter"
+    }
+
+    fn once_per_request(&self) -> bool {
+        true
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let hint = hints::uuids(spec, "different_host");
+        Ok(hint.is_none_or(|uuids| !uuids.iter().any(|uuid| host.instances.contains_key(uuid))))
+    }
+}

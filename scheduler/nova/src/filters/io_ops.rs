@@ -1,0 +1,24 @@
+//! IoOpsFilter (`io_ops_filter.py`).
+
+use super::{Context, Filter, values};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// Fewer I/O operations going on than `max_io_ops_per_host`.
+pub struct IoOps;
+
+impl Filter for IoOps {
+    fn name(&self) -> &'static str {
+        "IoOpsFilter"
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        _: &RequestSpec,
+        context: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let limit = context.options.max_io_ops_per_host.map(i128::from);
+        values::below(host.num_io_ops, limit)
+    }
+}

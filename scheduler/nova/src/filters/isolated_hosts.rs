@@ -1,0 +1,43 @@
+//! IsolatedHostsFilter (`isolated_hosts_filter.py`).
+
+use super::{Context, Filter};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// Isolated images run on isolated hosts only and, unless it is switched off, isolated hosts run isolated images only.
+pub struct IsolatedHosts;
+
+impl Filter for IsolatedHosts {
+    fn name(&self) -> &'static str {
+        "IsolatedHostsFilter"
+    }
+
+    fn once_per_request(&self) -> bool {
+        true
+    }
+
+    fn on_rebuild(&self) -> bool {
+        true
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        spec: &RequestSpec,
+        context: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let options = context.options;
+        let restrict = options.restrict_isolated_hosts_to_isolated_images;
+        let host_isolated = options.isolated_hosts.contains(&host.host);
+        if options.isolated_images.is_empty() {
+            return Ok(!restrict || !host_isolated);
+        }
+        let image = spec.image.as_ref().and_then(|image| image.id.as_ref());
+        let image_isolated = image.is_some_and(|image| options.isolated_images.contains(image));
+        Ok(if restrict {
+            image_isolated == host_isolated
+        } else {
+            !image_isolated || host_isolated
+        })
+    }
+}

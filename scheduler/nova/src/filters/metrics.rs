@@ -1,0 +1,32 @@
+//! MetricsFilter (`metrics_filter.py`).
+
+use super::{Context, Filter};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// The host reports every metric that `[metrics] weight_setting` names.
+pub struct Metrics;
+
+impl Filter for Metrics {
+    fn name(&self) -> &'static str {
+        "MetricsFilter"
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        _: &RequestSpec,
+        context: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let Some(metrics) = &host.metrics else {
+            return Err(Fault::new(
+                "TypeError",
+                format!("{} never reported metrics", host.host),
+            ));
+        };
+        let names = &context.options.metrics_weight_setting;
+        Ok(names
+            .iter()
+            .all(|(name, _)| metrics.iter().any(|metric| metric.name == *name)))
+    }
+}

@@ -1,0 +1,24 @@
+//! NumInstancesFilter (`num_instances_filter.py`).
+
+use super::{Context, Filter, values};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// Fewer instances than `max_instances_per_host`.
+pub struct NumInstances;
+
+impl Filter for NumInstances {
+    fn name(&self) -> &'static str {
+        "NumInstancesFilter"
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        _: &RequestSpec,
+        context: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let limit = context.options.max_instances_per_host.map(i128::from);
+        values::below(host.num_instances, limit)
+    }
+}

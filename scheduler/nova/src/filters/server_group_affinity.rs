@@ -1,0 +1,25 @@
+//! ServerGroupAffinityFilter (`affinity_filter.py`).
+
+use super::{Context, Filter};
+use crate::fault::Fault;
+use crate::model::{HostState, RequestSpec};
+
+/// A group with policy `affinity` that has hosts already stays on them. Names compare exactly.
+pub struct ServerGroupAffinity;
+
+impl Filter for ServerGroupAffinity {
+    fn name(&self) -> &'static str {
+        "ServerGroupAffinityFilter"
+    }
+
+    fn passes(
+        &self,
+        host: &mut HostState,
+        spec: &RequestSpec,
+        _: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        Ok(spec.instance_group.as_ref().is_none_or(|group| {
+            group.policy != "affinity" || group.hosts.is_empty() || group.hosts.contains(&host.host)
+        }))
+    }
+}
