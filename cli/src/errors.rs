@@ -126,6 +126,14 @@ pub enum CliError {
     /// Stopped by Ctrl-C before the end.
     #[error("interrupted: {0}")]
     Interrupted(String),
+    /// A file of cases for `conform` cannot be used.
+    #[error("{}: {problem}", path.display())]
+    Corpus {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it, with the line.
+        problem: String,
+    },
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
@@ -152,6 +160,7 @@ impl CliError {
             Self::Refused { .. } => "EB-CLI-011",
             Self::Interrupted(_) => "EB-CLI-012",
             Self::Write(_) => "EB-CLI-013",
+            Self::Corpus { .. } => "EB-CLI-014",
         }
     }
 
@@ -193,6 +202,10 @@ impl CliError {
             Self::Config { .. } => {
                 Some("correct the file, or name another one with EBBTIDE_CONFIG".to_owned())
             }
+            Self::Corpus { .. } => Some(
+                "give a file of cases with answers, such as integration/nova/corpus/dev.jsonl.gz"
+                    .to_owned(),
+            ),
             Self::Sim(error) => error.next_step(),
             Self::Bench(error) => error.next_step(),
             _ => None,

@@ -1,4 +1,6 @@
-//! `ebbtide conform papers`: anyone can see that the engine decides as the paper says. No region is needed.
+//! `ebbtide conform`: anyone can see that the engine decides as the papers say, and as Nova does. No region is needed.
+
+mod nova;
 
 use crate::Context;
 use crate::errors::CliError;
@@ -20,19 +22,29 @@ Examples:
   ebbtide conform papers -o json | jq '.tables[] | {title, host, victims, agrees}'";
 
 /// What can be proven.
-#[derive(Debug, Clone, Copy, Subcommand)]
+#[derive(Debug, Clone, Subcommand)]
 pub enum ConformCommand {
     /// The four tables of the preemptible-scheduler paper
     #[command(after_help = PAPERS)]
     Papers,
+    /// Nova's own answers to recorded cases
+    #[command(after_help = nova::HELP)]
+    Nova(nova::NovaArgs),
 }
 
 /// Runs and shows.
 ///
 /// # Errors
-/// [`CliError::Disagrees`] if a table does not agree, [`CliError::Sim`] if the engine refuses.
+/// [`CliError::Disagrees`] if a table or a case does not agree, [`CliError::Sim`] if the engine refuses,
+/// [`CliError::Corpus`] for a file that is none.
 pub fn run(context: &mut Context, command: ConformCommand) -> Result<(), CliError> {
-    let ConformCommand::Papers = command;
+    match command {
+        ConformCommand::Papers => papers(context),
+        ConformCommand::Nova(args) => nova::run(context, &args),
+    }
+}
+
+fn papers(context: &mut Context) -> Result<(), CliError> {
     let mut results = Vec::new();
     for table in papers::tables() {
         let result = papers::run(&table).map_err(SimError::from)?;

@@ -6,7 +6,7 @@
 
 mod offline;
 mod online;
-mod progress;
+pub(super) mod progress;
 mod servers;
 mod setup;
 mod shown;

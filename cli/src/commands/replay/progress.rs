@@ -1,4 +1,4 @@
-//! How far the replay is: a bar on a terminal, else a line every few seconds.
+//! How far a long command is: a bar on a terminal, else a line every few seconds.
 
 use crate::{Context, clock};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -8,19 +8,25 @@ use std::time::{Duration, Instant};
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// The bar, or the time of the last line.
-pub(super) struct Progress {
+pub(in crate::commands) struct Progress {
     bar: Option<ProgressBar>,
     total: usize,
+    things: &'static str,
     told: Instant,
 }
 
 impl Progress {
     pub(super) fn new(context: &Context, total: usize) -> Self {
+        Self::of(context, total, "events")
+    }
+
+    /// Of other things than events.
+    pub(in crate::commands) fn of(context: &Context, total: usize, things: &'static str) -> Self {
         let bar = context.output.may_draw().then(|| {
             let bar = ProgressBar::new(total as u64);
-            if let Ok(style) = ProgressStyle::with_template(
-                "{bar:30} {pos}/{len} events, {per_sec}, {eta} left  {msg}",
-            ) {
+            let template =
+                format!("{{bar:30}} {{pos}}/{{len}} {things}, {{per_sec}}, {{eta}} left  {{msg}}");
+            if let Ok(style) = ProgressStyle::with_template(&template) {
                 bar.set_style(style);
             }
             bar
@@ -28,12 +34,13 @@ impl Progress {
         Self {
             bar,
             total,
+            things,
             told: clock::instant(),
         }
     }
 
     /// So many events are done.
-    pub(super) fn set(&mut self, context: &mut Context, done: usize, message: &str) {
+    pub(in crate::commands) fn set(&mut self, context: &mut Context, done: usize, message: &str) {
         if let Some(bar) = &self.bar {
             bar.set_position(done as u64);
             if !message.is_empty() {
@@ -42,13 +49,14 @@ impl Progress {
         } else if self.told.elapsed() >= LINE_EVERY {
             self.told = clock::instant();
             let comma = if message.is_empty() { "" } else { ", " };
-            context
-                .output
-                .say(&format!("{done} of {} events{comma}{message}", self.total));
+            context.output.say(&format!(
+                "{done} of {} {}{comma}{message}",
+                self.total, self.things
+            ));
         }
     }
 
-    pub(super) fn end(&self) {
+    pub(in crate::commands) fn end(&self) {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
