@@ -150,7 +150,8 @@ fn topology(value: &Value) -> Result<NumaTopology, Fault> {
 }
 
 fn cell(cell: &Dict<Value>) -> Result<NumaCell, Fault> {
-    let or_zero = |name: &str| cell.get(name).map_or(Ok(0), integer);
+    // Null takes the field's default, too.
+    let or_zero = |name: &str| Ok(nullable_integer(cell.get(name))?.unwrap_or(0));
     Ok(NumaCell {
         id: integer(key(cell, "id")?)?,
         cpuset: integers(key(cell, "cpuset")?)?,
@@ -160,7 +161,7 @@ fn cell(cell: &Dict<Value>) -> Result<NumaCell, Fault> {
         memory_usage: or_zero("memory_usage")?,
         pinned_cpus: cell
             .get("pinned_cpus")
-            .map_or(Ok(Default::default()), integers)?,
+            .map_or_else(|| Ok(Default::default()), integers)?,
         siblings: cell
             .get("siblings")
             .map_or(Ok(Vec::new()), |siblings| list(siblings, integers))?,
@@ -173,7 +174,7 @@ fn cell(cell: &Dict<Value>) -> Result<NumaCell, Fault> {
 }
 
 fn page(page: &Dict<Value>) -> Result<PagesTopology, Fault> {
-    let or_zero = |name: &str| page.get(name).map_or(Ok(0), integer);
+    let or_zero = |name: &str| Ok(nullable_integer(page.get(name))?.unwrap_or(0));
     Ok(PagesTopology {
         size_kb: integer(key(page, "size_kb")?)?,
         total: integer(key(page, "total")?)?,

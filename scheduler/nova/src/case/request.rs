@@ -154,7 +154,7 @@ fn resources(given: &Dict<Value>) -> Result<RequestGroup, Fault> {
         required_traits: traits("required_traits")?,
         forbidden_traits: traits("forbidden_traits")?,
         provider_uuids: match given.get("provider_uuids") {
-            None => Vec::new(),
+            None | Some(Value::None) => Vec::new(),
             Some(uuids) => list(uuids, |uuid| Ok(uuid.text()))?,
         },
     })

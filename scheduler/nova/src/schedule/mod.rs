@@ -289,16 +289,18 @@ fn provide(spec: &mut RequestSpec, mappings: &serde_json::Value) -> Result<(), F
         let providers = name
             .and_then(|name| mappings.get(name))
             .ok_or_else(|| missing("mapping of a request group"))?;
-        let serde_json::Value::Array(providers) = providers else {
-            return Err(Fault::new("ValueError", "a mapping is no list"));
+        group.provider_uuids = match providers {
+            serde_json::Value::Array(uuids) => uuids
+                .iter()
+                .map(|uuid| {
+                    uuid.as_str()
+                        .map_or_else(|| uuid.to_string(), str::to_owned)
+                })
+                .collect(),
+            // The field takes its default for null; only who needs a provider then fails.
+            serde_json::Value::Null => Vec::new(),
+            _ => return Err(Fault::new("ValueError", "a mapping is no list")),
         };
-        group.provider_uuids = providers
-            .iter()
-            .map(|uuid| {
-                uuid.as_str()
-                    .map_or_else(|| uuid.to_string(), str::to_owned)
-            })
-            .collect();
     }
     Ok(())
 }
