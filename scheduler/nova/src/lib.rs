@@ -16,6 +16,7 @@ pub mod model;
 pub mod numa;
 pub mod options;
 pub mod pci;
+pub mod placement;
 pub mod python;
 pub mod schedule;
 pub mod weighing;

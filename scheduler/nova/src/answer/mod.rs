@@ -1,5 +1,6 @@
 //! What the oracle would answer to a case, decided here (`nova_oracle.py`, "Answer format").
 
+mod placement;
 mod schedule;
 
 use crate::case::{self, Case, Placed};
@@ -31,6 +32,7 @@ pub fn answer(case: &Case) -> Dict<Value> {
     let rebuild = filtering::is_rebuild(&spec).unwrap_or(false);
     let mut all = placed.clone();
     if !rebuild {
+        out.insert("placement", placement::answer(case, &spec, &options));
         case::attach_candidates(case, &spec, &mut all);
     }
     let context = Context {

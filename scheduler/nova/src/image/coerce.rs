@@ -168,6 +168,9 @@ pub(super) fn cpus(value: &Value) -> Result<Value, Fault> {
     })))
 }
 
+/// Longest range of CPUs that is taken; Nova would run out of memory at some point.
+const MOST_CPUS: i128 = 1_000_000;
+
 /// Numbers of CPUs (`hardware.parse_cpu_spec`): numbers and ranges with commas between, `^` takes out.
 ///
 /// # Errors
@@ -186,6 +189,12 @@ pub fn cpu_spec(spec: &str) -> Result<BTreeSet<i128>, Fault> {
                 .zip(number::int(end))
                 .filter(|(start, end)| start <= end);
             let (first, last) = bounds.ok_or_else(|| bad(rule))?;
+            if last.saturating_sub(first) > MOST_CPUS {
+                return Err(Fault::new(
+                    "MemoryError",
+                    format!("{rule:?} names more CPUs than can be held"),
+                ));
+            }
             let set = if start.starts_with('^') {
                 &mut rejected
             } else {

@@ -16,6 +16,8 @@ pub use version::{Predicate, Version};
 pub struct Image {
     /// Id; `None`: not set.
     pub id: Option<String>,
+    /// Name; `None`: not set, which turns some of Nova's own error messages into another error.
+    pub name: Option<String>,
     /// For example `qcow2`; `None`: not set, which is not the same as null (that reads as empty text).
     pub disk_format: Option<String>,
     /// Properties that Nova knows.
@@ -68,6 +70,7 @@ impl Image {
                 };
                 match name.as_str() {
                     "id" => read.id = Some(text),
+                    "name" => read.name = Some(text),
                     "disk_format" => read.disk_format = Some(text),
                     _ => {}
                 }
