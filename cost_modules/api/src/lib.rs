@@ -61,6 +61,20 @@ pub enum SetCost {
     Monotone,
 }
 
+/// What is known about a module's costs without asking it. It helps to skip hosts that cannot win; what a victim costs is always
+/// what [`CostModule::cost`] says.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum CostForm {
+    /// Nothing. All candidates of all hosts are priced before the first two hosts are compared.
+    #[default]
+    Opaque,
+    /// The cost is the part of the billing period that an instance has used: its age modulo the period, in seconds.
+    UsedOfPeriod {
+        /// The period.
+        period_seconds: u32,
+    },
+}
+
 /// What can go wrong in a cost module.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum CostError {
@@ -113,5 +127,11 @@ pub trait CostModule: Send + Sync {
     fn surcharge(&self, victims: &VictimBatch<'_>, set: &[usize]) -> Result<f64, CostError> {
         let _ = (victims, set);
         Ok(0.0)
+    }
+
+    /// What is known about its costs in advance. A module that declares a form gives these costs and no others, up to rounding in
+    /// the last digits; it never fails, and may be asked for the candidates of a few hosts only.
+    fn form(&self) -> CostForm {
+        CostForm::Opaque
     }
 }

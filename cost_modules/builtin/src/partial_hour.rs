@@ -11,20 +11,18 @@
 //! marked ones.
 
 use crate::columns::{map, used_of_period};
-use ebbtide_cost_api::{CostError, CostModule, VictimBatch};
+use ebbtide_cost_api::{CostError, CostForm, CostModule, VictimBatch};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy)]
 pub struct PartialHour {
-    period_seconds: f64,
+    period_seconds: u32,
 }
 
 impl PartialHour {
     /// With the billing period in seconds, which [`CostModuleOptions`](crate::CostModuleOptions) has checked.
     pub(crate) fn new(period_seconds: u32) -> Self {
-        Self {
-            period_seconds: f64::from(period_seconds),
-        }
+        Self { period_seconds }
     }
 }
 
@@ -38,8 +36,15 @@ impl CostModule for PartialHour {
     }
 
     fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError> {
+        let period = f64::from(self.period_seconds);
         map(victims, "age_seconds", victims.age_seconds, out, |age| {
-            used_of_period(age, self.period_seconds)
+            used_of_period(age, period)
         })
+    }
+
+    fn form(&self) -> CostForm {
+        CostForm::UsedOfPeriod {
+            period_seconds: self.period_seconds,
+        }
     }
 }

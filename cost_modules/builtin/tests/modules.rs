@@ -5,7 +5,7 @@
     reason = "a test program: what is missing shall fail loudly"
 )]
 
-use ebbtide_cost_api::{CostError, CostModule, MAX_COST, SetCost, VictimBatch};
+use ebbtide_cost_api::{CostError, CostForm, CostModule, MAX_COST, SetCost, VictimBatch};
 use ebbtide_cost_modules::{CostModuleOptions, DEFAULT, all, by_name, names};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -461,4 +461,31 @@ fn the_operator_s_page_lists_every_module_with_its_unit_and_the_defaults() {
         "| `fairness_seconds` | {} | 1 to 1000000 |",
         defaults.fairness_seconds
     )));
+}
+
+proptest! {
+    #[test]
+    fn a_module_s_form_gives_its_costs_to_the_millionth(
+        // Up to 136 years, as the engine asks.
+        age_ms in prop_oneof![0..=u64::from(u32::MAX) * 1000, 0..100_000_000_u64],
+        whole in prop_oneof![Just(0_i64), -3..4_i64],
+        period_seconds in prop_oneof![Just(3600_u32), Just(1), Just(86_400), 1..100_000_u32],
+    ) {
+        let options = CostModuleOptions { period_seconds, ..CostModuleOptions::default() };
+        let mut known = 0;
+        for name in names() {
+            let module = by_name(&name, &options).unwrap();
+            if let CostForm::UsedOfPeriod { period_seconds } = module.form() {
+                let period_ms = u64::from(period_seconds) * 1000;
+                // Often just beside the end of a period.
+                let near = (age_ms / period_ms * period_ms).saturating_add_signed(whole);
+                let age_ms = if whole == 0 { age_ms } else { near };
+                let cost = costs(module.as_ref(), &[(age_ms as f64 / 1000.0, 0.0, 0)])[0];
+                let micros = (cost * 1e6).round();
+                prop_assert_eq!(micros, (age_ms % period_ms * 1000) as f64, "{} at {} ms", name, age_ms);
+                known += 1;
+            }
+        }
+        prop_assert_eq!(known, 1);
+    }
 }

@@ -2,18 +2,19 @@
 
 use crate::ask::Ask;
 use crate::explain;
-use crate::filters::{Filtered, Pipeline, count};
+use crate::fast;
+use crate::filters::{Pipeline, count};
 use crate::plugins::{Broken, Failure};
-use crate::ranking::{Chance, Place, Ranking, Tier, Tools, weigh};
+use crate::ranking::{Chance, Ranking, Tier, Tools};
 use crate::share::share_out;
 use crate::state::State;
 use crate::table::{HostIndex, Slot};
 use crate::victims::{Search, Verdict};
 use crate::{Budgets, Engine, HostTable};
-use ebbtide_model::decision::{FilterCount, InstanceExplanation};
+use ebbtide_model::decision::{FilterCount, FilterStep, InstanceExplanation};
 use ebbtide_model::{Explanation, NoValidHost, Outcome, Placement, Timestamp};
 use ebbtide_solver::Cost;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Instances of one request whose explanation lists as many hosts as configured. The others are like them; of each the host
 /// taken and the next best are listed.
@@ -42,9 +43,15 @@ pub(crate) fn attempt<'a>(
         broken,
         search: Search::new(config.max_solver_nodes),
         chance: Chance::new(seed),
+        fast: engine.fast,
     };
     let mut state = State::new(table, ask, budgets, now);
-    let pipeline = Pipeline::new(&state, config.explain_dropped as usize);
+    let sample = config.explain_dropped as usize;
+    let pipeline = if engine.fast {
+        Pipeline::new(&state, sample)
+    } else {
+        Pipeline::simple(&state, sample)
+    };
     let mut explanation = Explanation {
         policy: config.policy.as_str().to_owned(),
         cost_module: engine.cost_module.name().to_owned(),
@@ -57,16 +64,12 @@ pub(crate) fn attempt<'a>(
     let mut gap = Cost::ZERO;
     let mut taken: Vec<Taken> = Vec::new();
     for step in 0..ask.steps() {
-        let filtered = pipeline.next(&state);
-        let places: Vec<Place> = filtered
-            .hosts
-            .iter()
-            .map(|&host| Place::new(&state, host))
-            .collect();
-        let ranking = tools.rank(&state, places)?;
+        let mut found = fast::step(&mut tools, &state, &pipeline)?;
+        let filters = std::mem::take(&mut found.filters);
+        let (passed, ranking) = (found.passed, found.ranking);
         explanation.optimal &= ranking.optimal;
         gap = gap.checked_add(ranking.gap).unwrap_or(Cost::MAX);
-        let mut told = explain_step(&mut tools, &state, &filtered, &ranking);
+        let mut told = explain_step(&mut tools, &state, filters, passed, &ranking);
         if step >= FULLY_EXPLAINED {
             told.ranking.truncate(2);
         }
@@ -101,10 +104,10 @@ pub(crate) fn attempt<'a>(
 fn explain_step(
     tools: &mut Tools<'_>,
     state: &State<'_>,
-    filtered: &Filtered,
+    mut filters: Vec<FilterStep>,
+    passed: u32,
     ranking: &Ranking,
 ) -> InstanceExplanation {
-    let mut filters = filtered.steps.clone();
     if !ranking.impossible.is_empty() {
         let sample = tools.engine.config().explain_dropped as usize;
         let dropped = ranking
@@ -113,8 +116,8 @@ fn explain_step(
             .take(sample)
             .map(|&(host, why)| (host, tools.search.reason(state, host, why)))
             .collect();
-        let (before, lost) = (count(&filtered.hosts), count(&ranking.impossible));
-        filters.push(explain::victims_step(state, before, lost, dropped));
+        let lost = count(&ranking.impossible);
+        filters.push(explain::victims_step(state, passed, lost, dropped));
     }
     let chosen = ranking.chosen;
     InstanceExplanation {
@@ -203,26 +206,10 @@ fn alternates(
     if wanted == 0 {
         return Ok(Vec::new());
     }
-    let selected: BTreeSet<HostIndex> = taken.iter().map(|taken| taken.host).collect();
-    let places: Vec<Place> = pipeline
-        .next(state)
-        .hosts
-        .into_iter()
-        .filter(|host| !selected.contains(host))
-        .map(|host| Place::new(state, host))
-        .filter(|place| place.tier == Tier::Room)
-        .collect();
-    let name = |place: &Place| state.table.host_name(place.host).to_owned();
-    if tools.engine.config().policy == crate::Policy::FirstFit {
-        return Ok(places.iter().take(wanted).map(name).collect());
-    }
-    let weighed = weigh(tools.engine, tools.broken, state, &places)?;
-    Ok(weighed
-        .order
-        .iter()
-        .take(wanted)
-        .map(|&at| name(&places[at]))
-        .collect())
+    let selected: Vec<HostIndex> = taken.iter().map(|taken| taken.host).collect();
+    let best = fast::alternates(tools, state, pipeline, &selected, wanted)?;
+    let name = |host: &HostIndex| state.table.host_name(*host).to_owned();
+    Ok(best.iter().map(name).collect())
 }
 
 /// One placement for each instance, in the order of the request.

@@ -16,6 +16,7 @@ pub struct Engine {
     config: EngineConfig,
     pub(crate) weighers: Vec<UsedWeigher>,
     pub(crate) cost_module: Arc<dyn CostModule>,
+    pub(crate) fast: bool,
 }
 
 impl fmt::Debug for Engine {
@@ -78,7 +79,16 @@ impl Engine {
             config,
             weighers: used,
             cost_module,
+            fast: true,
         })
+    }
+
+    /// The same engine, deciding the simple way: every host that passes is looked at, and nothing is skipped by what the table
+    /// keeps ready. The answers are the same; tests and benchmarks compare the two.
+    #[must_use]
+    pub fn simple(mut self) -> Self {
+        self.fast = false;
+        self
     }
 
     /// The configuration.

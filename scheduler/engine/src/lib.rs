@@ -16,6 +16,7 @@ mod decide;
 mod engine;
 mod error;
 mod explain;
+mod fast;
 mod filters;
 pub mod papers;
 mod plugins;

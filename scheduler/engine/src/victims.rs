@@ -19,6 +19,7 @@ use ebbtide_solver::{
     TOTAL_AGE_LIMIT_MS, lower_bound, solve,
 };
 use smallvec::SmallVec;
+use std::collections::HashMap;
 
 /// A victim set of one host.
 #[derive(Debug, Clone, PartialEq)]
@@ -101,6 +102,8 @@ struct Columns {
 pub(crate) struct Search {
     /// By host index: where its candidates are in `candidates`. Empty until the costs are known.
     ranges: Vec<(u32, u32)>,
+    /// The same for single hosts, where the costs of the others need not be known.
+    learnt: HashMap<HostIndex, (u32, u32)>,
     candidates: Vec<Candidate>,
     shapes: Vec<ShapeFacts>,
     columns: Columns,
@@ -134,45 +137,83 @@ impl Search {
         self.shapes
             .resize(state.table.shape_slots(), ShapeFacts::default());
         for host in hosts {
-            let start = self.candidates.len();
-            for &slot in state.table.slots_on(host) {
-                let row = state.table.row(slot);
-                if may_leave(state, row) {
-                    let facts = &mut self.shapes[row.shape as usize];
-                    learn(facts, state, row.shape);
-                    if facts.amounts.iter().all(|amount| *amount <= 0) {
-                        continue;
-                    }
-                    let age_ms = u64::try_from(row.age_millis(state.now)).unwrap_or(0);
-                    self.candidates.push(Candidate {
-                        id: row.id,
-                        slot,
-                        cost: Cost::ZERO,
-                        age_ms,
-                    });
-                }
-            }
-            // The table keeps no order; what plugins and explanations see must not depend on it.
-            self.candidates[start..].sort_unstable_by_key(|c| c.id);
-            let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
-            self.ranges[host.at()] = (place(start), place(self.candidates.len()));
+            self.ranges[host.at()] = self.gather(state, host);
         }
-        self.price(engine, broken, state)
+        let costs = self.costs(engine, broken, state, 0)?;
+        self.price(0, costs)?;
+        for range in &self.ranges {
+            self.check_sum(*range)?;
+        }
+        Ok(())
     }
 
-    /// Asks the cost module.
-    fn price(
+    /// Learns the costs of the candidates on one host. Only for cost modules that declare their form: they do not fail.
+    pub(crate) fn learn(
         &mut self,
+        engine: &Engine,
+        state: &State<'_>,
+        host: HostIndex,
+    ) -> Result<(), Failure> {
+        if !self.ranges.is_empty() || self.learnt.contains_key(&host) {
+            return Ok(());
+        }
+        let shapes = state.table.shape_slots();
+        self.shapes.resize(shapes, ShapeFacts::default());
+        let range = self.gather(state, host);
+        let start = range.0 as usize;
+        let costs = self.costs(engine, &Broken::default(), state, start)?;
+        self.price(start, costs)?;
+        self.check_sum(range)?;
+        self.learnt.insert(host, range);
+        Ok(())
+    }
+
+    /// Appends the candidates of a host.
+    fn gather(&mut self, state: &State<'_>, host: HostIndex) -> (u32, u32) {
+        let start = self.candidates.len();
+        for &slot in state.table.candidates_on(host) {
+            let row = state.table.row(slot);
+            if may_leave(state, row) {
+                let facts = &mut self.shapes[row.shape as usize];
+                learn(facts, state, row.shape);
+                if facts.amounts.iter().all(|amount| *amount <= 0) {
+                    continue;
+                }
+                let age_ms = u64::try_from(row.age_millis(state.now)).unwrap_or(0);
+                self.candidates.push(Candidate {
+                    id: row.id,
+                    slot,
+                    cost: Cost::ZERO,
+                    age_ms,
+                });
+            }
+        }
+        // The table keeps no order; what plugins and explanations see must not depend on it.
+        self.candidates[start..].sort_unstable_by_key(|c| c.id);
+        let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+        (place(start), place(self.candidates.len()))
+    }
+
+    /// What the candidates from `start` on cost, in the cost module's words.
+    fn costs(
+        &self,
         engine: &Engine,
         broken: &Broken,
         state: &State<'_>,
-    ) -> Result<(), Failure> {
-        let costs = if broken.has_cost_module() {
-            vec![1.0; self.candidates.len()]
+        start: usize,
+    ) -> Result<Vec<f64>, Failure> {
+        let candidates = &self.candidates[start..];
+        if broken.has_cost_module() {
+            Ok(vec![1.0; candidates.len()])
         } else {
-            self.ask_module(engine.cost_module.as_ref(), state)?
-        };
-        for (index, (candidate, units)) in self.candidates.iter_mut().zip(costs).enumerate() {
+            self.ask_module(engine.cost_module.as_ref(), state, candidates)
+        }
+    }
+
+    /// Notes the costs of the candidates from `start` on.
+    fn price(&mut self, start: usize, costs: Vec<f64>) -> Result<(), Failure> {
+        let candidates = self.candidates[start..].iter_mut();
+        for (index, (candidate, units)) in candidates.zip(costs).enumerate() {
             let good = (0.0..=MAX_COST).contains(&units);
             candidate.cost = match Cost::from_units(units) {
                 Ok(cost) if good => cost,
@@ -183,28 +224,36 @@ impl Search {
                 }
             };
         }
-        for &(start, end) in &self.ranges {
-            let here = &self.candidates[start as usize..end as usize];
-            let sum: u128 = here.iter().map(|c| u128::from(c.cost.micros())).sum();
-            if sum > u128::from(Cost::TOTAL_LIMIT.micros()) {
-                return Err(Failure::CostModule(format!(
-                    "gave costs that add up to more than {} on one host",
-                    Cost::TOTAL_LIMIT
-                )));
-            }
+        Ok(())
+    }
+
+    /// The solver adds up what all candidates of a host cost.
+    fn check_sum(&self, (start, end): (u32, u32)) -> Result<(), Failure> {
+        let here = &self.candidates[start as usize..end as usize];
+        let sum: u128 = here.iter().map(|c| u128::from(c.cost.micros())).sum();
+        if sum > u128::from(Cost::TOTAL_LIMIT.micros()) {
+            return Err(Failure::CostModule(format!(
+                "gave costs that add up to more than {} on one host",
+                Cost::TOTAL_LIMIT
+            )));
         }
         Ok(())
     }
 
-    fn ask_module(&self, module: &dyn CostModule, state: &State<'_>) -> Result<Vec<f64>, Failure> {
-        let n = self.candidates.len();
+    fn ask_module(
+        &self,
+        module: &dyn CostModule,
+        state: &State<'_>,
+        candidates: &[Candidate],
+    ) -> Result<Vec<f64>, Failure> {
+        let n = candidates.len();
         let mut ages = Vec::with_capacity(n);
         let mut vcpus = Vec::with_capacity(n);
         let mut memory = Vec::with_capacity(n);
         let mut prices = Vec::with_capacity(n);
         let mut priorities = Vec::with_capacity(n);
         let mut projects = Vec::with_capacity(n);
-        for candidate in &self.candidates {
+        for candidate in candidates {
             let row = state.table.row(candidate.slot);
             let facts = &self.shapes[row.shape as usize];
             ages.push(candidate.age_ms as f64 / 1000.0);
@@ -300,7 +349,11 @@ impl Search {
 
     /// Fills the columns with the problem of `count` more instances on a host.
     fn load(&mut self, state: &State<'_>, host: HostIndex, count: i64) {
-        let (start, end) = self.ranges.get(host.at()).copied().unwrap_or((0, 0));
+        let known = self
+            .ranges
+            .get(host.at())
+            .or_else(|| self.learnt.get(&host));
+        let (start, end) = known.copied().unwrap_or((0, 0));
         let candidates = &self.candidates[start as usize..end as usize];
         let columns = &mut self.columns;
         columns.clear();
@@ -412,7 +465,11 @@ fn may_leave(state: &State<'_>, row: &InstanceRow) -> bool {
 
 /// True for a preemptible instance within its protected time.
 fn is_protected(state: &State<'_>, row: &InstanceRow) -> bool {
-    row.is_staying_preemptible() && row.protected_until.is_some_and(|until| state.now < until)
+    row.is_staying_preemptible()
+        && row
+            .protected_until
+            .get()
+            .is_some_and(|until| state.now < until)
 }
 
 fn learn(facts: &mut ShapeFacts, state: &State<'_>, shape: u32) {

@@ -56,6 +56,10 @@ impl Region {
             started_at: HashMap::new(),
             forget_at: now,
         };
+        // The table keeps launch times ready for the cost module's billing period.
+        region
+            .table
+            .set_billing_period(region.engine.config().period_seconds);
         region.restore_hosts(snapshot.hosts, now);
         region.refresh_aggregates();
         for group in snapshot.groups {

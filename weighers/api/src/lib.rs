@@ -198,6 +198,20 @@ pub struct Bounds {
     pub max: Option<f64>,
 }
 
+/// What a weigher gives, where that can be said without calling it. A large cloud is then weighed without copying its columns.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum WeigherForm {
+    /// Nothing is known: it is called.
+    #[default]
+    Opaque,
+    /// Each host's number in a column.
+    Column(Column),
+    /// Zero minus each host's number in a column.
+    Negated(Column),
+    /// The same for every host.
+    Constant(f64),
+}
+
 /// What can go wrong in a weigher.
 #[derive(Debug, Clone, PartialEq, Error)]
 pub enum WeigherError {
@@ -275,4 +289,10 @@ pub trait Weigher: Send + Sync {
         hosts: &HostBatch<'_>,
         out: &mut [f64],
     ) -> Result<(), WeigherError>;
+
+    /// What it gives for a request, if that can be said in advance: then exactly what [`weigh`](Weigher::weigh) would write.
+    fn form(&self, request: &RequestView<'_>) -> WeigherForm {
+        let _ = request;
+        WeigherForm::Opaque
+    }
 }

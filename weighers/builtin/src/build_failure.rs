@@ -9,7 +9,7 @@
 //! Source: Nova, `nova/scheduler/weights/compute.py` (`BuildFailureWeigher`, no bounds).
 
 use crate::columns;
-use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,5 +43,9 @@ impl Weigher for BuildFailure {
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
         columns::map(hosts, Column::FailedBuilds, out, |failed| failed)
+    }
+
+    fn form(&self, _request: &RequestView<'_>) -> WeigherForm {
+        WeigherForm::Column(Column::FailedBuilds)
     }
 }

@@ -8,7 +8,9 @@
 //! Source: Nova, `nova/scheduler/weights/cpu.py` (`CPUWeigher`, `minval = 0`); the one weigher that knows an allocation ratio.
 
 use crate::columns;
-use ebbtide_weigher_api::{Bounds, Column, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{
+    Bounds, Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
+};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -42,5 +44,9 @@ impl Weigher for Cpu {
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
         columns::map(hosts, Column::FreeVcpus, out, |free| free)
+    }
+
+    fn form(&self, _request: &RequestView<'_>) -> WeigherForm {
+        WeigherForm::Column(Column::FreeVcpus)
     }
 }

@@ -8,7 +8,7 @@
 //! Source: Nova, `nova/scheduler/weights/cross_cell.py` (`CrossCellWeigher`, no bounds).
 
 use crate::columns;
-use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,5 +38,9 @@ impl Weigher for CrossCellMove {
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
         columns::map(hosts, Column::CellPreference, out, |preference| preference)
+    }
+
+    fn form(&self, _request: &RequestView<'_>) -> WeigherForm {
+        WeigherForm::Column(Column::CellPreference)
     }
 }

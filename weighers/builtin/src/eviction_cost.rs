@@ -15,7 +15,9 @@
 //! reading that gives the victims of all four of the paper's tables; `partial_hour_sum` is the other one.
 
 use crate::columns;
-use ebbtide_weigher_api::{Bounds, Column, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{
+    Bounds, Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
+};
 
 /// A hundredth of it exceeds what Nova's ordinary weighers give together; see the module's text.
 pub const DEFAULT_MULTIPLIER: f64 = 1_000.0;
@@ -52,5 +54,9 @@ impl Weigher for EvictionCost {
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
         columns::map(hosts, Column::EvictionCost, out, columns::negated)
+    }
+
+    fn form(&self, _request: &RequestView<'_>) -> WeigherForm {
+        WeigherForm::Negated(Column::EvictionCost)
     }
 }

@@ -8,7 +8,7 @@
 //! Source: Nova, `nova/scheduler/weights/hypervisor_version.py` (`HypervisorVersionWeigher`, no bounds).
 
 use crate::columns;
-use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -38,5 +38,9 @@ impl Weigher for HypervisorVersion {
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
         columns::map(hosts, Column::HypervisorVersion, out, |version| version)
+    }
+
+    fn form(&self, _request: &RequestView<'_>) -> WeigherForm {
+        WeigherForm::Column(Column::HypervisorVersion)
     }
 }

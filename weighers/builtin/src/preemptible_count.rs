@@ -8,7 +8,9 @@
 //! Source: opie (the prototype of López García et al.), `PreemptibleCountWeigher`: `maxval = 0`, multiplier 1,000.
 
 use crate::columns;
-use ebbtide_weigher_api::{Bounds, Column, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{
+    Bounds, Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
+};
 
 /// The default of opie's own option.
 pub const DEFAULT_MULTIPLIER: f64 = 1_000.0;
@@ -45,5 +47,9 @@ impl Weigher for PreemptibleCount {
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
         columns::map(hosts, Column::NumPreemptible, out, columns::negated)
+    }
+
+    fn form(&self, _request: &RequestView<'_>) -> WeigherForm {
+        WeigherForm::Negated(Column::NumPreemptible)
     }
 }

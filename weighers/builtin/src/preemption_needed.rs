@@ -14,7 +14,9 @@
 //! Source: López García et al. 2019, Algorithm 3 (overcommit rank); the scale ends at 0 as in the authors' prototype opie.
 
 use crate::columns;
-use ebbtide_weigher_api::{Bounds, Column, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{
+    Bounds, Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
+};
 
 /// Above the sum of everything that could speak against a host with room; see the module's text.
 pub const DEFAULT_MULTIPLIER: f64 = 10_000.0;
@@ -51,5 +53,9 @@ impl Weigher for PreemptionNeeded {
         out: &mut [f64],
     ) -> Result<(), WeigherError> {
         columns::map(hosts, Column::PreemptionNeeded, out, columns::negated)
+    }
+
+    fn form(&self, _request: &RequestView<'_>) -> WeigherForm {
+        WeigherForm::Negated(Column::PreemptionNeeded)
     }
 }

@@ -9,7 +9,7 @@
 
 use crate::columns;
 use ebbtide_model::GroupPolicy;
-use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError, WeigherForm};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy, Default)]
@@ -43,6 +43,13 @@ impl Weigher for SoftAffinity {
                 columns::map(hosts, Column::GroupMembers, out, |members| members)
             }
             _ => columns::map(hosts, Column::GroupMembers, out, |_| 0.0),
+        }
+    }
+
+    fn form(&self, request: &RequestView<'_>) -> WeigherForm {
+        match request.group_policy {
+            Some(GroupPolicy::SoftAffinity) => WeigherForm::Column(Column::GroupMembers),
+            _ => WeigherForm::Constant(0.0),
         }
     }
 }

@@ -242,6 +242,27 @@ proptest! {
     }
 
     #[test]
+    fn a_weigher_gives_to_the_last_bit_what_its_form_says(
+        (hosts, _) in any_hosts(), policy in prop::sample::select(vec![
+            None,
+            Some(GroupPolicy::Affinity),
+            Some(GroupPolicy::SoftAffinity),
+            Some(GroupPolicy::SoftAntiAffinity),
+        ])
+    ) {
+        let hosts = hosts.group(policy);
+        let mut known = 0;
+        for weigher in all() {
+            if let Some(formed) = hosts.formed(weigher.as_ref()) {
+                let bits = |numbers: Vec<f64>| numbers.into_iter().map(f64::to_bits).collect::<Vec<_>>();
+                prop_assert_eq!(bits(hosts.raw(weigher.as_ref()).unwrap()), bits(formed), "{}", weigher.name());
+                known += 1;
+            }
+        }
+        prop_assert!(known >= nova_default().len() + preemption_default().len());
+    }
+
+    #[test]
     fn a_host_with_room_beats_every_host_where_somebody_must_leave((hosts, needed) in any_hosts()) {
         // With every built-in weigher in use at its default multiplier, and 3 in reserve for those of Nova's that are not
         // built in (hypervisor version, PCI, metrics).

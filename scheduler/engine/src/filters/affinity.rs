@@ -4,7 +4,7 @@
 //! gone when the new one starts. Several instances of one request are placed together, so they cannot miss one another.
 //! Members of the group are never victims of a request that joins it: whom it wants to be near, it does not drive away.
 
-use super::{Candidates, Filter};
+use super::{Candidates, Effect, Filter};
 use crate::state::State;
 use crate::table::HostIndex;
 use ebbtide_model::GroupPolicy;
@@ -32,6 +32,10 @@ impl Filter for Affinity {
         if settled {
             hosts.retain(|host| state.members_on(host).staying > 0);
         }
+    }
+
+    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+        Effect::none_if(state.ask.policy() != Some(GroupPolicy::Affinity))
     }
 
     fn reason(&self, _state: &State<'_>, _host: HostIndex) -> String {

@@ -8,7 +8,7 @@
 //! value that cannot be compared simply does not match here: one typing error in an aggregate takes no request down, and
 //! the answer does not depend on chance.
 
-use super::{Candidates, Filter, Verdicts, extra_specs_ops};
+use super::{Candidates, Effect, Filter, Verdicts, extra_specs_ops};
 use crate::state::State;
 use crate::table::HostIndex;
 use std::collections::BTreeSet;
@@ -50,6 +50,10 @@ impl Filter for Aggregates {
             let set = state.table.aggregate_set(host);
             verdicts.get(set, || unmet(state, set).is_none())
         });
+    }
+
+    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+        Effect::none_if(state.ask.properties.aggregate_specs.is_empty())
     }
 
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {

@@ -3,7 +3,7 @@
 //! A member that is leaving still counts until it is gone: the room for the new one would be free only after it, but two
 //! members would share the host if its end failed. So evicting a member never makes room under the policy.
 
-use super::{Candidates, Filter};
+use super::{Candidates, Effect, Filter};
 use crate::state::State;
 use crate::table::HostIndex;
 use ebbtide_model::GroupPolicy;
@@ -26,6 +26,10 @@ impl Filter for AntiAffinity {
         // A stored zero would lock the group out everywhere; Nova's smallest value is 1.
         let limit = group.max_server_per_host.max(1);
         hosts.retain(|host| state.members_on(host).all() < limit);
+    }
+
+    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+        Effect::none_if(state.ask.policy() != Some(GroupPolicy::AntiAffinity))
     }
 
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {

@@ -3,7 +3,7 @@
 //! A zone is an aggregate with the metadata key `availability_zone`; hosts in none are in the zone `nova`. Nova allows a host
 //! one zone only; if aggregates say several, the host is in each of them. Names are compared with case.
 
-use super::{Candidates, Filter, Verdicts};
+use super::{Candidates, Effect, Filter, Verdicts};
 use crate::state::State;
 use crate::table::HostIndex;
 
@@ -24,6 +24,10 @@ impl Filter for AvailabilityZone {
             let set = state.table.aggregate_set(host);
             verdicts.get(set, || sets.zones(set).contains(&zone))
         });
+    }
+
+    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+        Effect::none_if(state.ask.request.availability_zone.is_none())
     }
 
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {

@@ -1,7 +1,7 @@
 //! `enabled-and-up`: hosts that an operator disabled, or whose agent is silent, get no new instances (Nova's ComputeFilter).
 //! Who is silent is decided outside, where there is a clock.
 
-use super::{Candidates, Filter};
+use super::{Candidates, Effect, Filter};
 use crate::state::State;
 use crate::table::HostIndex;
 
@@ -14,6 +14,10 @@ impl Filter for EnabledAndUp {
 
     fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
         hosts.retain(|host| state.table.is_usable(host));
+    }
+
+    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+        Effect::Keeps(state.table.usable_bits())
     }
 
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {

@@ -3,7 +3,7 @@
 //! `ignore_hosts` are dropped; if there are `force_hosts`, every other host is. Names are compared without case, as Nova
 //! does (`get_filtered_hosts`). A host in both lists is dropped.
 
-use super::{Candidates, Filter};
+use super::{Candidates, Effect, Filter};
 use crate::state::State;
 use crate::table::HostIndex;
 use std::collections::BTreeSet;
@@ -29,6 +29,12 @@ impl Filter for Hosts {
             let name = state.table.host_name(host).to_ascii_lowercase();
             !ignored.contains(&name) && (forced.is_empty() || forced.contains(&name))
         });
+    }
+
+    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+        Effect::none_if(
+            state.ask.request.ignore_hosts.is_empty() && state.ask.request.force_hosts.is_empty(),
+        )
     }
 
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {

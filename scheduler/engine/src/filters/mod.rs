@@ -18,6 +18,7 @@ pub(crate) mod extra_specs_ops;
 mod hosts;
 mod traits;
 
+use crate::fast::Bits;
 use crate::state::State;
 use crate::table::HostIndex;
 use ebbtide_model::decision::{DroppedHost, FilterStep};
@@ -30,12 +31,35 @@ pub(crate) trait Filter: Sync {
     /// Drops the hosts that do not pass.
     fn run(&self, state: &State<'_>, hosts: &mut Candidates);
 
+    /// What it does to a large set of hosts, if that is known without asking for each.
+    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+        let _ = state;
+        Effect::Unknown
+    }
+
     /// Why a host that it dropped did not pass, in words.
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String;
 
     /// True if it also runs for forced hosts.
     fn applies_to_forced(&self) -> bool {
         false
+    }
+}
+
+/// What a filter does to any set of hosts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effect<'a> {
+    /// It has to be run.
+    Unknown,
+    /// The request does not ask for it: everybody passes.
+    None,
+    /// Those whose bit is set pass.
+    Keeps(&'a [u64]),
+}
+
+impl Effect<'_> {
+    fn none_if(idle: bool) -> Self {
+        if idle { Self::None } else { Self::Unknown }
     }
 }
 
@@ -54,6 +78,9 @@ const DYNAMIC: &[&dyn Filter] = &[
     &anti_affinity::AntiAffinity,
     &capacity::Capacity,
 ];
+
+/// Where the capacity filter stands among them: it is the last.
+const CAPACITY: usize = 2;
 
 /// The hosts that are left, in the order of their registration.
 #[derive(Debug)]
@@ -86,30 +113,115 @@ pub(crate) struct Filtered {
     pub(crate) steps: Vec<FilterStep>,
 }
 
+/// The same as a set.
+#[derive(Debug, Clone)]
+pub(crate) struct Passed {
+    pub(crate) hosts: Bits,
+    pub(crate) steps: Vec<FilterStep>,
+}
+
 /// Runs the filters of a request. The first answer is kept for the instances that follow.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    once: Filtered,
+    once: Passed,
     sample: usize,
 }
 
 impl Pipeline {
     /// Runs the static filters. `sample` is how many dropped hosts each filter names.
     pub(crate) fn new(state: &State<'_>, sample: usize) -> Self {
+        let mut once = Passed {
+            hosts: Bits::of(state.table.known_bits()),
+            steps: Vec::new(),
+        };
+        run_on_set(STATIC, state, &mut once, sample);
+        Self { once, sample }
+    }
+
+    /// The same, host by host.
+    pub(crate) fn simple(state: &State<'_>, sample: usize) -> Self {
         let all = Filtered {
             hosts: state.table.order().to_vec(),
             steps: Vec::new(),
         };
-        Self {
-            once: run(STATIC, state, all, sample),
-            sample,
-        }
+        let Filtered { hosts, steps } = run(STATIC, state, all, sample);
+        let mut set = Bits::none(state.table.known_bits().len());
+        hosts.into_iter().for_each(|host| set.set(host, true));
+        let once = Passed { hosts: set, steps };
+        Self { once, sample }
     }
 
     /// The hosts that may take the next instance.
     pub(crate) fn next(&self, state: &State<'_>) -> Filtered {
-        run(DYNAMIC, state, self.once.clone(), self.sample)
+        let start = Filtered {
+            hosts: self.once.hosts.in_order(state.table),
+            steps: self.once.steps.clone(),
+        };
+        run(DYNAMIC, state, start, self.sample)
     }
+
+    /// The hosts that may take the next instance, if `capacity` says who has the capacity among some.
+    pub(crate) fn next_set(
+        &self,
+        state: &State<'_>,
+        capacity: impl FnOnce(&Bits) -> Bits,
+    ) -> Passed {
+        let mut passed = self.once.clone();
+        run_on_set(&DYNAMIC[..CAPACITY], state, &mut passed, self.sample);
+        if !passed.hosts.is_empty() {
+            let left = capacity(&passed.hosts);
+            note(DYNAMIC[CAPACITY], state, &mut passed, left, self.sample);
+        }
+        passed
+    }
+}
+
+/// Runs filters on a set; host by host only where that cannot be helped.
+fn run_on_set(filters: &[&dyn Filter], state: &State<'_>, passed: &mut Passed, sample: usize) {
+    let forced = !state.ask.request.force_hosts.is_empty();
+    for &filter in filters.iter().filter(|f| !forced || f.applies_to_forced()) {
+        if passed.hosts.is_empty() {
+            break;
+        }
+        let left = match filter.effect(state) {
+            Effect::None => passed.hosts.clone(),
+            Effect::Keeps(bits) => {
+                let mut left = passed.hosts.clone();
+                left.keep(bits);
+                left
+            }
+            Effect::Unknown => {
+                let mut candidates = Candidates {
+                    hosts: passed.hosts.iter().collect(),
+                    dropped: Vec::new(),
+                    sample: 0,
+                };
+                filter.run(state, &mut candidates);
+                let mut left = Bits::none(passed.hosts.words().len());
+                let hosts = candidates.hosts.into_iter();
+                hosts.for_each(|host| left.set(host, true));
+                left
+            }
+        };
+        note(filter, state, passed, left, sample);
+    }
+}
+
+/// Notes what a filter has left.
+fn note(filter: &dyn Filter, state: &State<'_>, passed: &mut Passed, left: Bits, sample: usize) {
+    let number = |set: &Bits| u32::try_from(set.count()).unwrap_or(u32::MAX);
+    let dropped = passed.hosts.without(&left).first(state.table, sample);
+    let named = |host| DroppedHost {
+        host: state.table.host_name(host).to_owned(),
+        reason: filter.reason(state, host),
+    };
+    passed.steps.push(FilterStep {
+        filter: filter.name().to_owned(),
+        before: number(&passed.hosts),
+        after: number(&left),
+        dropped: dropped.into_iter().map(named).collect(),
+    });
+    passed.hosts = left;
 }
 
 fn run(filters: &[&dyn Filter], state: &State<'_>, start: Filtered, sample: usize) -> Filtered {

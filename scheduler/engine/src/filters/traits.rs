@@ -1,7 +1,7 @@
 //! `traits`: the host has to have every trait that the flavor requires (`trait:NAME=required`) and none that it forbids
 //! (`trait:NAME=forbidden`), as Placement has it. Hosts with the same traits are judged once.
 
-use super::{Candidates, Filter, Verdicts};
+use super::{Candidates, Effect, Filter, Verdicts};
 use crate::state::State;
 use crate::table::HostIndex;
 
@@ -33,6 +33,11 @@ impl Filter for Traits {
             let set = state.table.trait_set(host);
             verdicts.get(set, || problem(state, set).is_none())
         });
+    }
+
+    fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
+        let wanted = state.ask.properties;
+        Effect::none_if(wanted.required_traits.is_empty() && wanted.forbidden_traits.is_empty())
     }
 
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {

@@ -2,21 +2,21 @@
 
 use super::{Place, Tier};
 use crate::state::State;
-use crate::table::{ClassColumns, HostIndex};
+use crate::table::HostIndex;
 use ebbtide_model::ResourceClass;
 use ebbtide_weigher_api::{Column, PreemptibleRows};
 
 /// The columns that somebody needs, and the ages of preemptible instances if somebody needs those.
 #[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) columns: [Vec<f64>; Column::COUNT],
+pub(crate) struct Batch {
+    pub(crate) columns: [Vec<f64>; Column::COUNT],
     offsets: Vec<u32>,
     ages: Vec<f64>,
 }
 
 impl Batch {
     /// Works out the columns of which `needed` says so, and the ages if `ages` does.
-    pub(super) fn new(
+    pub(crate) fn new(
         state: &State<'_>,
         places: &[Place],
         needed: &[bool; Column::COUNT],
@@ -109,50 +109,24 @@ fn fill(state: &State<'_>, places: &[Place], column: Column) -> Vec<f64> {
     }
 }
 
-/// One class, looked up once for all hosts.
-struct Class<'a> {
-    columns: Option<&'a ClassColumns>,
-    /// What one instance of the request takes of it.
-    amount: i64,
-}
-
-impl<'a> Class<'a> {
-    fn new(state: &State<'a>, class: &ResourceClass) -> Self {
-        let need = state.ask.needs.iter().find(|need| need.class == class);
-        let amount = need.map_or(0, |need| need.amount);
-        Self {
-            columns: state.table.class(class),
-            amount,
-        }
-    }
-
-    /// What is used of it on a host, the host's own reserve and what was just placed included.
-    fn used(&self, state: &State<'_>, host: HostIndex) -> i64 {
-        let placed = state.pending(host).map_or(0, |p| p.placed) * self.amount;
-        let used =
-            |c: &ClassColumns| c.reserved[host.at()] + c.capacity[host.at()] - c.free_full(host);
-        self.columns.map_or(0, used) + placed
-    }
-
-    fn total(&self, host: HostIndex) -> i64 {
-        self.columns.map_or(0, |c| c.total[host.at()])
-    }
-
-    fn ratio(&self, host: HostIndex) -> f64 {
-        self.columns.map_or(0.0, |c| c.ratio[host.at()])
-    }
+/// What was just placed takes of a class, on each host.
+fn placed<'a>(state: &'a State<'_>, class: &ResourceClass) -> impl Fn(HostIndex) -> i64 + 'a {
+    let need = state.ask.needs.iter().find(|need| need.class == class);
+    let amount = need.map_or(0, |need| need.amount);
+    move |host| state.pending(host).map_or(0, |p| p.placed) * amount
 }
 
 /// total − used, without the allocation ratio, as Nova's `free_ram_mb` and `free_disk_mb`.
 fn unsold(state: &State<'_>, places: &[Place], class: &ResourceClass, unit: f64) -> Vec<f64> {
-    let class = Class::new(state, class);
-    let free = |host| (class.total(host) - class.used(state, host)) as f64 * unit;
-    places.iter().map(|p| free(p.host)).collect()
+    let (columns, placed) = (state.table.class(class), placed(state, class));
+    let free = |host| columns.map_or(0, |c| c.unsold(host)) - placed(host);
+    places.iter().map(|p| free(p.host) as f64 * unit).collect()
 }
 
 /// total × ratio − used, in floating point, as Nova's CPUWeigher.
 fn free_vcpus(state: &State<'_>, places: &[Place]) -> Vec<f64> {
-    let class = Class::new(state, &ResourceClass::vcpu());
-    let free = |host| class.total(host) as f64 * class.ratio(host) - class.used(state, host) as f64;
+    let class = ResourceClass::vcpu();
+    let (columns, placed) = (state.table.class(&class), placed(state, &class));
+    let free = |host| columns.map_or(0.0, |c| c.stretched(host, placed(host)));
     places.iter().map(|p| free(p.host)).collect()
 }

@@ -11,7 +11,9 @@ mod tiered;
 mod weights;
 
 pub(crate) use choice::Chance;
-pub(crate) use weights::weigh;
+pub(crate) use columns::Batch;
+pub(crate) use tiered::{Solved, exact_places, rank_solved};
+pub(crate) use weights::{best_first, has_own_multipliers, normal, range_of, weigh};
 
 use crate::plugins::{Broken, Failure};
 use crate::state::State;
@@ -107,6 +109,8 @@ pub(crate) struct Tools<'a> {
     pub(crate) broken: &'a Broken,
     pub(crate) search: Search,
     pub(crate) chance: Chance,
+    /// False to look at every host: slower, and the same answer.
+    pub(crate) fast: bool,
 }
 
 impl Tools<'_> {
@@ -124,7 +128,7 @@ impl Tools<'_> {
     }
 
     /// How many hosts an explanation lists.
-    fn listed(&self) -> usize {
+    pub(crate) fn listed(&self) -> usize {
         self.engine.config().explain_hosts as usize
     }
 
@@ -137,7 +141,7 @@ impl Tools<'_> {
 
 /// Weighs places that are equal in everything else and appends them to the ranking, best first. If `choose`, one of them is
 /// chosen.
-fn append_weighed(
+pub(crate) fn append_weighed(
     tools: &mut Tools<'_>,
     state: &State<'_>,
     ranking: &mut Ranking,

@@ -2,9 +2,12 @@
 //! of victims; among equals Nova's weights, then the order of registration.
 //!
 //! *Exact, and yet not every host is solved.* Each host that would have to evict has a lower bound for its cost that needs one
-//! pass over its instances. Hosts are solved in the order of their bounds, until the next bound exceeds what the best
-//! hosts cost; those behind it cannot win. The first two places are exact in this way, because an explanation says who was
-//! second. A few more hosts are then solved for the explanation only.
+//! pass over its instances. Hosts are solved in the order of their bounds, until the next bound exceeds what the
+//! hosts cost that an explanation lists; those behind it cannot be among them. All that are listed are exact in this way, and
+//! at least the first two, because an explanation says who was second.
+//!
+//! Hosts on which no victim set is sufficient are told apart only where there is no other: whether a host behind the listed ones
+//! could give enough at a higher price is never asked.
 
 use super::{Place, Ranking, Tier, Tools, append_plain, append_weighed};
 use crate::plugins::Failure;
@@ -12,8 +15,13 @@ use crate::state::State;
 use crate::victims::{Impossible, Verdict};
 use ebbtide_solver::Cost;
 
-/// How many places are exact: the winner, and who was second.
+/// How many places are exact at least: the winner, and who was second.
 const EXACT: usize = 2;
+
+/// How many places are exact: all that an explanation lists.
+pub(crate) fn exact_places(tools: &Tools<'_>) -> usize {
+    tools.listed().max(EXACT)
+}
 
 /// See the module's text.
 pub(super) fn rank(
@@ -45,27 +53,38 @@ pub(super) fn rank(
     Ok(ranking)
 }
 
-/// Hosts that have been solved, and those that were not worth it.
-#[derive(Default)]
-struct Solved {
+/// Hosts that have been solved.
+pub(crate) struct Solved {
+    /// How many places are exact.
+    exact: usize,
     /// Positions of the places with a victim set.
     found: Vec<usize>,
-    /// Places that are not among the best, whose cost is not known.
-    skipped: Vec<usize>,
     impossible: Vec<(usize, Impossible)>,
     /// The smallest lower bound of a host whose search was cut.
     cut: Option<Cost>,
-    /// The lowest costs so far, ascending, [`EXACT`] at most.
+    /// The lowest costs so far, ascending, `exact` at most.
     lowest: Vec<Cost>,
 }
 
 impl Solved {
-    /// What a host must not exceed to matter.
-    fn cutoff(&self) -> Option<Cost> {
-        self.lowest.get(EXACT - 1).copied()
+    /// Nobody yet.
+    pub(crate) fn new(exact: usize) -> Self {
+        Self {
+            exact,
+            found: Vec::new(),
+            impossible: Vec::new(),
+            cut: None,
+            lowest: Vec::with_capacity(exact + 1),
+        }
     }
 
-    fn take(&mut self, place: &mut Place, position: usize, verdict: Verdict) {
+    /// What a host must not exceed to matter.
+    pub(crate) fn cutoff(&self) -> Option<Cost> {
+        self.lowest.get(self.exact - 1).copied()
+    }
+
+    /// Notes what was found out about the place at a position.
+    pub(crate) fn take(&mut self, place: &mut Place, position: usize, verdict: Verdict) {
         match verdict {
             Verdict::Found(eviction) => {
                 if !eviction.optimal {
@@ -73,11 +92,11 @@ impl Solved {
                 }
                 let at = self.lowest.partition_point(|cost| *cost <= eviction.cost);
                 self.lowest.insert(at, eviction.cost);
-                self.lowest.truncate(EXACT);
+                self.lowest.truncate(self.exact);
                 self.found.push(position);
                 place.eviction = Some(eviction);
             }
-            Verdict::NotBetter => self.skipped.push(position),
+            Verdict::NotBetter => {}
             Verdict::Impossible(why) => self.impossible.push((position, why)),
             Verdict::Undecided(bound) => {
                 self.cut_at(bound);
@@ -105,11 +124,10 @@ fn evict(
         .map(|(position, place)| (tools.search.bound(state, place.host), position))
         .collect();
     bounds.sort_unstable();
-    let mut solved = Solved::default();
+    let mut solved = Solved::new(exact_places(tools));
     for &(bound, position) in &bounds {
         if solved.cutoff().is_some_and(|cutoff| bound > cutoff) {
-            solved.skipped.push(position);
-            continue;
+            break;
         }
         let place = &mut places[position];
         let verdict = tools
@@ -117,32 +135,28 @@ fn evict(
             .solve(state, place.host, bundle, solved.cutoff())?;
         solved.take(place, position, verdict);
     }
-    // From here on nothing is decided any more, so a search that is cut here casts no doubt on the decision.
-    let cut = solved.cut;
-    let wanted = tools.listed().saturating_sub(solved.found.len());
-    let skipped = std::mem::take(&mut solved.skipped);
-    for position in skipped.into_iter().take(wanted) {
-        let place = &mut places[position];
-        let verdict = tools.search.solve(state, place.host, bundle, None)?;
-        solved.take(place, position, verdict);
-    }
-    solved.cut = cut;
-    rank_solved(tools, state, &places, solved)
+    let passed = places.len();
+    rank_solved(tools, state, &places, solved, passed)
 }
 
-/// Puts solved places in order and weighs the equals among them.
-fn rank_solved(
+/// Puts solved places in order and weighs the equals among them. `passed` is how many hosts there were to choose from.
+pub(crate) fn rank_solved(
     tools: &mut Tools<'_>,
     state: &State<'_>,
     places: &[Place],
     mut solved: Solved,
+    passed: usize,
 ) -> Result<Ranking, Failure> {
+    if !solved.found.is_empty() {
+        solved.impossible.clear();
+    }
+    let order = |at: usize| state.table.rank(places[at].host);
     solved
         .impossible
-        .sort_unstable_by_key(|(position, _)| *position);
+        .sort_unstable_by_key(|&(position, _)| order(position));
     let mut ranking = Ranking {
         optimal: true,
-        ranked: places.len() - solved.impossible.len(),
+        ranked: passed - solved.impossible.len(),
         impossible: solved
             .impossible
             .iter()
@@ -152,7 +166,7 @@ fn rank_solved(
     };
     solved
         .found
-        .sort_by_key(|&position| (places[position].price(), position));
+        .sort_by_key(|&position| (places[position].price(), order(position)));
     let mut rest = solved.found.as_slice();
     while let Some(&first) = rest.first() {
         let price = places[first].price();

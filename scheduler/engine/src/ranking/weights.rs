@@ -138,28 +138,47 @@ fn run(
     })
 }
 
-/// Clamps the raw numbers and brings them to 0…1. Comparisons are written out as Python's `max` and `min` make them, which
-/// matters for the sign of zero.
+/// A raw number within the bounds. Comparisons are written out as Python's `max` and `min` make them, which matters for the
+/// sign of zero.
+fn clamped(raw: f64, bounds: Bounds) -> f64 {
+    let mut x = raw;
+    if let Some(min) = bounds.min.filter(|min| *min > x) {
+        x = min;
+    }
+    if let Some(max) = bounds.max.filter(|max| *max < x) {
+        x = max;
+    }
+    x
+}
+
+/// The ends of the scale of numbers between `smallest` and `largest`.
+pub(crate) fn range_of(smallest: f64, largest: f64, bounds: Bounds) -> (f64, f64) {
+    let lo = bounds.min.unwrap_or_else(|| clamped(smallest, bounds));
+    let hi = bounds.max.unwrap_or_else(|| clamped(largest, bounds));
+    (lo, hi)
+}
+
+/// A raw number, clamped, and what it becomes on a scale.
+pub(crate) fn normal(raw: f64, bounds: Bounds, (lo, hi): (f64, f64)) -> (f64, f64) {
+    let x = clamped(raw, bounds);
+    (x, if lo == hi { 0.0 } else { (x - lo) / (hi - lo) })
+}
+
+/// Clamps the raw numbers and brings them to 0…1.
 fn normalise(raw: &mut [f64], bounds: Bounds) -> Vec<f64> {
-    for x in raw.iter_mut() {
-        if let Some(min) = bounds.min.filter(|min| *min > *x) {
-            *x = min;
-        }
-        if let Some(max) = bounds.max.filter(|max| *max < *x) {
-            *x = max;
-        }
-    }
+    raw.iter_mut().for_each(|x| *x = clamped(*x, bounds));
     let first = raw.first().copied().unwrap_or(0.0);
-    let lo = bounds
-        .min
-        .unwrap_or_else(|| raw.iter().fold(first, |a, x| if *x < a { *x } else { a }));
-    let hi = bounds
-        .max
-        .unwrap_or_else(|| raw.iter().fold(first, |a, x| if *x > a { *x } else { a }));
-    if lo == hi {
-        return vec![0.0; raw.len()];
-    }
-    raw.iter().map(|x| (x - lo) / (hi - lo)).collect()
+    let smallest = raw.iter().fold(first, |a, x| if *x < a { *x } else { a });
+    let largest = raw.iter().fold(first, |a, x| if *x > a { *x } else { a });
+    let scale = range_of(smallest, largest, bounds);
+    raw.iter().map(|x| normal(*x, bounds, scale).1).collect()
+}
+
+/// True if the metadata of some aggregate says how much a weigher counts on its hosts.
+pub(crate) fn has_own_multipliers(used: &UsedWeigher, state: &State<'_>) -> bool {
+    let key = used.weigher.multiplier_key();
+    let mut all = state.table.aggregates().iter();
+    all.any(|aggregate| aggregate.metadata.contains_key(key))
 }
 
 /// How much the weigher counts on each host.
@@ -199,7 +218,7 @@ fn up(a: f64, b: f64) -> Ordering {
 }
 
 /// Descending, NaN last, both zeros equal: the order of hosts.
-pub(super) fn best_first(a: f64, b: f64) -> Ordering {
+pub(crate) fn best_first(a: f64, b: f64) -> Ordering {
     a.is_nan()
         .cmp(&b.is_nan())
         .then_with(|| b.partial_cmp(&a).unwrap_or(Ordering::Equal))

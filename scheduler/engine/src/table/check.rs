@@ -1,5 +1,6 @@
 //! The slow truth: everything is added up again from the instances and compared with what was kept incrementally.
 
+use super::change::freed_by;
 use super::groups::GroupEntry;
 use super::{ClassColumns, CountColumns, HostIndex, HostTable, Phase, index_of, signed};
 use std::collections::{BTreeMap, HashMap};
@@ -13,6 +14,7 @@ impl HostTable {
         self.check_hosts()?;
         self.check_instances()?;
         self.check_sums()?;
+        self.check_derived()?;
         self.check_interned()
     }
 
@@ -52,9 +54,12 @@ impl HostTable {
         }
         let mut seen = 0;
         for (at, host) in self.hosts.iter().enumerate() {
+            let many = self.counts.preemptible[at] as usize;
             for (position, &slot) in host.instances.iter().enumerate() {
                 let row = self.row(slot);
-                let at_home = row.host == HostIndex::new(at) && row.position == index_of(position);
+                let at_home = row.host == HostIndex::new(at)
+                    && row.position == index_of(position)
+                    && row.is_staying_preemptible() == (position < many);
                 if !at_home || self.instance_numbers.get(&row.id) != Some(&slot) {
                     return Err(format!("instance {} is not where it says", row.id));
                 }
@@ -124,6 +129,65 @@ impl HostTable {
         } else {
             Err("a server group with members is lost".to_owned())
         }
+    }
+
+    fn check_derived(&self) -> Result<(), String> {
+        for (place, &host) in self.order.iter().enumerate() {
+            if self.rank(host) != index_of(place) {
+                return Err(format!("host {} has another rank", self.host_name(host)));
+            }
+        }
+        let mut fresh = self.compact.clone();
+        let mut weights = self.clone();
+        for (at, _) in self.hosts.iter().enumerate() {
+            let host = HostIndex::new(at);
+            for (compact, truth) in fresh.iter_mut().zip(&self.columns) {
+                compact.follow(truth, host);
+            }
+            weights.follow_weights(host);
+            self.check_lanes(host)?;
+        }
+        if fresh != self.compact || fresh.iter().any(|class| !class.is_consistent()) {
+            return Err("the compact columns differ from the long ones".to_owned());
+        }
+        if format!("{:?}", weights.weights) != format!("{:?}", self.weights) {
+            return Err("the weighers' columns differ from the long ones".to_owned());
+        }
+        Ok(())
+    }
+
+    fn check_lanes(&self, host: HostIndex) -> Result<(), String> {
+        let wrong = |what: &str| Err(format!("{what} of host {} is stale", self.host_name(host)));
+        let candidates = self.candidates_on(host);
+        let mut latest = i64::MIN;
+        let lanes = self.lanes.of_host(host, index_of(candidates.len()));
+        let lanes: Vec<(u16, u16)> = lanes.collect();
+        if lanes.len() != candidates.len() {
+            return wrong("the number of lanes");
+        }
+        for (&slot, &(phase, shape)) in candidates.iter().zip(&lanes) {
+            let row = self.row(slot);
+            let launched = row.launched_at.millis();
+            latest = latest.max(launched.unwrap_or(i64::MAX));
+            let same = launched.is_none_or(|millis| self.lanes.phase_of(millis) == phase);
+            if !same || u32::from(shape) != row.shape {
+                return wrong("a lane");
+            }
+        }
+        if !self.lanes.is_latest(host, Some(latest)) {
+            return wrong("the latest launch");
+        }
+        for (class, compact) in self.compact.iter().enumerate() {
+            let amounts = candidates.iter().flat_map(|&slot| {
+                let amounts = &self.shape_amounts[self.row(slot).shape as usize];
+                amounts.iter().filter(|amount| amount.class.at() == class)
+            });
+            let largest = amounts.map(freed_by).max().unwrap_or(0);
+            if compact.largest.get(host.at()) != largest {
+                return wrong("the largest preemptible instance");
+            }
+        }
+        Ok(())
     }
 
     fn check_interned(&self) -> Result<(), String> {

@@ -1,7 +1,7 @@
 //! The numbers of the table: one column a resource class and use, one column a host property.
 
 use super::instance::InstanceRow;
-use super::{HostIndex, Phase};
+use super::{HostIndex, Phase, WIDE};
 use ebbtide_model::Inventory;
 
 /// Everything about one resource class, host by host.
@@ -101,6 +101,23 @@ impl ClassColumns {
     }
 }
 
+impl ClassColumns {
+    /// What is used, the host's own reserve included.
+    fn used(&self, host: HostIndex) -> i64 {
+        self.reserved[host.at()] + self.capacity[host.at()] - self.free_full(host)
+    }
+
+    /// total − used, without the allocation ratio, as Nova's `free_ram_mb` and `free_disk_mb`.
+    pub(crate) fn unsold(&self, host: HostIndex) -> i64 {
+        self.total[host.at()] - self.used(host)
+    }
+
+    /// total × ratio − used, in floating point, as Nova's CPUWeigher, with so much more in use.
+    pub(crate) fn stretched(&self, host: HostIndex, more: i64) -> f64 {
+        self.total[host.at()] as f64 * self.ratio[host.at()] - (self.used(host) + more) as f64
+    }
+}
+
 /// How many instances of which kind a host has, one column a kind.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct CountColumns {
@@ -118,6 +135,17 @@ impl CountColumns {
         self.instances.resize(slots, 0);
         self.io_ops.resize(slots, 0);
         self.preemptible.resize(slots, 0);
+    }
+
+    /// How many preemptible ones that are not leaving eight neighbouring hosts have.
+    pub(crate) fn preemptible_of_eight(&self, eight: usize) -> [u32; WIDE] {
+        let start = eight * WIDE;
+        match self.preemptible.get(start..start + WIDE) {
+            Some(counts) => std::array::from_fn(|lane| counts[lane]),
+            None => {
+                std::array::from_fn(|lane| self.preemptible.get(start + lane).copied().unwrap_or(0))
+            }
+        }
     }
 
     /// Counts an instance, or with `false` no longer.

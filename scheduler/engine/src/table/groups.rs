@@ -80,15 +80,8 @@ impl HostTable {
         self.groups.get(&id).map(|g| &g.members)
     }
 
-    /// Counts an instance in its group, or with `false` no longer.
-    pub(super) fn count_member(&mut self, row: &InstanceRow, present: bool) {
-        if let Some(id) = row.group {
-            self.groups.entry(id).or_default().add(row, present);
-            self.drop_group_if_empty(id);
-        }
-    }
-
-    fn drop_group_if_empty(&mut self, id: GroupId) {
+    /// Forgets a group that nobody has defined and nobody is in.
+    pub(super) fn drop_group_if_empty(&mut self, id: GroupId) {
         if self
             .groups
             .get(&id)

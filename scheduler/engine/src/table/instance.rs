@@ -145,6 +145,29 @@ impl Shape {
     }
 }
 
+/// A moment, or none, in eight bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Moment(i64);
+
+impl Moment {
+    /// Before every timestamp.
+    const NONE: i64 = i64::MIN;
+
+    pub(super) fn new(at: Option<Timestamp>) -> Self {
+        Self(at.map_or(Self::NONE, |at| at.as_millis().max(Self::NONE + 1)))
+    }
+
+    /// In milliseconds since the epoch.
+    pub(crate) fn millis(self) -> Option<i64> {
+        (self.0 != Self::NONE).then_some(self.0)
+    }
+
+    /// As it was given.
+    pub(crate) fn get(self) -> Option<Timestamp> {
+        self.millis().map(Timestamp::from_millis)
+    }
+}
+
 /// An instance as the table keeps it: what is shared is interned.
 #[derive(Debug, Clone)]
 pub(crate) struct InstanceRow {
@@ -154,8 +177,8 @@ pub(crate) struct InstanceRow {
     pub(crate) host: HostIndex,
     pub(crate) shape: u32,
     pub(crate) group: Option<GroupId>,
-    pub(crate) launched_at: Option<Timestamp>,
-    pub(crate) protected_until: Option<Timestamp>,
+    pub(crate) launched_at: Moment,
+    pub(crate) protected_until: Moment,
     pub(crate) price_per_hour: Money,
     pub(crate) priority: u8,
     pub(crate) preemptible: bool,
@@ -173,6 +196,7 @@ impl InstanceRow {
     /// Milliseconds that it has been running.
     pub(crate) fn age_millis(&self, now: Timestamp) -> i64 {
         self.launched_at
+            .get()
             .map_or(0, |launched| now.millis_since(launched))
     }
 }
@@ -189,8 +213,8 @@ impl HostTable {
             retained: self.shapes.get(row.shape).retained(),
             preemptible: row.preemptible,
             group_id: row.group,
-            launched_at: row.launched_at,
-            protected_until: row.protected_until,
+            launched_at: row.launched_at.get(),
+            protected_until: row.protected_until.get(),
             price_per_hour: row.price_per_hour,
             priority: row.priority,
             phase: row.phase,

@@ -13,25 +13,33 @@
 //! - Nothing that is shown or decided depends on hash order or on the order in which instances were put.
 
 mod aggregates;
+mod blocked;
+mod change;
 mod check;
 mod columns;
+mod compact;
 mod groups;
 mod instance;
 mod intern;
+mod lanes;
+mod rows;
 mod usage;
 
 pub use instance::{Instance, InstanceView, Phase};
 pub use usage::{ClassTotals, ClassUsage, HostUsage, HostView};
 
 pub(crate) use aggregates::Aggregates;
+pub(crate) use blocked::{BLOCK, Blocked};
 pub(crate) use columns::{ClassColumns, CountColumns};
+pub(crate) use compact::{CompactClass, LIMIT, WeightColumn, WeightColumns};
 pub(crate) use groups::MemberCount;
 pub(crate) use instance::{InstanceRow, Shape};
+pub(crate) use lanes::{Lanes, OTHER_SHAPE, PHASES, WIDE};
 
-use crate::EngineError;
 use ebbtide_model::{GroupId, Host, HostHealth, ResourceClass, ServerId, Timestamp, Trait};
 use groups::GroupEntry;
 use intern::Interner;
+use rows::Rows;
 use smallvec::SmallVec;
 use std::collections::{BTreeSet, HashMap};
 
@@ -43,6 +51,7 @@ macro_rules! index {
 
         impl $name {
             /// From a place in a column.
+            #[allow(dead_code, reason = "one of the three is only ever given out")]
             pub(crate) fn new(at: usize) -> Self {
                 Self(index_of(at))
             }
@@ -89,6 +98,15 @@ fn signed(amount: u64) -> i64 {
     i64::try_from(amount).unwrap_or(i64::MAX)
 }
 
+fn set_bit(bits: &mut [u64], host: HostIndex, value: bool) {
+    let (word, bit) = (host.at() / BLOCK, 1 << (host.at() % BLOCK));
+    if value {
+        bits[word] |= bit;
+    } else {
+        bits[word] &= !bit;
+    }
+}
+
 /// What is not a number about a host.
 #[derive(Debug, Clone)]
 struct HostRow {
@@ -96,7 +114,8 @@ struct HostRow {
     created_at: Timestamp,
     disabled: bool,
     down: bool,
-    /// In no particular order: sorted where order can be seen.
+    /// First the preemptible ones that are not leaving, then all others; in no particular order otherwise: sorted where order
+    /// can be seen.
     instances: Vec<Slot>,
 }
 
@@ -107,16 +126,30 @@ pub struct HostTable {
     hosts: Vec<HostRow>,
     free_hosts: Vec<HostIndex>,
     order: Vec<HostIndex>,
+    /// By host: its place in `order`.
+    rank: Vec<u32>,
+    /// By block of hosts: the first place of any of them, or an earlier one that was given up.
+    first_rank: Vec<u32>,
     /// Enabled and up.
     usable: Vec<bool>,
+    /// The same, one bit a host, in words of 64.
+    usable_bits: Vec<u64>,
+    /// One bit a host that is registered.
+    known_bits: Vec<u64>,
     trait_set: Vec<u32>,
     aggregate_set: Vec<u32>,
     counts: CountColumns,
     class_numbers: HashMap<ResourceClass, ClassIndex>,
     classes: Vec<ResourceClass>,
     columns: Vec<ClassColumns>,
+    /// By class, as `columns`.
+    compact: Vec<CompactClass>,
+    weights: WeightColumns,
+    /// The classes that weighers look at: VCPU, MEMORY_MB, DISK_GB. `None` if no host has it and nobody uses it.
+    weighed: [Option<ClassIndex>; 3],
+    lanes: Lanes,
     instance_numbers: HashMap<ServerId, Slot>,
-    instances: Vec<InstanceRow>,
+    instances: Rows,
     free_instances: Vec<Slot>,
     projects: Interner<String>,
     shapes: Interner<Shape>,
@@ -132,6 +165,25 @@ impl HostTable {
     #[must_use]
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// The length of the billing period for which this table keeps launch times ready, in seconds; an hour unless it is set. An
+    /// engine with another period gives the same answers, but looks at every instance for each of them.
+    pub fn set_billing_period(&mut self, seconds: u32) {
+        let period_ms = i64::from(seconds.max(1)) * 1000;
+        if period_ms == self.lanes.period_ms() {
+            return;
+        }
+        self.lanes.set_period_ms(period_ms);
+        for (at, host) in self.hosts.iter().enumerate() {
+            let many = self.counts.preemptible[at] as usize;
+            for (row, &slot) in host.instances[..many].iter().enumerate() {
+                let instance = &self.instances[slot];
+                let launched = instance.launched_at.millis();
+                self.lanes
+                    .put(HostIndex::new(at), row, launched, instance.shape);
+            }
+        }
     }
 
     /// How many hosts there are.
@@ -174,6 +226,7 @@ impl HostTable {
         for (columns, class) in self.columns.iter_mut().zip(&self.classes) {
             columns.set_inventory(index, host.inventory.get(class));
         }
+        self.follow_classes(index);
         self.hosts[index.at()].disabled = host.disabled_reason.is_some();
         self.update_usable(index);
     }
@@ -184,7 +237,7 @@ impl HostTable {
             return false;
         };
         while let Some(&slot) = self.hosts[index.at()].instances.last() {
-            let id = self.instances[slot.at()].id;
+            let id = self.instances[slot].id;
             self.remove_instance(id);
         }
         self.leave_order(index);
@@ -193,7 +246,10 @@ impl HostTable {
         for columns in &mut self.columns {
             columns.set_inventory(index, None);
         }
+        self.follow_classes(index);
         self.usable[index.at()] = false;
+        set_bit(&mut self.usable_bits, index, false);
+        set_bit(&mut self.known_bits, index, false);
         self.free_hosts.push(index);
         true
     }
@@ -213,77 +269,12 @@ impl HostTable {
         true
     }
 
-    /// Inserts an instance, or replaces it: its host may be another one than before.
-    ///
-    /// # Errors
-    /// [`EngineError::UnknownHost`]; the table is then as it was.
-    pub fn put_instance(&mut self, instance: &Instance) -> Result<(), EngineError> {
-        let Some(host) = self.find_host(&instance.host) else {
-            return Err(EngineError::UnknownHost {
-                instance: instance.id,
-                host: instance.host.clone(),
-            });
-        };
-        self.remove_instance(instance.id);
-        let row = InstanceRow {
-            id: instance.id,
-            name: instance.name.as_str().into(),
-            project: self.projects.acquire(instance.project_id.clone()),
-            host,
-            shape: self.acquire_shape(Shape::of(instance)),
-            group: instance.group_id,
-            launched_at: instance.launched_at,
-            protected_until: instance.protected_until,
-            price_per_hour: instance.price_per_hour,
-            priority: instance.priority,
-            preemptible: instance.preemptible,
-            phase: instance.phase,
-            position: index_of(self.hosts[host.at()].instances.len()),
-        };
-        self.account(&row, true);
-        let slot = match self.free_instances.pop() {
-            Some(slot) => {
-                self.instances[slot.at()] = row;
-                slot
-            }
-            None => {
-                self.instances.push(row);
-                Slot::new(self.instances.len() - 1)
-            }
-        };
-        self.hosts[host.at()].instances.push(slot);
-        self.instance_numbers.insert(instance.id, slot);
-        Ok(())
-    }
-
-    /// Removes an instance. True if it was there.
-    pub fn remove_instance(&mut self, id: ServerId) -> bool {
-        let Some(slot) = self.instance_numbers.remove(&id) else {
-            return false;
-        };
-        let mut row = self.instances[slot.at()].clone();
-        self.account(&row, false);
-        self.projects.release(row.project);
-        self.shapes.release(row.shape);
-        let list = &mut self.hosts[row.host.at()].instances;
-        let position = row.position as usize;
-        list.swap_remove(position);
-        if let Some(&moved) = list.get(position) {
-            self.instances[moved.at()].position = row.position;
-        }
-        // The slot may stay free for long: what it held on the heap goes now.
-        row.name = Box::default();
-        self.instances[slot.at()] = row;
-        self.free_instances.push(slot);
-        true
-    }
-
     /// An instance; `None` if it is not there.
     #[must_use]
     pub fn instance(&self, id: ServerId) -> Option<InstanceView<'_>> {
         self.instance_numbers
             .get(&id)
-            .map(|slot| self.view(&self.instances[slot.at()]))
+            .map(|slot| self.view(&self.instances[*slot]))
     }
 
     /// The instances on a host, by id; none if the host is unknown.
@@ -292,7 +283,7 @@ impl HostTable {
         let slots = self.find_host(host).map_or(&[][..], |h| self.slots_on(h));
         let mut views: Vec<_> = slots
             .iter()
-            .map(|slot| self.view(&self.instances[slot.at()]))
+            .map(|slot| self.view(&self.instances[*slot]))
             .collect();
         views.sort_by_key(|v| v.id);
         views
@@ -315,6 +306,13 @@ impl HostTable {
                 self.hosts.push(row);
                 let slots = self.hosts.len();
                 self.usable.resize(slots, false);
+                self.usable_bits.resize(slots.div_ceil(BLOCK), 0);
+                self.known_bits.resize(slots.div_ceil(BLOCK), 0);
+                self.rank.resize(slots, 0);
+                self.first_rank.resize(slots.div_ceil(BLOCK), u32::MAX);
+                self.weights.resize(slots);
+                self.lanes.resize(slots);
+                self.compact.iter_mut().for_each(|c| c.resize(slots));
                 self.trait_set.resize(slots, 0);
                 self.aggregate_set.resize(slots, aggregates::NO_AGGREGATES);
                 self.counts.resize(slots);
@@ -324,6 +322,7 @@ impl HostTable {
         };
         self.aggregate_set[index.at()] = self.aggregates.set_of(&host.name);
         self.host_numbers.insert(host.name.as_str().into(), index);
+        set_bit(&mut self.known_bits, index, true);
         self.enter_order(index);
         index
     }
@@ -334,6 +333,7 @@ impl HostTable {
             .order
             .partition_point(|&other| self.order_key(other) < key);
         self.order.insert(at, index);
+        self.rank_from(at);
     }
 
     fn leave_order(&mut self, index: HostIndex) {
@@ -343,6 +343,15 @@ impl HostTable {
             .partition_point(|&other| self.order_key(other) < key);
         if self.order.get(at) == Some(&index) {
             self.order.remove(at);
+            self.rank_from(at);
+        }
+    }
+
+    fn rank_from(&mut self, at: usize) {
+        for (place, host) in self.order.iter().enumerate().skip(at) {
+            self.rank[host.at()] = index_of(place);
+            let first = &mut self.first_rank[host.at() / BLOCK];
+            *first = index_of(place).min(*first);
         }
     }
 
@@ -352,7 +361,17 @@ impl HostTable {
     }
 
     fn update_usable(&mut self, index: HostIndex) {
-        self.usable[index.at()] = self.health(index) == HostHealth::Up;
+        let usable = self.health(index) == HostHealth::Up;
+        self.usable[index.at()] = usable;
+        set_bit(&mut self.usable_bits, index, usable);
+    }
+
+    /// What is derived from a host's inventory and usage follows them.
+    fn follow_classes(&mut self, index: HostIndex) {
+        for (compact, truth) in self.compact.iter_mut().zip(&self.columns) {
+            compact.follow(truth, index);
+        }
+        self.follow_weights(index);
     }
 
     fn class_index_or_new(&mut self, class: &ResourceClass) -> ClassIndex {
@@ -362,8 +381,20 @@ impl HostTable {
         let index = ClassIndex::new(self.classes.len());
         self.classes.push(class.clone());
         self.columns.push(ClassColumns::zeros(self.hosts.len()));
+        let mut compact = CompactClass::default();
+        compact.resize(self.hosts.len());
+        self.compact.push(compact);
+        for (place, name) in ["VCPU", "MEMORY_MB", "DISK_GB"].iter().enumerate() {
+            if class.as_str() == *name {
+                self.weighed[place] = Some(index);
+            }
+        }
         self.class_numbers.insert(class.clone(), index);
         index
+    }
+
+    fn acquire_project(&mut self, project_id: &str) -> u32 {
+        self.projects.acquire(project_id.to_owned())
     }
 
     fn acquire_shape(&mut self, shape: Shape) -> u32 {
@@ -383,15 +414,25 @@ impl HostTable {
         shape
     }
 
-    /// Adds an instance to every sum, or with `false` takes it out again.
-    fn account(&mut self, row: &InstanceRow, present: bool) {
-        let sign = if present { 1 } else { -1 };
-        for amount in &self.shape_amounts[row.shape as usize] {
-            let column = &mut self.columns[amount.class.at()];
-            column.add(row, sign * amount.takes, sign * amount.retained);
-        }
-        self.counts.add(row, present);
-        self.count_member(row, present);
+    /// What is shown to weighers follows a host's numbers.
+    fn follow_weights(&mut self, host: HostIndex) {
+        let at = host.at();
+        let class = |class: Option<ClassIndex>| class.map(|class| &self.columns[class.at()]);
+        let [vcpu, memory, disk] = self.weighed;
+        let ram = class(memory).map_or(0, |c| c.unsold(host)) as f64;
+        let disk = class(disk).map_or(0, |c| c.unsold(host)) as f64 * 1024.0;
+        let vcpus = class(vcpu).map_or(0.0, |c| c.stretched(host, 0));
+        let weights = &mut self.weights;
+        weights.ram.set(host, ram);
+        weights.disk.set(host, disk);
+        weights.vcpus.set(host, vcpus);
+        weights
+            .instances
+            .set(host, f64::from(self.counts.instances[at]));
+        weights.io_ops.set(host, f64::from(self.counts.io_ops[at]));
+        weights
+            .preemptible
+            .set(host, f64::from(self.counts.preemptible[at]));
     }
 }
 
@@ -449,11 +490,51 @@ impl HostTable {
     }
 
     pub(crate) fn row(&self, slot: Slot) -> &InstanceRow {
-        &self.instances[slot.at()]
+        &self.instances[slot]
     }
 
     pub(crate) fn view_of(&self, slot: Slot) -> InstanceView<'_> {
-        self.view(&self.instances[slot.at()])
+        self.view(&self.instances[slot])
+    }
+
+    /// What decisions read of a class, by its index.
+    pub(crate) fn compact(&self, class: ClassIndex) -> &CompactClass {
+        &self.compact[class.at()]
+    }
+
+    /// What weighers read.
+    pub(crate) fn weights(&self) -> &WeightColumns {
+        &self.weights
+    }
+
+    /// Launch times of those that could leave.
+    pub(crate) fn lanes(&self) -> &Lanes {
+        &self.lanes
+    }
+
+    /// The place of a host in the order of registration.
+    pub(crate) fn rank(&self, host: HostIndex) -> u32 {
+        self.rank[host.at()]
+    }
+
+    /// No host of a block has a place before this in the order of registration.
+    pub(crate) fn first_rank(&self, block: usize) -> u32 {
+        self.first_rank[block]
+    }
+
+    /// One bit a host that is enabled and up.
+    pub(crate) fn usable_bits(&self) -> &[u64] {
+        &self.usable_bits
+    }
+
+    /// One bit a registered host.
+    pub(crate) fn known_bits(&self) -> &[u64] {
+        &self.known_bits
+    }
+
+    /// The preemptible instances on a host that are not leaving, in the order of its lanes.
+    pub(crate) fn candidates_on(&self, host: HostIndex) -> &[Slot] {
+        &self.slots_on(host)[..self.counts.preemptible[host.at()] as usize]
     }
 
     /// The number of a project; `None` if it has no instance.
@@ -469,6 +550,15 @@ impl HostTable {
     /// What instances of a shape take and retain.
     pub(crate) fn shape(&self, shape: u32) -> &Shape {
         self.shapes.get(shape)
+    }
+
+    /// What the end of an instance of a shape frees of a class; nothing for a number that is not in use.
+    pub(crate) fn shape_frees(&self, shape: usize, class: ClassIndex) -> i32 {
+        let amounts = self.shape_amounts.get(shape).into_iter().flatten();
+        amounts
+            .filter(|amount| amount.class == class)
+            .map(change::freed_by)
+            .sum()
     }
 
     pub(crate) fn trait_set(&self, host: HostIndex) -> u32 {

@@ -10,5 +10,6 @@ mod kit;
 mod policies;
 mod properties;
 mod retained;
+mod same_answer;
 mod several;
 mod table;

@@ -3,7 +3,8 @@
 
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_weigher_api::{
-    Column, Details, HostBatch, PreemptibleRows, RequestView, Weigher, WeigherError, arithmetic,
+    Column, Details, HostBatch, PreemptibleRows, RequestView, Weigher, WeigherError, WeigherForm,
+    arithmetic,
 };
 use ebbtide_weighers::{WeigherOptions, by_name};
 use std::sync::Arc;
@@ -79,6 +80,26 @@ impl Hosts {
         let mut out = vec![f64::NAN; self.len];
         weigher.weigh(&request, &batch, &mut out)?;
         Ok(out)
+    }
+
+    /// What the weigher's form says, where it has one.
+    pub(crate) fn formed(&self, weigher: &dyn Weigher) -> Option<Vec<f64>> {
+        let resources = Resources::new();
+        let request = RequestView {
+            project_id: "p",
+            resources: &resources,
+            preemptible: false,
+            group_policy: self.policy,
+        };
+        match weigher.form(&request) {
+            WeigherForm::Opaque => None,
+            WeigherForm::Column(column) => Some(self.columns[column.index()].clone()),
+            WeigherForm::Negated(column) => {
+                let column = self.columns[column.index()].iter();
+                Some(column.map(|number| 0.0 - number).collect())
+            }
+            WeigherForm::Constant(number) => Some(vec![number; self.len]),
+        }
     }
 
     pub(crate) fn normalised(&self, weigher: &dyn Weigher) -> Vec<f64> {

@@ -1,0 +1,250 @@
+//! One step of a decision over a large cloud: the same answer as filtering, ranking and solving host by host, without looking
+//! at every host.
+//!
+//! Sets of hosts are bits; free amounts, what weighers compare, and launch times are columns of small numbers with the range of
+//! each 64 hosts beside them. What cannot be done so (a policy that prices every host, a weigher or a cost module that says
+//! nothing about itself, chance) is done by the simple modules, [`filters`](crate::filters) and [`ranking`](crate::ranking),
+//! on what is left. They are also the reference: tests compare whole decisions.
+
+mod bits;
+mod evict;
+mod phases;
+mod survey;
+mod weigh;
+
+pub(crate) use bits::Bits;
+
+use crate::filters::{Filtered, Passed, Pipeline, count};
+use crate::plugins::Failure;
+use crate::ranking::{
+    Place, RankedPlace, Ranking, Tier, Tools, append_weighed, exact_places, rank_solved,
+};
+use crate::state::State;
+use crate::table::HostIndex;
+use crate::{Policy, ranking};
+use ebbtide_model::decision::FilterStep;
+use phases::Clock;
+use survey::Wanted;
+
+/// What one step has found.
+pub(crate) struct Step {
+    /// What each filter left.
+    pub(crate) filters: Vec<FilterStep>,
+    /// How many hosts passed them.
+    pub(crate) passed: u32,
+    pub(crate) ranking: Ranking,
+}
+
+/// Filters and ranks the hosts for the next instance, or the next bundle.
+pub(crate) fn step(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    pipeline: &Pipeline,
+) -> Result<Step, Failure> {
+    let usable = tools.fast && tools.engine.config().policy == Policy::Tiered;
+    let wanted = survey::wanted(state).filter(|_| usable);
+    match wanted {
+        Some(wanted) => tiered(tools, state, pipeline, &wanted),
+        None => simple(tools, state, pipeline),
+    }
+}
+
+/// Host by host.
+fn simple(tools: &mut Tools<'_>, state: &State<'_>, pipeline: &Pipeline) -> Result<Step, Failure> {
+    let Filtered { hosts, steps } = pipeline.next(state);
+    let passed = count(&hosts);
+    let ranking = tools.rank(state, places(state, hosts))?;
+    Ok(Step {
+        filters: steps,
+        passed,
+        ranking,
+    })
+}
+
+fn places(state: &State<'_>, hosts: Vec<HostIndex>) -> Vec<Place> {
+    let hosts = hosts.into_iter();
+    hosts.map(|host| Place::new(state, host)).collect()
+}
+
+/// The policy `tiered`.
+fn tiered(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    pipeline: &Pipeline,
+    wanted: &[Wanted<'_>],
+) -> Result<Step, Failure> {
+    let mut room = None;
+    let Passed { hosts, steps } = pipeline.next_set(state, |hosts| {
+        let fits = fitting(hosts, wanted, state, survey::FULL, Tier::Room);
+        let passed = if state.ask.preemptible() {
+            fits.clone()
+        } else {
+            let mut passed = survey::fitting(hosts, wanted, survey::NORMAL);
+            survey::amend(&mut passed, hosts, state, |host| {
+                let mut needs = state.ask.needs.iter();
+                needs.all(|n| state.free_normal(host, n) >= n.amount * state.ask.bundle)
+            });
+            passed
+        };
+        room = Some(fits);
+        passed
+    });
+    let done = |ranking| {
+        let passed = u32::try_from(hosts.count()).unwrap_or(u32::MAX);
+        Ok(Step {
+            filters: steps,
+            passed,
+            ranking,
+        })
+    };
+    let Some(mut room) = room.filter(|_| !hosts.is_empty()) else {
+        return done(Ranking {
+            optimal: true,
+            ..Ranking::default()
+        });
+    };
+    room.keep(hosts.words());
+    let best = if room.is_empty() {
+        let waits = fitting(&hosts, wanted, state, survey::FUTURE, Tier::Waits);
+        if waits.is_empty() {
+            return done(evict(tools, state, &hosts, wanted)?);
+        }
+        waits
+    } else {
+        room.clone()
+    };
+    let mut ranking = Ranking {
+        optimal: true,
+        ranked: hosts.count(),
+        ..Ranking::default()
+    };
+    let tier = if room.is_empty() {
+        Tier::Waits
+    } else {
+        Tier::Room
+    };
+    append(tools, state, &mut ranking, &best, tier)?;
+    // Behind them those that wait, behind those the ones that evict, as many as are still listed.
+    let missing = tools.listed().saturating_sub(ranking.places.len());
+    if missing > 0 && best.count() < hosts.count() {
+        let rest = hosts.without(&best);
+        let waits = fitting(&rest, wanted, state, survey::FUTURE, Tier::Waits);
+        for (set, tier) in [(&waits, Tier::Waits), (&rest.without(&waits), Tier::Evicts)] {
+            let missing = tools.listed().saturating_sub(ranking.places.len());
+            let plain = |host| plain(host, tier);
+            let first = set.first(state.table, missing);
+            ranking.places.extend(first.into_iter().map(plain));
+        }
+    }
+    done(ranking)
+}
+
+fn plain(host: HostIndex, tier: Tier) -> RankedPlace {
+    RankedPlace {
+        place: Place {
+            host,
+            tier,
+            eviction: None,
+        },
+        total: 0.0,
+        weights: Vec::new(),
+    }
+}
+
+/// Those of `hosts` that are in a tier or in a better one.
+fn fitting(
+    hosts: &Bits,
+    wanted: &[Wanted<'_>],
+    state: &State<'_>,
+    which: survey::Which,
+    tier: Tier,
+) -> Bits {
+    let mut fit = survey::fitting(hosts, wanted, which);
+    survey::amend(&mut fit, hosts, state, |host| {
+        Place::new(state, host).tier <= tier
+    });
+    fit
+}
+
+/// Weighs hosts of one tier, in which nobody has to leave, and appends the best. The best of all is chosen.
+fn append(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    ranking: &mut Ranking,
+    hosts: &Bits,
+    tier: Tier,
+) -> Result<(), Failure> {
+    let config = tools.engine.config();
+    let chance = config.shuffle_best_same_weighed_hosts || config.host_subset_size > 1;
+    let many = tools.listed().max(1);
+    let best = if chance {
+        None
+    } else {
+        weigh::best(tools.engine, tools.broken, state, hosts, tier, many)
+    };
+    match best {
+        Some(best) => {
+            ranking.chosen = Some(ranking.places.len());
+            ranking.places.extend(best);
+            Ok(())
+        }
+        None => {
+            let places = places(state, hosts.in_order(state.table));
+            append_weighed(tools, state, ranking, places, true)
+        }
+    }
+}
+
+/// Nobody has room, not even room that is becoming free.
+fn evict(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    hosts: &Bits,
+    wanted: &[Wanted<'_>],
+) -> Result<Ranking, Failure> {
+    let Some(clock) = Clock::new(tools.engine, tools.broken, state) else {
+        let places = places(state, hosts.in_order(state.table));
+        return tools.rank(state, places);
+    };
+    let exact = exact_places(tools);
+    let (places, solved) = evict::evict(tools, state, hosts, wanted, &clock, exact)?;
+    rank_solved(tools, state, &places, solved, hosts.count())
+}
+
+/// The best `many` of the hosts that have room, none of those in `taken`.
+pub(crate) fn alternates(
+    tools: &Tools<'_>,
+    state: &State<'_>,
+    pipeline: &Pipeline,
+    taken: &[HostIndex],
+    many: usize,
+) -> Result<Vec<HostIndex>, Failure> {
+    let wanted = survey::wanted(state).filter(|_| tools.fast);
+    let mut hosts = match wanted {
+        Some(wanted) => {
+            let full = |hosts: &Bits| fitting(hosts, &wanted, state, survey::FULL, Tier::Room);
+            pipeline.next_set(state, full).hosts
+        }
+        None => {
+            let places = places(state, pipeline.next(state).hosts);
+            let mut hosts = Bits::none(state.table.known_bits().len());
+            for place in places.iter().filter(|place| place.tier == Tier::Room) {
+                hosts.set(place.host, true);
+            }
+            hosts
+        }
+    };
+    taken.iter().for_each(|&host| hosts.set(host, false));
+    if tools.engine.config().policy == Policy::FirstFit {
+        return Ok(hosts.first(state.table, many));
+    }
+    if tools.fast
+        && let Some(best) = weigh::best(tools.engine, tools.broken, state, &hosts, Tier::Room, many)
+    {
+        return Ok(best.into_iter().map(|ranked| ranked.place.host).collect());
+    }
+    let places = places(state, hosts.in_order(state.table));
+    let weighed = ranking::weigh(tools.engine, tools.broken, state, &places)?;
+    let order = weighed.order.iter().take(many);
+    Ok(order.map(|&at| places[at].host).collect())
+}
