@@ -4,6 +4,7 @@
 use thiserror::Error;
 
 use crate::cost::Cost;
+use crate::joint::MAX_JOINT;
 use crate::problem::{MAX_CANDIDATES, TOTAL_AGE_LIMIT_MS};
 
 /// A malformed problem. Indices are positions in the caller's columns.
@@ -98,6 +99,13 @@ pub enum SolverError {
         /// Which victim, from 1.
         step: usize,
     },
+
+    /// A joint problem of no or too many instances.
+    #[error("{count} instances cannot be placed together: 1 to {MAX_JOINT} can")]
+    JointCount {
+        /// How many.
+        count: u32,
+    },
 }
 
 impl SolverError {
@@ -112,6 +120,7 @@ impl SolverError {
             SolverError::TooManyCandidates { .. } => "EB-SOLVER-006",
             SolverError::UnknownBudget { .. } => "EB-SOLVER-007",
             SolverError::FallingStep { .. } => "EB-SOLVER-008",
+            SolverError::JointCount { .. } => "EB-SOLVER-009",
         }
     }
 }

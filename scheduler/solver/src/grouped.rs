@@ -17,12 +17,12 @@ use std::collections::BinaryHeap;
 
 use crate::cost::Cost;
 use crate::error::SolverError;
-use crate::greedy::drop_idle;
-use crate::greedy::fair_set;
+use crate::greedy::{drop_idle, fair_set};
 use crate::outcome::{Infeasible, Limits, Outcome};
 use crate::problem::{Budgets, NO_BUDGET, Problem};
 use crate::set_cost::{Best, Groups, NO_GROUP, Rank};
 use crate::solve::{Scratch, solve};
+use crate::steps::{Line, ONE, Steps, towards};
 
 /// What one additive problem counts as in the limit of nodes, beside its own: it takes some ten microseconds.
 pub(crate) const NODES_PER_SOLVE: u64 = 4;
@@ -33,9 +33,6 @@ const ROOT_MOVES: u64 = 24;
 /// Moving lines is worth so many nodes of the additive search: enough for most hosts, and with thousands of candidates a good
 /// bound from many lines is better than the best set of one.
 const NODES_PER_LINE: u64 = 500;
-/// Means of counts are kept in fractions of this.
-const ONE: u64 = 1 << 10;
-
 /// State of the search; reused from call to call.
 #[derive(Debug, Default)]
 pub(crate) struct Grouped {
@@ -44,9 +41,7 @@ pub(crate) struct Grouped {
     members: Vec<u32>,
     /// Local group of each candidate, or `NO_GROUP`.
     of: Vec<u32>,
-    /// What the victim number `n + 1` of a group costs more, and the sum of the first `n`.
-    step: Vec<u64>,
-    sum: Vec<u64>,
+    steps: Steps,
     heap: BinaryHeap<Reverse<Node>>,
     made: u64,
     deficit: Vec<i64>,
@@ -60,15 +55,6 @@ pub(crate) struct Grouped {
     order: Vec<u32>,
     counts: Vec<u32>,
     seen: Vec<u32>,
-}
-
-/// A line that lies nowhere above a group's surcharge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Line {
-    /// The number of victims where it touches.
-    touch: u32,
-    /// Micro-units a victim: between the step to that number and the step behind it.
-    slope: u64,
 }
 
 /// A range for the number of victims of each group, and its line.
@@ -110,7 +96,7 @@ impl Grouped {
         let root = Node {
             low: vec![0; self.members.len()],
             high: self.members.clone(),
-            lines: vec![self.line(0, 0); self.members.len()],
+            lines: vec![self.steps.line(0); self.members.len()],
             ..Node::default()
         };
         let mut cut: Option<u64> = None;
@@ -131,7 +117,7 @@ impl Grouped {
                 Err(_) => Answer::Nothing,
             };
             if first && matches!(answer, Answer::Bound { .. }) {
-                let set = fair_set(problem, &self.of, |count| self.step[count as usize]);
+                let set = fair_set(problem, &self.of, |count| self.steps.next(count));
                 if let Some(set) = set {
                     let kept = std::mem::replace(&mut self.seen, set);
                     self.offer_polished(problem);
@@ -266,21 +252,9 @@ impl Grouped {
                 self.members[local] += 1;
             }
         }
-        let most = self.members.iter().copied().max().unwrap_or(0) as usize;
+        let most = self.members.iter().copied().max().unwrap_or(0);
         let cap = (Cost::TOTAL_LIMIT.micros() / 4) / (problem.candidates().max(1) as u64);
-        self.step.clear();
-        self.sum.clear();
-        let mut sum = 0;
-        for n in 0..=most {
-            let step = groups
-                .steps
-                .get(n)
-                .or_else(|| groups.steps.last())
-                .map_or(0, |step| step.micros().min(cap));
-            self.step.push(step);
-            self.sum.push(sum);
-            sum += step;
-        }
+        self.steps.load(groups.steps, cap, most);
     }
 
     /// Solves the additive problem of a node; offers what it finds.
@@ -407,10 +381,7 @@ impl Grouped {
             self.costs
                 .push(Cost::from_micros(problem.costs[candidate].micros() + slope));
         }
-        let starts = node.lines.iter().map(|line| {
-            i128::from(self.sum[line.touch as usize])
-                - i128::from(line.slope) * i128::from(line.touch)
-        });
+        let starts = node.lines.iter().map(|&line| self.steps.start(line));
         starts.sum()
     }
 
@@ -425,59 +396,15 @@ impl Grouped {
         }
     }
 
-    /// What a line leaves out for `count` victims.
-    fn error(&self, line: Line, count: u32) -> u64 {
-        let at = i128::from(self.sum[line.touch as usize])
-            + (i128::from(count) - i128::from(line.touch)) * i128::from(line.slope);
-        u64::try_from(i128::from(self.sum[count as usize]) - at).unwrap_or(0)
-    }
-
-    /// The line that touches at a mean of so many victims and `part` of [`ONE`]; it turns gradually from one step into the next.
-    fn line(&self, whole: u32, part: u64) -> Line {
-        let touch = whole + u32::from(part >= ONE / 2);
-        let behind = self.step[touch as usize];
-        let before = (touch as usize)
-            .checked_sub(1)
-            .map_or(behind, |before| self.step[before]);
-        let turn = (part + ONE / 2) % ONE;
-        Line {
-            touch,
-            slope: before
-                + (u128::from(behind - before) * u128::from(turn) / u128::from(ONE)) as u64,
-        }
-    }
-
-    /// The line, or the nearest that is exact at two numbers within a range that it does not touch.
-    fn within(&self, line: Line, low: u32, high: u32) -> Line {
-        let touch = line.touch.clamp(low, high);
-        if touch == line.touch {
-            return line;
-        }
-        let slope = if touch == low {
-            self.step[touch as usize]
-        } else {
-            self.step[touch as usize - 1]
-        };
-        Line { touch, slope }
-    }
-
-    /// Moves the lines towards what was seen last, by ever smaller steps (the method of Frank and Wolfe on the convex
-    /// surcharge). False if all lines are exact there.
+    /// Moves the lines towards what was seen last. False if all are exact there.
     fn move_lines(&mut self, node: &mut Node, made: u64) -> bool {
         let mut errs = false;
         for group in 0..node.lines.len() {
             let count = self.counts[group];
-            errs |= self.error(node.lines[group], count) > 0;
-            let (mean, goal) = (self.mean[group], u64::from(count) * ONE);
-            let step = goal.abs_diff(mean) * 2 / (made + 3);
-            self.mean[group] = if goal > mean {
-                mean + step
-            } else {
-                mean - step
-            };
-            let mean = self.mean[group];
-            let line = self.line((mean / ONE) as u32, mean % ONE);
-            node.lines[group] = self.within(line, node.low[group], node.high[group]);
+            errs |= self.steps.error(node.lines[group], count) > 0;
+            self.mean[group] = towards(self.mean[group], count, made);
+            let line = self.steps.line(self.mean[group]);
+            node.lines[group] = self.steps.within(line, node.low[group], node.high[group]);
         }
         errs
     }
@@ -487,7 +414,7 @@ impl Grouped {
         let (_, Reverse(group)) = (0..node.lines.len())
             .map(|group| {
                 (
-                    self.error(node.lines[group], self.counts[group]),
+                    self.steps.error(node.lines[group], self.counts[group]),
                     Reverse(group),
                 )
             })
@@ -507,7 +434,7 @@ impl Grouped {
                 ..node.clone()
             };
             (child.low[group], child.high[group]) = (low, high);
-            child.lines[group] = self.within(child.lines[group], low, high);
+            child.lines[group] = self.steps.within(child.lines[group], low, high);
             self.heap.push(Reverse(child));
         }
     }
@@ -526,7 +453,7 @@ impl Grouped {
             rank.micros += problem.costs[victim as usize].micros();
             rank.age_ms += problem.ages_ms[victim as usize];
             if let Some(count) = self.counts.get_mut(self.of[victim as usize] as usize) {
-                rank.micros += self.step[*count as usize];
+                rank.micros += self.steps.next(*count);
                 *count += 1;
             }
         }

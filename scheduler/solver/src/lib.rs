@@ -34,6 +34,7 @@
 //! 4. `dominance` cuts candidates that others make useless; `search` (with `model`, `relax`, `node`, `tail`) is a branch and bound with linear relaxations and exact integer
 //!    bounds, for everything else; `ties` then orders equals.
 //!
+//! [`solve_joint`] chooses hosts and victims for several instances at once.
 //! [`solve_set`] takes a cost that is more than a sum, such as fairness over projects.
 //!
 //! Sums are integers throughout: costs of one host up to [`Cost::TOTAL_LIMIT`], ages up to
@@ -47,6 +48,7 @@ mod dominance;
 mod error;
 mod greedy;
 mod grouped;
+mod joint;
 mod model;
 mod monotone;
 mod node;
@@ -57,12 +59,16 @@ mod relax;
 mod search;
 mod set_cost;
 mod solve;
+mod steps;
 mod tail;
 mod ties;
 
 pub use bound::lower_bound;
 pub use cost::Cost;
 pub use error::SolverError;
+pub use joint::{
+    HostProblem, Hosts, JointOutcome, JointProblem, JointSolution, MAX_JOINT, Share, solve_joint,
+};
 pub use outcome::{Infeasible, Limits, Outcome, Solution, Stats};
 pub use problem::{Budgets, MAX_CANDIDATES, NO_BUDGET, Problem, TOTAL_AGE_LIMIT_MS};
 pub use set_cost::{Groups, NO_GROUP, SetCost, SetScratch, solve_set};

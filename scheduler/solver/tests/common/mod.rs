@@ -3,8 +3,11 @@
     dead_code,
     unreachable_pub,
     clippy::expect_used,
+    clippy::unwrap_used,
     reason = "each test binary uses its part"
 )]
+
+pub mod cloud;
 
 use ebbtide_solver::{Budgets, Cost, Limits, NO_BUDGET, Outcome, Problem, Scratch, solve};
 use rand::{RngExt, SeedableRng};
