@@ -31,7 +31,7 @@ def subset(r, items, p):
 
 def cores_of(r, first, threads, style, total, roomy):
     """Thread sets of one cell: neighbours, or halves of the host, as two kinds of firmware count."""
-    n = r.choice([1, 2, 3, 4, 6, 8]) if not roomy else r.choice([4, 6, 8, 8])
+    n = r.choice({'': [1, 2, 3, 4, 6, 8], 'roomy': [4, 6, 8, 8], 'large': [6, 12, 16, 20]}[roomy])
     if style == 'neighbours':
         return [list(range(first + i * threads, first + (i + 1) * threads)) for i in range(n)]
     return [[first + i + t * total for t in range(threads)] for i in range(n)]
@@ -88,10 +88,10 @@ def host_cell(r, number, first, threads, style, total, dense, roomy):
 
 
 def host_topology(r):
-    roomy = chance(r, 0.7)
+    roomy = r.choice(['', '', '', 'roomy', 'roomy', 'roomy', 'roomy', 'roomy', 'large', 'large'])
     if chance(r, 0.02 if roomy else 0.06):
         return None
-    n = r.choice([2, 2, 3, 4] if roomy else [0] * 1 + [1] * 10 + [2] * 20 + [3] * 10 + [4] * 8)
+    n = r.choice([2, 2, 3, 4] + ([6] if roomy == 'large' else []) if roomy else [0] * 1 + [1] * 10 + [2] * 20 + [3] * 10 + [4] * 8)
     threads = r.choice([1, 2, 2, 2, 4])
     style = r.choice(['neighbours', 'halves'])
     dense = chance(r, 0.7)
@@ -100,7 +100,7 @@ def host_topology(r):
         ids = sorted(r.sample(range(6), n))
     if chance(r, 0.1):
         r.shuffle(ids)
-    step = r.choice([8, 8, 10, 12]) * (threads if style == 'neighbours' else 1)
+    step = (r.choice([20, 24, 32]) if roomy == 'large' else r.choice([8, 8, 10, 12])) * (threads if style == 'neighbours' else 1)
     total = step * max(n, 1) if chance(r, 0.6) else r.choice([32, 64, 8 * max(n, 1)])
     cells = [host_cell(r, ids[i], i * step, threads, style, max(total, step * n), dense if chance(r, 0.95) else not dense,
                        roomy)
@@ -230,6 +230,8 @@ def guest_topology(r, hosts):
     small = chance(r, 0.7)
     cells, first = [], 0
     host_cells = [c for h in hosts for c in (h.get('numa_topology') or {'cells': []})['cells']]
+    # Nova tries up to all arrangements, each time with a copy of everything: keep them few.
+    small = small or any(len(h['numa_topology']['cells']) > 4 for h in hosts if h.get('numa_topology'))
     n = r.choice([1, 1, 2, 2, 3] if small else [1, 1, 1, 2, 2, 2, 3, 4]) if chance(r, 0.98) else 0
     policy = r.choice([None, None, 'shared', 'dedicated', 'dedicated', 'dedicated', 'mixed', 'mixed'])
     thread = r.choice([None, 'prefer', 'require', 'isolate']) if policy in ('dedicated', 'mixed') or chance(r, 0.1) else None
@@ -259,8 +261,61 @@ def guest_topology(r, hosts):
     return {'cells': cells, 'emulator_threads_policy': r.choice([None, None, 'isolate', 'share'])}
 
 
+def one_core(r, number, threads, stride):
+    """A cell of a core or two with threads far apart: their numbers want the same place in a Python set."""
+    first = number * r.choice([1, 2, 3])
+    cores = [sorted(first + core + t * stride for t in range(threads)) for core in range(r.choice([1, 1, 2]))]
+    cpus = sorted({c for core in cores for c in core})
+    return {'id': number, 'cpuset': cpus, 'pcpuset': cpus if chance(r, 0.7) else subset(r, cpus, 0.8), 'memory': 8192, 'cpu_usage': 0,
+            'memory_usage': 0, 'pinned_cpus': [], 'siblings': cores, 'socket': 0,
+            'mempages': [{'size_kb': 4, 'total': 8192 * 256, 'used': 0, 'reserved': 0}]}
+
+
+def order_case(r, c):
+    """Which thread of a core is taken first, and which is left for the next instance."""
+    threads, stride = r.choice([2, 4, 4, 8]), r.choice([8, 8, 16, 24, 32, 12])
+    cells = [one_core(r, i, threads, stride) for i in range(r.choice([1, 2]))]
+    for cell in cells:
+        cell['pinned_cpus'] = subset(r, cell['pcpuset'], r.choice([0, 0, 0.2]))
+    c['hosts'] = c['hosts'][:1]
+    c['hosts'][0].update(numa_topology={'cells': cells}, pci_pools=[], free_disk_gb=1000)
+    c['hosts'][0].pop('allocation_candidates', None)
+    wanted = r.choice([1, 1, 2, 3])
+    c['request'].update(pci_requests=None, requested_resources=[], numa_topology={
+        'cells': [{'id': 0, 'cpuset': [], 'pcpuset': list(range(wanted)), 'memory': 512, 'pagesize': None,
+                   'cpu_policy': 'dedicated', 'cpu_thread_policy': r.choice([None, None, 'require', 'isolate'])}],
+        'emulator_threads_policy': r.choice([None, 'isolate'])})
+    c['request'].pop('network_metadata', None)
+
+
+def preferred_case(r, c):
+    """Devices near, far and of unknown place, of which near ones are to be used up first."""
+    c['hosts'] = c['hosts'][:1]
+    host = c['hosts'][0]
+    host.pop('allocation_candidates', None)
+    host['pci_pools'] = [{'vendor_id': '8086', 'product_id': '1520', 'numa_node': r.choice([None, 0, 1, 1, 2]),
+                          'count': r.choice([1, 2, 3]), 'dev_type': 'type-VF', **({'trusted': 'true'} if chance(r, 0.3) else {})}
+                         for _ in range(r.choice([2, 3, 4, 5]))]
+    c['request'].update(requested_resources=[], pci_requests=[
+        {'count': r.choice([1, 2, 3, 4, 5]), 'spec': [{'vendor_id': '8086', 'product_id': '1520'}], 'alias_name': r.choice([None, 'nic']),
+         'request_id': '60000000-0000-4000-8000-00000000000%d' % i, 'requester_id': None,
+         'numa_policy': r.choice(['preferred', 'preferred', 'preferred', 'legacy', 'socket'])} for i in range(r.choice([1, 1, 2]))])
+    c['request']['numa_topology'] = {'emulator_threads_policy': None, 'cells': [
+        {'id': i, 'cpuset': [i], 'pcpuset': [], 'memory': 512, 'pagesize': None, 'cpu_policy': None, 'cpu_thread_policy': None}
+        for i in range(r.choice([1, 1, 2]))]}
+    c['request'].pop('network_metadata', None)
+
+
 def case(seed, n):
     r = random.Random('%s/%d' % (seed, n))
+    c = any_case(r, seed, n)
+    special = r.choice([order_case, preferred_case] + [None] * 8)
+    if special:
+        special(r, c)
+    return c
+
+
+def any_case(r, seed, n):
     placement = chance(r, 0.4)
     focus = r.choice(['numa', 'numa', 'pci', 'both', 'both'])
     requests = []
@@ -291,7 +346,7 @@ def case(seed, n):
                 c['cpu_thread_policy'])
         if topology['emulator_threads_policy']:
             extra['hw:emulator_threads_policy'] = topology['emulator_threads_policy']
-    instances = ['50000000-0000-4000-8000-%012d' % i for i in range(r.choice([1, 2, 2, 3, 4]))]
+    instances = ['50000000-0000-4000-8000-%012d' % i for i in range(r.choice([1, 2, 2, 3, 4, 6]))]
     request = {
         'num_instances': len(instances), 'instance_uuid': instances[0], 'project_id': 'p', 'user_id': 'u', 'availability_zone': None,
         'flavor': {'name': 'f', 'flavorid': '1', 'vcpus': 2, 'memory_mb': 1024, 'root_gb': 1, 'ephemeral_gb': 0, 'swap': 0,
