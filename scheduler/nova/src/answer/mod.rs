@@ -123,6 +123,14 @@ fn isolated(
 ) -> Value {
     let mut all = Dict::default();
     for filter in filters::all() {
+        if let Err(fault) = filter.starts(context.options) {
+            let mut told = Dict::default();
+            told.insert("type", Value::from(fault.class));
+            told.insert("msg", Value::from(fault.message.as_str()));
+            let entry = [("init_error", Value::Dict(told))];
+            all.insert(filter.name(), Value::Dict(entry.into_iter().collect()));
+            continue;
+        }
         let mut fail = Vec::new();
         let mut errors: Dict<Value> = Dict::default();
         for (state, placed) in states.iter_mut().zip(placed) {

@@ -2,7 +2,7 @@
 
 use super::{Context, Filter};
 use crate::fault::Fault;
-use crate::model::{HostState, RequestSpec};
+use crate::model::{HostState, Options, RequestSpec};
 
 /// Enabled and up: the last heartbeat, or else the making of the service, is at most `service_down_time` away, in the past or in
 /// the future.
@@ -15,6 +15,13 @@ impl Filter for Compute {
 
     fn once_per_request(&self) -> bool {
         true
+    }
+
+    fn starts(&self, options: &Options) -> Result<(), Fault> {
+        options
+            .service_down_time
+            .map(drop)
+            .ok_or_else(|| Fault::new("TypeError", "service_down_time or report_interval is null"))
     }
 
     fn passes(
@@ -43,6 +50,6 @@ impl Filter for Compute {
             )
         })?;
         let elapsed = i128::from(context.now) - i128::from(heartbeat);
-        Ok(elapsed.abs() <= i128::from(context.options.service_down_time) * 1_000_000)
+        Ok(elapsed.abs() <= i128::from(context.options.service_down_time.unwrap_or(0)) * 1_000_000)
     }
 }

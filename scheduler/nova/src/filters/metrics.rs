@@ -2,7 +2,7 @@
 
 use super::{Context, Filter};
 use crate::fault::Fault;
-use crate::model::{HostState, RequestSpec};
+use crate::model::{HostState, Options, RequestSpec};
 
 /// The host reports every metric that `[metrics] weight_setting` names.
 pub struct Metrics;
@@ -10,6 +10,13 @@ pub struct Metrics;
 impl Filter for Metrics {
     fn name(&self) -> &'static str {
         "MetricsFilter"
+    }
+
+    fn starts(&self, options: &Options) -> Result<(), Fault> {
+        if options.metrics_weight_setting_null {
+            return Err(Fault::new("TypeError", "[metrics] weight_setting is null"));
+        }
+        Ok(())
     }
 
     fn passes(

@@ -82,6 +82,14 @@ pub trait Filter: Sync {
         false
     }
 
+    /// Whether it can start at all with these options.
+    ///
+    /// # Errors
+    /// What its constructor raises.
+    fn starts(&self, _options: &crate::model::Options) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Whether the host passes. Called for a rebuild only if [`Self::on_rebuild`].
     ///
     /// # Errors

@@ -178,20 +178,27 @@ impl Kind {
     }
 }
 
-/// The class names of the filters that run, in order.
+/// The class names of the filters that run, in order. Each is started before the next is looked at.
 ///
 /// # Errors
-/// SchedulerHostFilterNotFound, and whatever importing `available_filters` raises.
-pub(super) fn filters(available: &[String], enabled: &[String]) -> Result<Vec<String>, Fault> {
+/// SchedulerHostFilterNotFound, whatever importing `available_filters` raises, and what a filter raises that cannot start.
+pub(super) fn filters(
+    available: &[String],
+    enabled: &[String],
+    start: impl Fn(&str) -> Result<(), Fault>,
+) -> Result<Vec<String>, Fault> {
     let mut known = Vec::new();
     for name in available {
         known.extend(FILTER.matching(name)?);
     }
-    let bad: Vec<&str> = enabled
-        .iter()
-        .map(String::as_str)
-        .filter(|name| !known.contains(name))
-        .collect();
+    let mut bad = Vec::new();
+    for name in enabled {
+        if known.contains(&name.as_str()) {
+            start(name)?;
+        } else {
+            bad.push(name.as_str());
+        }
+    }
     if bad.is_empty() {
         Ok(enabled.to_vec())
     } else {
@@ -262,12 +269,13 @@ mod tests {
     #[test]
     fn a_filter_that_is_not_available_is_not_found() {
         let all = ["nova.scheduler.filters.all_filters".to_owned()];
-        let class =
-            |enabled: &str| filters(&all, &[enabled.to_owned()]).map_err(|fault| fault.class);
+        let class = |enabled: &str| {
+            filters(&all, &[enabled.to_owned()], |_| Ok(())).map_err(|fault| fault.class)
+        };
         assert_eq!(class("JsonFilter"), Ok(vec!["JsonFilter".to_owned()]));
         assert_eq!(class("RamFilter"), Err("SchedulerHostFilterNotFound"));
         assert_eq!(
-            filters(&[], &["JsonFilter".to_owned()]).map_err(|f| f.class),
+            filters(&[], &["JsonFilter".to_owned()], |_| Ok(())).map_err(|f| f.class),
             Err("SchedulerHostFilterNotFound")
         );
     }

@@ -13,8 +13,9 @@ pub use convert::{float_of, int_of};
 /// here counts as not given: Nova's own answer to such a configuration is a TypeError at some later point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
-    /// `[DEFAULT] service_down_time`, seconds.
-    pub service_down_time: i64,
+    /// `[DEFAULT] service_down_time`, seconds; two and a half times `report_interval` (10) where it is not longer than that.
+    /// `None`: one of the two is null, and ComputeFilter cannot start.
+    pub service_down_time: Option<i64>,
     /// `[DEFAULT] servicegroup_driver` is `mc`: heartbeats are in memcached, of which a case knows nothing.
     pub servicegroup_memcached: bool,
     /// `[DEFAULT] default_availability_zone`.
@@ -100,6 +101,8 @@ pub struct Options {
     pub metrics_weight_multiplier: f64,
     /// `[metrics] weight_setting`: names and ratios, the bad ones left out.
     pub metrics_weight_setting: Vec<(String, f64)>,
+    /// `[metrics] weight_setting` is null: MetricsFilter cannot start.
+    pub metrics_weight_setting_null: bool,
     /// `[metrics] required`.
     pub metrics_required: bool,
     /// `[metrics] weight_of_unavailable`.
@@ -134,7 +137,7 @@ impl Default for Options {
         ];
         let weight_classes = vec!["nova.scheduler.weights.all_weighers".to_owned()];
         Self {
-            service_down_time: 60,
+            service_down_time: Some(60),
             servicegroup_memcached: false,
             default_availability_zone: "nova".to_owned(),
             cpu_allocation_ratio: None,
@@ -177,6 +180,7 @@ impl Default for Options {
             cross_cell_move_weight_multiplier: 1_000_000.0,
             metrics_weight_multiplier: 1.0,
             metrics_weight_setting: Vec::new(),
+            metrics_weight_setting_null: false,
             metrics_required: true,
             metrics_weight_of_unavailable: -10_000.0,
             max_attempts: 3,
@@ -285,8 +289,8 @@ impl Options {
             given.0.insert(key.clone(), value);
         }
         let mut options = Self::default();
-        options.take_lists(&given)?;
         options.take_general(&given);
+        options.take_lists(&given)?;
         options.take_filtering(&given);
         options.take_weighing(&given);
         options.take_scheduling(&given);
@@ -301,17 +305,13 @@ impl Options {
             "filter_scheduler.enabled_filters",
             &mut self.enabled_filters,
         )?;
-        self.enabled_filters = loaded::filters(&available, &self.enabled_filters)?;
         let mut metrics = Vec::new();
         let metrics_given = given.words("metrics.weight_setting", &mut metrics);
-        if self
-            .enabled_filters
-            .iter()
-            .any(|name| name == "MetricsFilter")
-        {
-            metrics_given.clone()?;
-        }
         self.metrics_weight_setting = ratios(&metrics);
+        self.metrics_weight_setting_null = metrics_given.is_err();
+        self.enabled_filters = loaded::filters(&available, &self.enabled_filters, |name| {
+            crate::filters::by_name(name).map_or(Ok(()), |filter| filter.starts(self))
+        })?;
         given.words("filter_scheduler.weight_classes", &mut self.weight_classes)?;
         self.weighers = loaded::weighers(&self.weight_classes)?;
         let mut image_props = Vec::new();
@@ -344,7 +344,20 @@ impl Options {
     }
 
     fn take_general(&mut self, given: &Given) {
-        given.int("DEFAULT.service_down_time", &mut self.service_down_time);
+        given.optional_int("DEFAULT.service_down_time", &mut self.service_down_time);
+        let mut report_interval = Some(10);
+        given.optional_int("DEFAULT.report_interval", &mut report_interval);
+        // What ComputeFilter does to the option when it starts (`nova/servicegroup/api.py`).
+        self.service_down_time =
+            self.service_down_time
+                .zip(report_interval)
+                .map(|(down_time, interval)| {
+                    if down_time <= interval {
+                        clamp(i128::from(interval) * 5 / 2)
+                    } else {
+                        down_time
+                    }
+                });
         if let Some(Value::Str(driver)) = given.set("DEFAULT.servicegroup_driver") {
             self.servicegroup_memcached = driver == "mc";
         }

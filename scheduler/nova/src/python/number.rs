@@ -23,9 +23,15 @@ pub fn digit(c: char) -> Option<u8> {
         .and_then(|zero| u8::try_from(code - zero).ok())
 }
 
-/// White space stripped, digits of all scripts as ASCII digits.
+/// White space stripped, digits of all scripts as ASCII digits. CPython strips the white space of C from text that is all ASCII,
+/// and that of Unicode, with the four ASCII separators, from all other.
 fn plain(text: &str) -> String {
-    strip(text)
+    let stripped = if text.is_ascii() {
+        text.trim_matches(|c: char| matches!(c, ' ' | '\t'..='\r'))
+    } else {
+        strip(text)
+    };
+    stripped
         .chars()
         .map(|c| digit(c).map_or(c, |value| char::from(b'0' + value)))
         .collect()
@@ -110,7 +116,8 @@ mod tests {
         assert_eq!(int(" 4 "), Some(4));
         assert_eq!(int("-1_0"), Some(-10));
         assert_eq!(int("007"), Some(7));
-        for bad in ["2.0", "0x10", "", "+", "1e3", "_1", "4 2"] {
+        assert_eq!(int("\u{a0}7\u{1c}"), Some(7));
+        for bad in ["\u{1c}7", "2.0", "0x10", "", "+", "1e3", "_1", "4 2"] {
             assert_eq!(int(bad), None, "{bad:?}");
         }
     }
