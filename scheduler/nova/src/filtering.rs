@@ -76,38 +76,63 @@ pub fn filter(
         filter: None,
         fault,
     };
-    let mut hosts = hosts;
+    match narrow(states, hosts, spec).map_err(early)? {
+        Narrowed::Decided(hosts) => Ok(hosts),
+        Narrowed::Open(hosts) => pipeline(states, hosts, spec, context, index, trace),
+    }
+}
+
+/// What is left when the filters begin.
+pub(crate) enum Narrowed {
+    /// These hosts, and no filter is asked: the request is forced, or all are left out.
+    Decided(Vec<usize>),
+    /// The filters are asked about these.
+    Open(Vec<usize>),
+}
+
+/// What comes before the filters: destination, hosts to leave out, hosts and nodes that are forced.
+///
+/// # Errors
+/// ObjectActionError for a destination with a host and no node, AttributeError for hints that are null.
+pub(crate) fn narrow(
+    states: &[HostState],
+    mut hosts: Vec<usize>,
+    spec: &RequestSpec,
+) -> Result<Narrowed, Fault> {
     if let Some(destination) = &spec.requested_destination {
-        hosts = at_destination(states, hosts, destination).map_err(early)?;
+        hosts = at_destination(states, hosts, destination)?;
     }
     let given = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
     let (ignored, forced_hosts) = (given(&spec.ignore_hosts), given(&spec.force_hosts));
     let forced_nodes = given(&spec.force_nodes);
     let forced = !forced_hosts.is_empty() || !forced_nodes.is_empty();
-    if forced || !ignored.is_empty() {
-        let lower = |names: &[String]| -> BTreeSet<String> {
-            names.iter().map(|name| name.to_lowercase()).collect()
-        };
-        if !ignored.is_empty() {
-            let ignored = lower(&ignored);
-            hosts.retain(|h| !ignored.contains(&states[*h].host.to_lowercase()));
-            if hosts.is_empty() {
-                return Ok(hosts);
-            }
-        }
-        if !forced_hosts.is_empty() {
-            let forced = lower(&forced_hosts);
-            hosts.retain(|h| forced.contains(&states[*h].host.to_lowercase()));
-        }
-        if !forced_nodes.is_empty() {
-            hosts.retain(|h| forced_nodes.contains(&states[*h].nodename));
-        }
-        let checked = hints(spec).map_err(early)?.get("_nova_check_type");
-        if forced && checked.is_none_or(Vec::is_empty) {
-            return Ok(hosts);
+    if !forced && ignored.is_empty() {
+        return Ok(Narrowed::Open(hosts));
+    }
+    let lower = |names: &[String]| -> BTreeSet<String> {
+        names.iter().map(|name| name.to_lowercase()).collect()
+    };
+    if !ignored.is_empty() {
+        let ignored = lower(&ignored);
+        hosts.retain(|h| !ignored.contains(&states[*h].host.to_lowercase()));
+        if hosts.is_empty() {
+            // Nothing left: Nova does not even look at the hints.
+            return Ok(Narrowed::Decided(hosts));
         }
     }
-    pipeline(states, hosts, spec, context, index, trace)
+    if !forced_hosts.is_empty() {
+        let forced = lower(&forced_hosts);
+        hosts.retain(|h| forced.contains(&states[*h].host.to_lowercase()));
+    }
+    if !forced_nodes.is_empty() {
+        hosts.retain(|h| forced_nodes.contains(&states[*h].nodename));
+    }
+    let checked = hints(spec)?.get("_nova_check_type");
+    Ok(if forced && checked.is_none_or(Vec::is_empty) {
+        Narrowed::Decided(hosts)
+    } else {
+        Narrowed::Open(hosts)
+    })
 }
 
 /// The node is read even where the destination does not name one, and then it is an error.

@@ -5,6 +5,7 @@
 //! set, `random.choice`) is decided here by the order of the input or the seed; each such choice is told where it is made.
 
 pub mod answer;
+pub mod bench_input;
 pub mod case;
 pub mod conform;
 pub mod fault;
@@ -19,4 +20,5 @@ pub mod pci;
 pub mod placement;
 pub mod python;
 pub mod schedule;
+pub mod table;
 pub mod weighing;

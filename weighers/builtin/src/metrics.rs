@@ -20,20 +20,21 @@ use ebbtide_weigher_api::{
 pub struct Metrics {
     setting: Vec<(String, f64)>,
     required: bool,
-    unavailable: f64,
+    unavailable: Option<f64>,
 }
 
 impl Default for Metrics {
     /// No metrics at all: every host gets 0.
     fn default() -> Self {
-        Self::new(Vec::new(), true, -10_000.0)
+        Self::new(Vec::new(), true, Some(-10_000.0))
     }
 }
 
 impl Metrics {
-    /// Metrics with their ratios; whether they are required; the raw number of a host that lacks one that is not.
+    /// Metrics with their ratios; whether they are required; the raw number of a host that lacks one that is not, without which
+    /// such a host is an error.
     #[must_use]
-    pub fn new(setting: Vec<(String, f64)>, required: bool, unavailable: f64) -> Self {
+    pub fn new(setting: Vec<(String, f64)>, required: bool, unavailable: Option<f64>) -> Self {
         Self {
             setting,
             required,
@@ -61,7 +62,11 @@ impl Metrics {
                     return Err(WeigherError::MetricNotFound { index, name });
                 }
                 // NaN is not 0 either: then the host counts as unavailable.
-                MetricValue::Missing if ratio * multiplier != 0.0 => return Ok(self.unavailable),
+                MetricValue::Missing if ratio * multiplier != 0.0 => {
+                    return self.unavailable.ok_or_else(|| {
+                        WeigherError::Other(format!("there is no number for hosts without {name}"))
+                    });
+                }
                 MetricValue::Missing => {}
             }
         }
@@ -151,7 +156,7 @@ mod tests {
             .iter()
             .map(|name| ((*name).to_owned(), -0.5))
             .collect();
-        Metrics::new(setting, required, -10_000.0)
+        Metrics::new(setting, required, Some(-10_000.0))
     }
 
     #[test]

@@ -9,6 +9,7 @@ use crate::filtering::{self, Step};
 use crate::filters::{self, Context};
 use crate::model::{HostState, Options, RequestSpec};
 use crate::python::{Dict, Value};
+use crate::table::{Cloud, DecideFault, Decision};
 use crate::weighing;
 
 /// Answers a case in the oracle's format.
@@ -33,18 +34,45 @@ pub fn answer(case: &Case) -> Dict<Value> {
     let mut all = placed.clone();
     if !rebuild {
         out.insert("placement", placement::answer(case, &spec, &options));
-        case::attach_candidates(case, &spec, &mut all);
+        case::attach_candidates(case, &mut all);
     }
     let context = Context {
         options: &options,
         now: case.now,
     };
     rank(case, &all, &spec, &context, rebuild, &mut out);
+    if let Some(difference) = table_differs(&all, &spec, &options, case.now) {
+        out.insert("table", difference);
+    }
     if case.schedule.is_some() {
         let value = schedule::answer(case, placed, spec, &context, rebuild);
         out.insert("schedule", Value::Dict(value));
     }
     out
+}
+
+/// The columns have to decide as the hosts one by one do, and again when they are asked again. Where they do not, what both say
+/// stands in the answer under a key that the oracle does not know.
+fn table_differs(
+    placed: &[Placed],
+    spec: &RequestSpec,
+    options: &Options,
+    now: i64,
+) -> Option<Value> {
+    let states: Vec<HostState> = placed.iter().map(|p| p.state.clone()).collect();
+    let mut cloud = Cloud::new(states, options.clone(), now);
+    let bits = |decision: Result<Decision, DecideFault>| {
+        decision.map(|decision| {
+            let best = decision.best.into_iter();
+            let best: Vec<(usize, u64)> = best.map(|(at, total)| (at, total.to_bits())).collect();
+            (decision.passing, best)
+        })
+    };
+    let reference = bits(cloud.reference(spec, usize::MAX));
+    (0..2).find_map(|_| {
+        let table = bits(cloud.decide(spec, usize::MAX));
+        (table != reference).then(|| Value::from(format!("{table:?} for {reference:?}").as_str()))
+    })
 }
 
 fn failed(mut out: Dict<Value>, phase: &str, fault: &Fault) -> Dict<Value> {
@@ -228,7 +256,12 @@ fn weights(
     let weighed = match weighing::weigh(hosts, spec, options) {
         Ok(weighed) => weighed,
         Err(fault) => {
-            let by = Some(("weigher", Some(fault.weigher)));
+            let by = Some((
+                "weigher",
+                fault
+                    .weigher
+                    .or_else(|| weighing::first_to_raise(hosts, spec, options)),
+            ));
             out.insert("error", error(&fault.fault, "weigh", by));
             return;
         }

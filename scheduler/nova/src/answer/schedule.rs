@@ -69,7 +69,7 @@ pub(super) fn answer(
     let places: Vec<usize> = placed.iter().map(|p| p.place).collect();
     let mut placed = placed;
     if !no_placement {
-        case::attach_candidates(case, &spec, &mut placed);
+        case::attach_candidates(case, &mut placed);
     }
     let mut states: Vec<HostState> = placed.into_iter().map(|p| p.state).collect();
     let call = Call {

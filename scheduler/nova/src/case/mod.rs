@@ -220,15 +220,23 @@ impl Case {
 
     /// What Placement offers for a host: what the case says, or one candidate made up of the flavor.
     #[must_use]
-    pub fn candidates(&self, place: usize, spec: &RequestSpec) -> Vec<AllocationCandidate> {
+    pub fn candidates(&self, place: usize) -> Vec<AllocationCandidate> {
         let uuid = &self.uuids[place];
         match get(&self.hosts[place], "allocation_candidates") {
             Some(Value::List(given)) => given.iter().map(candidate).collect(),
             _ => vec![AllocationCandidate {
                 allocations: serde_json::json!({ uuid: { "resources": {
-                    "VCPU": spec.flavor.vcpus, "MEMORY_MB": spec.flavor.memory_mb } } }),
+                    "VCPU": self.asked("vcpus"), "MEMORY_MB": self.asked("memory_mb") } } }),
                 mappings: serde_json::json!({ "": [uuid] }),
             }],
+        }
+    }
+
+    /// What the request's flavor asks for, as the line has it.
+    fn asked(&self, name: &str) -> serde_json::Value {
+        match get(&self.request, "flavor") {
+            Some(Value::Dict(flavor)) => flavor.get(name).map_or(serde_json::Value::Null, to_json),
+            _ => serde_json::Value::Null,
         }
     }
 

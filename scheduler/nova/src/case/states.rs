@@ -73,10 +73,10 @@ pub fn states(
 }
 
 /// Gives each state the candidates that Placement offers for it. A node that was never updated has no UUID, so none is its.
-pub fn attach_candidates(case: &Case, spec: &RequestSpec, placed: &mut [Placed]) {
+pub fn attach_candidates(case: &Case, placed: &mut [Placed]) {
     for placed in placed {
         placed.state.allocation_candidates = if placed.state.uuid.is_some() {
-            case.candidates(placed.place, spec)
+            case.candidates(placed.place)
         } else {
             Vec::new()
         };

@@ -295,7 +295,7 @@ fn limits(host: &HostState) -> Value {
 }
 
 /// `getattr(host_state, name)`; `None`: there is no such attribute (a `Value::None` is one that is None).
-pub(super) fn attribute(host: &HostState, name: &str) -> Option<Value> {
+pub(crate) fn attribute(host: &HostState, name: &str) -> Option<Value> {
     let updated = host.uuid.is_some();
     let value = match name {
         "host" => Value::Str(host.host.clone()),

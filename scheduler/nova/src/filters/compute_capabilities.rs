@@ -60,7 +60,7 @@ fn bits_fit(host: &HostState, bits: Option<&String>) -> Result<bool, Fault> {
 }
 
 /// Whether the host meets one extra spec.
-fn meets(host: &HostState, key: &str, requirement: &str) -> Result<bool, Fault> {
+pub(crate) fn meets(host: &HostState, key: &str, requirement: &str) -> Result<bool, Fault> {
     let scope: Vec<&str> = key.split(':').collect();
     let scope = match scope.as_slice() {
         [name] => {

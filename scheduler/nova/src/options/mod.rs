@@ -70,35 +70,36 @@ pub struct Options {
     /// `[filter_scheduler] pci_in_placement`.
     pub pci_in_placement: bool,
 
-    /// `[filter_scheduler] ram_weight_multiplier`.
-    pub ram_weight_multiplier: f64,
+    /// `[filter_scheduler] ram_weight_multiplier`. Null (an empty value in the file) fails the request where no aggregate of a host
+    /// says otherwise; so do the following ones.
+    pub ram_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] cpu_weight_multiplier`.
-    pub cpu_weight_multiplier: f64,
+    pub cpu_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] disk_weight_multiplier`.
-    pub disk_weight_multiplier: f64,
+    pub disk_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] hypervisor_version_weight_multiplier`.
-    pub hypervisor_version_weight_multiplier: f64,
+    pub hypervisor_version_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] num_instances_weight_multiplier`.
-    pub num_instances_weight_multiplier: f64,
+    pub num_instances_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] io_ops_weight_multiplier`.
-    pub io_ops_weight_multiplier: f64,
+    pub io_ops_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] image_props_weight_multiplier`.
-    pub image_props_weight_multiplier: f64,
+    pub image_props_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] image_props_weight_setting`: names and ratios, the bad ones left out.
     pub image_props_weight_setting: Vec<(String, f64)>,
     /// `[filter_scheduler] pci_weight_multiplier`, not negative.
-    pub pci_weight_multiplier: f64,
+    pub pci_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] soft_affinity_weight_multiplier`, not negative.
-    pub soft_affinity_weight_multiplier: f64,
+    pub soft_affinity_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] soft_anti_affinity_weight_multiplier`, not negative.
-    pub soft_anti_affinity_weight_multiplier: f64,
+    pub soft_anti_affinity_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] build_failure_weight_multiplier`.
-    pub build_failure_weight_multiplier: f64,
+    pub build_failure_weight_multiplier: Option<f64>,
     /// `[filter_scheduler] cross_cell_move_weight_multiplier`.
-    pub cross_cell_move_weight_multiplier: f64,
+    pub cross_cell_move_weight_multiplier: Option<f64>,
 
     /// `[metrics] weight_multiplier`.
-    pub metrics_weight_multiplier: f64,
+    pub metrics_weight_multiplier: Option<f64>,
     /// `[metrics] weight_setting`: names and ratios, the bad ones left out.
     pub metrics_weight_setting: Vec<(String, f64)>,
     /// `[metrics] weight_setting` is null: MetricsFilter cannot start.
@@ -106,7 +107,7 @@ pub struct Options {
     /// `[metrics] required`.
     pub metrics_required: bool,
     /// `[metrics] weight_of_unavailable`.
-    pub metrics_weight_of_unavailable: f64,
+    pub metrics_weight_of_unavailable: Option<f64>,
 
     /// `[scheduler] max_attempts`, at least 1.
     pub max_attempts: i64,
@@ -165,24 +166,24 @@ impl Default for Options {
             aggregate_image_properties_isolation_namespace: None,
             aggregate_image_properties_isolation_separator: Some(".".to_owned()),
             pci_in_placement: false,
-            ram_weight_multiplier: 1.0,
-            cpu_weight_multiplier: 1.0,
-            disk_weight_multiplier: 1.0,
-            hypervisor_version_weight_multiplier: 1.0,
-            num_instances_weight_multiplier: 0.0,
-            io_ops_weight_multiplier: -1.0,
-            image_props_weight_multiplier: 0.0,
+            ram_weight_multiplier: Some(1.0),
+            cpu_weight_multiplier: Some(1.0),
+            disk_weight_multiplier: Some(1.0),
+            hypervisor_version_weight_multiplier: Some(1.0),
+            num_instances_weight_multiplier: Some(0.0),
+            io_ops_weight_multiplier: Some(-1.0),
+            image_props_weight_multiplier: Some(0.0),
             image_props_weight_setting: Vec::new(),
-            pci_weight_multiplier: 1.0,
-            soft_affinity_weight_multiplier: 1.0,
-            soft_anti_affinity_weight_multiplier: 1.0,
-            build_failure_weight_multiplier: 1_000_000.0,
-            cross_cell_move_weight_multiplier: 1_000_000.0,
-            metrics_weight_multiplier: 1.0,
+            pci_weight_multiplier: Some(1.0),
+            soft_affinity_weight_multiplier: Some(1.0),
+            soft_anti_affinity_weight_multiplier: Some(1.0),
+            build_failure_weight_multiplier: Some(1_000_000.0),
+            cross_cell_move_weight_multiplier: Some(1_000_000.0),
+            metrics_weight_multiplier: Some(1.0),
             metrics_weight_setting: Vec::new(),
             metrics_weight_setting_null: false,
             metrics_required: true,
-            metrics_weight_of_unavailable: -10_000.0,
+            metrics_weight_of_unavailable: Some(-10_000.0),
             max_attempts: 3,
             max_placement_results: Some(1000),
             limit_tenants_to_placement_aggregate: false,
@@ -443,7 +444,7 @@ impl Options {
     }
 
     fn take_weighing(&mut self, given: &Given) {
-        let multipliers: [(&str, &mut f64); 12] = [
+        let multipliers: [(&str, &mut Option<f64>); 12] = [
             ("ram_weight_multiplier", &mut self.ram_weight_multiplier),
             ("cpu_weight_multiplier", &mut self.cpu_weight_multiplier),
             ("disk_weight_multiplier", &mut self.disk_weight_multiplier),
@@ -482,14 +483,14 @@ impl Options {
             ),
         ];
         for (name, field) in multipliers {
-            given.float(&format!("filter_scheduler.{name}"), field);
+            given.optional_float(&format!("filter_scheduler.{name}"), field);
         }
-        given.float(
+        given.optional_float(
             "metrics.weight_multiplier",
             &mut self.metrics_weight_multiplier,
         );
         given.bool("metrics.required", &mut self.metrics_required);
-        given.float(
+        given.optional_float(
             "metrics.weight_of_unavailable",
             &mut self.metrics_weight_of_unavailable,
         );
@@ -574,6 +575,6 @@ mod tests {
     fn infinite_multipliers_are_taken_as_nova_takes_them() {
         let options =
             read(&serde_json::json!({"filter_scheduler.ram_weight_multiplier": "inf"})).unwrap();
-        assert_eq!(options.ram_weight_multiplier, f64::INFINITY);
+        assert_eq!(options.ram_weight_multiplier, Some(f64::INFINITY));
     }
 }

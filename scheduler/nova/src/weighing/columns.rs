@@ -153,7 +153,7 @@ pub(super) fn image_properties(
     options: &Options,
 ) -> Result<Vec<PropertyColumn>, Fault> {
     // Nova does not look at instances at all while the configured multiplier is 0, whatever aggregates say.
-    if options.image_props_weight_multiplier == 0.0 {
+    if options.image_props_weight_multiplier == Some(0.0) {
         return Ok(Vec::new());
     }
     let wanted = match &spec.image {

@@ -9,7 +9,9 @@ mod registry;
 
 use crate::fault::Fault;
 use crate::model::{HostState, Options, RequestSpec};
-use ebbtide_weigher_api::{Details, HostBatch, RequestView, WeigherError, arithmetic};
+use ebbtide_weigher_api::{
+    Details, HostBatch, MetricColumn, MetricValue, RequestView, WeigherError, arithmetic,
+};
 
 pub use multiplier::{MultiplierSource, multiplier_of};
 pub use registry::{NovaWeigher, by_class, classes};
@@ -43,8 +45,8 @@ pub struct Weighed {
 /// What makes weighing fail the whole request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeighFault {
-    /// Nova's class name of the weigher.
-    pub weigher: &'static str,
+    /// Nova's class name of the weigher that raised; `None` if it was the multiplication with a multiplier that is null.
+    pub weigher: Option<&'static str>,
     /// What it raised.
     pub fault: Fault,
 }
@@ -65,9 +67,15 @@ pub fn weigh(
             let Some(weigher) = by_class(class, options) else {
                 continue;
             };
-            let part = part(&weigher, hosts, spec, options).map_err(|fault| WeighFault {
-                weigher: weigher.class,
-                fault,
+            let part = part(&weigher, hosts, spec, options).map_err(|raised| match raised {
+                Raised::Weigher(fault) => WeighFault {
+                    weigher: Some(weigher.class),
+                    fault,
+                },
+                Raised::Multiplication => WeighFault {
+                    weigher: None,
+                    fault: Fault::new("TypeError", "a multiplier is null"),
+                },
             })?;
             for (total, weighted) in totals.iter_mut().zip(&part.weighted) {
                 *total += weighted;
@@ -82,16 +90,36 @@ pub fn weigh(
     })
 }
 
-fn part(
+/// How weighing fails.
+pub(crate) enum Raised {
+    /// In the weigher.
+    Weigher(Fault),
+    /// Behind it, where its number is multiplied with null.
+    Multiplication,
+}
+
+impl From<Fault> for Raised {
+    fn from(fault: Fault) -> Self {
+        Self::Weigher(fault)
+    }
+}
+
+/// What one weigher gives to hosts.
+///
+/// # Errors
+/// What it raises.
+pub(crate) fn part(
     nova: &NovaWeigher,
     hosts: &[&HostState],
     spec: &RequestSpec,
     options: &Options,
-) -> Result<Part, Fault> {
+) -> Result<Part, Raised> {
     let weigher = nova.weigher.as_ref();
     let columns = columns::fill(weigher.needs(), hosts, spec)?;
     let source = MultiplierSource::new(weigher, nova.configured);
-    let mult: Vec<f64> = hosts.iter().map(|host| source.of(host)).collect();
+    let own: Vec<Option<f64>> = hosts.iter().map(|host| source.of(host)).collect();
+    let null = own.iter().any(Option::is_none);
+    let mult: Vec<f64> = own.iter().map(|own| own.unwrap_or(f64::NAN)).collect();
     let metrics = if nova.class == registry::METRICS {
         columns::metrics(hosts, options)
     } else {
@@ -123,6 +151,9 @@ fn part(
     weigher
         .weigh(&request, &batch, &mut raw)
         .map_err(|error| raised(&error))?;
+    if null {
+        return Err(nothing_times(nova.class, &own, &metrics, options));
+    }
     arithmetic::clamp(&mut raw, weigher.bounds());
     let mut norm = raw.clone();
     arithmetic::normalise(&mut norm, weigher.bounds());
@@ -134,6 +165,73 @@ fn part(
         mult,
         weighted,
     })
+}
+
+/// The first weigher that raises by itself: whom the oracle blames where the multiplication raised.
+#[must_use]
+pub fn first_to_raise(
+    hosts: &[&HostState],
+    spec: &RequestSpec,
+    options: &Options,
+) -> Option<&'static str> {
+    let known = options
+        .weighers
+        .iter()
+        .filter_map(|class| by_class(class, options));
+    known.into_iter().find_map(|weigher| {
+        let part = part(&weigher, hosts, spec, options);
+        matches!(part, Err(Raised::Weigher(_))).then_some(weigher.class)
+    })
+}
+
+/// Where null as a multiplier is noticed: BuildFailureWeigher turns it round, MetricsWeigher looks whether it is 0 on a host that
+/// lacks a metric; the others leave it to the multiplication.
+fn nothing_times(
+    class: &str,
+    own: &[Option<f64>],
+    metrics: &[MetricColumn],
+    options: &Options,
+) -> Raised {
+    let lacks = |at: usize| {
+        let missing = |column: &MetricColumn| column.values.get(at) == Some(&MetricValue::Missing);
+        !options.metrics_required && metrics.iter().any(missing)
+    };
+    let noticed = match class {
+        registry::BUILD_FAILURE => true,
+        registry::METRICS => own
+            .iter()
+            .enumerate()
+            .any(|(at, own)| own.is_none() && lacks(at)),
+        _ => false,
+    };
+    if noticed {
+        Raised::Weigher(Fault::new("TypeError", "the multiplier is null"))
+    } else {
+        Raised::Multiplication
+    }
+}
+
+/// Whether what a weigher says of a host can be different from request to request.
+pub(crate) fn hangs_on_request(class: &str) -> bool {
+    matches!(
+        class,
+        "ServerGroupSoftAffinityWeigher"
+            | "ServerGroupSoftAntiAffinityWeigher"
+            | "CrossCellWeigher"
+            | registry::IMAGE_PROPERTIES
+    )
+}
+
+/// Whether such a weigher surely gives all hosts the same for this request.
+pub(crate) fn says_nothing(class: &str, spec: &RequestSpec, options: &Options) -> bool {
+    match class {
+        "ServerGroupSoftAffinityWeigher" | "ServerGroupSoftAntiAffinityWeigher" => {
+            columns::soft_policy(spec).is_none()
+        }
+        "CrossCellWeigher" => spec.requested_destination.is_none(),
+        registry::IMAGE_PROPERTIES => options.image_props_weight_multiplier == Some(0.0),
+        _ => false,
+    }
 }
 
 /// Under which class Nova raises what one of our weighers reports.

@@ -8,13 +8,13 @@ use ebbtide_weigher_api::Weigher;
 #[derive(Debug, Clone, Copy)]
 pub struct MultiplierSource<'a> {
     key: &'a str,
-    configured: f64,
+    configured: Option<f64>,
     sign: f64,
 }
 
 impl<'a> MultiplierSource<'a> {
     /// A weigher with its configured multiplier.
-    pub fn new(weigher: &'a dyn Weigher, configured: f64) -> Self {
+    pub fn new(weigher: &'a dyn Weigher, configured: Option<f64>) -> Self {
         Self {
             key: weigher.multiplier_key(),
             configured,
@@ -22,26 +22,31 @@ impl<'a> MultiplierSource<'a> {
         }
     }
 
-    /// The multiplier on a host, turned round where the weigher says so.
+    /// The multiplier on a host, turned round where the weigher says so. `None`: neither aggregates nor configuration give one.
     #[must_use]
-    pub fn of(&self, host: &HostState) -> f64 {
+    pub fn of(&self, host: &HostState) -> Option<f64> {
         let values = host
             .aggregates
             .iter()
             .filter_map(|a| a.metadata.get(self.key));
         let own = multiplier_of(values.map(String::as_str), self.configured);
-        if self.sign == 1.0 {
-            own
-        } else {
-            self.sign * own
-        }
+        own.map(|own| {
+            if self.sign == 1.0 {
+                own
+            } else {
+                self.sign * own
+            }
+        })
     }
 }
 
 /// The smallest of what a host's aggregates say; the configured one if none says anything or one of them is no number. Where one
 /// says NaN Nova's `min` depends on the order of a set; here NaN is larger than everything.
 #[must_use]
-pub fn multiplier_of<'a>(values: impl Iterator<Item = &'a str>, configured: f64) -> f64 {
+pub fn multiplier_of<'a>(
+    values: impl Iterator<Item = &'a str>,
+    configured: Option<f64>,
+) -> Option<f64> {
     let mut smallest: Option<f64> = None;
     for value in values {
         let Some(value) = number::float(value) else {
@@ -52,7 +57,7 @@ pub fn multiplier_of<'a>(values: impl Iterator<Item = &'a str>, configured: f64)
             _ => value,
         });
     }
-    smallest.unwrap_or(configured)
+    smallest.or(configured)
 }
 
 #[cfg(test)]
@@ -61,11 +66,24 @@ mod tests {
 
     #[test]
     fn the_smallest_value_counts_unless_one_is_no_number() {
-        assert_eq!(multiplier_of([].into_iter(), 1.5), 1.5);
-        assert_eq!(multiplier_of(["3", " -2.0 ", "1_0"].into_iter(), 1.5), -2.0);
-        assert_eq!(multiplier_of(["3", "2,5"].into_iter(), 1.5), 1.5);
-        assert_eq!(multiplier_of(["nan", "3"].into_iter(), 1.5), 3.0);
-        assert_eq!(multiplier_of(["3", "nan"].into_iter(), 1.5), 3.0);
-        assert!(multiplier_of(["nan"].into_iter(), 1.5).is_nan());
+        assert_eq!(multiplier_of([].into_iter(), Some(1.5)), Some(1.5));
+        assert_eq!(
+            multiplier_of(["3", " -2.0 ", "1_0"].into_iter(), Some(1.5)),
+            Some(-2.0)
+        );
+        assert_eq!(
+            multiplier_of(["3", "2,5"].into_iter(), Some(1.5)),
+            Some(1.5)
+        );
+        assert_eq!(
+            multiplier_of(["nan", "3"].into_iter(), Some(1.5)),
+            Some(3.0)
+        );
+        assert_eq!(
+            multiplier_of(["3", "nan"].into_iter(), Some(1.5)),
+            Some(3.0)
+        );
+        assert!(multiplier_of(["nan"].into_iter(), Some(1.5)).is_some_and(f64::is_nan));
+        assert_eq!(multiplier_of(["x"].into_iter(), None), None);
     }
 }

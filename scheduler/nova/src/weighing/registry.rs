@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 /// MetricsWeigher, which reads metrics.
 pub(super) const METRICS: &str = "MetricsWeigher";
+/// BuildFailureWeigher, which turns its multiplier round.
+pub(super) const BUILD_FAILURE: &str = "BuildFailureWeigher";
 /// ImagePropertiesWeigher, which reads image properties.
 pub(super) const IMAGE_PROPERTIES: &str = "ImagePropertiesWeigher";
 
@@ -17,8 +19,8 @@ pub struct NovaWeigher {
     pub class: &'static str,
     /// What it is here.
     pub weigher: Arc<dyn Weigher>,
-    /// Its multiplier in the configuration.
-    pub configured: f64,
+    /// Its multiplier in the configuration; `None`: null, which no host can be weighed with.
+    pub configured: Option<f64>,
 }
 
 /// All class names by module and class, in which order they add up unless configured otherwise. Nova's own order is that of its
@@ -28,7 +30,7 @@ pub fn classes() -> [&'static str; 13] {
     [
         "ServerGroupSoftAffinityWeigher",
         "ServerGroupSoftAntiAffinityWeigher",
-        "BuildFailureWeigher",
+        BUILD_FAILURE,
         "CPUWeigher",
         "CrossCellWeigher",
         "DiskWeigher",
@@ -47,7 +49,7 @@ pub fn classes() -> [&'static str; 13] {
 pub fn by_class(class: &str, options: &Options) -> Option<NovaWeigher> {
     let class = classes().into_iter().find(|known| *known == class)?;
     let o = options;
-    let (weigher, configured): (Arc<dyn Weigher>, f64) = match class {
+    let (weigher, configured): (Arc<dyn Weigher>, Option<f64>) = match class {
         "ServerGroupSoftAffinityWeigher" => (
             Arc::new(builtin::soft_affinity::SoftAffinity),
             o.soft_affinity_weight_multiplier,
@@ -56,7 +58,7 @@ pub fn by_class(class: &str, options: &Options) -> Option<NovaWeigher> {
             Arc::new(builtin::soft_anti_affinity::SoftAntiAffinity),
             o.soft_anti_affinity_weight_multiplier,
         ),
-        "BuildFailureWeigher" => (
+        BUILD_FAILURE => (
             Arc::new(builtin::build_failure::BuildFailure),
             o.build_failure_weight_multiplier,
         ),
