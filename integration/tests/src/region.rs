@@ -26,7 +26,14 @@ pub const PATIENCE: Duration = Duration::from_secs(60);
 pub fn bin(name: &str) -> PathBuf {
     let beside_tests = || {
         let exe = std::env::current_exe().ok()?;
-        exe.parent()?.parent().map(Path::to_path_buf)
+        // Programs lie where they are looked for, tests and examples one directory below.
+        let here = exe.parent()?;
+        let there = if here.join(name).exists() {
+            Some(here)
+        } else {
+            here.parent()
+        };
+        there.map(Path::to_path_buf)
     };
     let dir = std::env::var_os("EBBTIDE_BIN_DIR")
         .map(PathBuf::from)

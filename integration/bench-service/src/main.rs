@@ -1,0 +1,129 @@
+//! How many placements a second go through the service: gRPC in, a durable claim, a notice for each victim on RabbitMQ.
+//!
+//! A private broker and a scheduler with its own database are started and ended with the program. The hosts are heartbeats without
+//! agents behind them: what is measured is the scheduler, its database and its broker. `ebbtide bench service` runs this
+//! program, which has to lie beside it, as has `ebbtide-scheduler`.
+//!
+//! - `cloud` registers hosts and fills them; `load` asks; `meters` reads what the scheduler and the kernel count;
+//! - `report` says what came out, and what bounds it.
+
+#![allow(clippy::print_stdout, clippy::print_stderr)] // The thin edge of a program.
+
+mod clock;
+mod cloud;
+mod load;
+mod meters;
+mod report;
+
+use anyhow::Result;
+use clap::{Parser, ValueEnum};
+use ebbtide_bench::Machine;
+use ebbtide_integration_tests::{Database, Region, RegionOptions};
+use meters::Meters;
+use report::{Report, Window};
+use std::process::ExitCode;
+use std::time::Duration;
+
+/// Where the state is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Store {
+    /// A file.
+    Sqlite,
+    /// A private MariaDB.
+    Mariadb,
+    /// A private PostgreSQL.
+    Postgres,
+}
+
+impl Store {
+    fn database(self) -> Database {
+        match self {
+            Self::Sqlite => Database::Sqlite,
+            Self::Mariadb => Database::MariaDb,
+            Self::Postgres => Database::Postgres,
+        }
+    }
+}
+
+/// Measures placements a second through the service.
+#[derive(Debug, Parser)]
+#[command(name = "ebbtide-bench-service", version)]
+pub(crate) struct Options {
+    /// How many hosts
+    #[arg(long, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    hosts: u32,
+    /// Callers that ask one request after another
+    #[arg(long, default_value_t = 64, value_parser = clap::value_parser!(u32).range(1..=4096))]
+    clients: u32,
+    /// How long is measured
+    #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=3600))]
+    seconds: u32,
+    /// Fill the cloud with preemptible instances first: every placement ends one
+    #[arg(long)]
+    preempting: bool,
+    /// Where the state is kept
+    #[arg(long, value_enum, default_value = "sqlite")]
+    database: Store,
+    /// Print JSON instead of lines
+    #[arg(long)]
+    json: bool,
+}
+
+fn main() -> ExitCode {
+    let options = Options::parse();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build();
+    let measured = match runtime {
+        Ok(runtime) => runtime.block_on(measure(&options)),
+        Err(error) => Err(error.into()),
+    };
+    match measured.and_then(|report| report.print(options.json)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("EB-BENCH-005: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+async fn measure(options: &Options) -> Result<Report> {
+    // Nobody renews these hosts, nobody answers notices: all of that has to wait until the end.
+    let region = "host_down_seconds = 86400\nstart_timeout_seconds = 86400\nact_timeout_seconds = 86400\n\
+                  notice_timeout_seconds = 3600\ndefault_grace_seconds = 900";
+    let mut region = Region::prepare(RegionOptions {
+        database: options.database.database(),
+        hosts: Vec::new(),
+        region: region.to_owned(),
+        ..RegionOptions::default()
+    })
+    .await?;
+    eprintln!("starting a broker and a scheduler");
+    region.start_scheduler().await?;
+    eprintln!("registering {} hosts", options.hosts);
+    cloud::register(&region, options).await?;
+    if options.preempting {
+        eprintln!("filling them");
+        cloud::fill(&region, options).await?;
+    }
+    let scheduler = region.scheduler_process()?.pid();
+    // A second of load before the measurement: connections, caches and queues are as they are in a region that runs.
+    eprintln!("measuring for {} s", options.seconds);
+    load::run(&region, options.clients, Duration::from_secs(1)).await?;
+    let before = Meters::read(&region, scheduler).await?;
+    let done = load::run(
+        &region,
+        options.clients,
+        Duration::from_secs(u64::from(options.seconds)),
+    )
+    .await?;
+    let after = Meters::read(&region, scheduler).await?;
+    let drained = load::drained(&region, scheduler).await?;
+    let window = Window {
+        before,
+        after,
+        drained,
+        done,
+    };
+    Ok(Report::of(options, &window, Machine::here()))
+}

@@ -1,0 +1,130 @@
+//! What the scheduler counts (its metrics page) and what the kernel counts (processor time).
+
+use anyhow::{Context, Result};
+use ebbtide_integration_tests::Region;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Ticks a second of `/proc/*/stat`: Linux shows processor time in hundredths of a second to every program (USER_HZ).
+const TICKS: f64 = 100.0;
+
+/// Counters at one moment.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Meters {
+    /// Seconds that the region took for decisions.
+    pub(crate) decision_seconds: f64,
+    /// How many.
+    pub(crate) decisions: f64,
+    /// Seconds that transactions took.
+    pub(crate) commit_seconds: f64,
+    /// How many.
+    pub(crate) commits: f64,
+    /// Messages that the broker has confirmed.
+    pub(crate) published: f64,
+    /// Messages that it has not confirmed yet.
+    pub(crate) outbox: f64,
+    /// Processor seconds of the scheduler.
+    pub(crate) scheduler_cpu: f64,
+    /// Processor seconds of this program, which makes the load.
+    pub(crate) load_cpu: f64,
+    /// Processor seconds of the whole machine: everything but idle and waiting for disks.
+    pub(crate) machine_cpu: f64,
+}
+
+impl Meters {
+    /// Reads them all.
+    pub(crate) async fn read(region: &Region, scheduler: u32) -> Result<Self> {
+        let page = page(&region.address("http")?).await?;
+        let value = |name: &str| metric(&page, name);
+        Ok(Self {
+            decision_seconds: value("decision_seconds_sum")?,
+            decisions: value("decision_seconds_count")?,
+            commit_seconds: value("commit_seconds_sum")?,
+            commits: value("commit_seconds_count")?,
+            published: value("messages_published_total")?,
+            outbox: value("outbox_messages")?,
+            scheduler_cpu: process_cpu(&scheduler.to_string())?,
+            load_cpu: process_cpu("self")?,
+            machine_cpu: machine_cpu()?,
+        })
+    }
+}
+
+/// The metrics page, over plain HTTP/1.0: the connection ends with the page.
+async fn page(address: &str) -> Result<String> {
+    let host = address.trim_start_matches("http://");
+    let mut stream = TcpStream::connect(host).await?;
+    let request = format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n");
+    stream.write_all(request.as_bytes()).await?;
+    let mut page = String::new();
+    stream.read_to_string(&mut page).await?;
+    Ok(page)
+}
+
+/// The value of a metric without labels.
+fn metric(page: &str, name: &str) -> Result<f64> {
+    let wanted = format!("ebbtide_{name} ");
+    page.lines()
+        .find_map(|line| {
+            line.strip_prefix(&wanted)?
+                .split_whitespace()
+                .next()?
+                .parse()
+                .ok()
+        })
+        .with_context(|| format!("the scheduler's metrics have no ebbtide_{name}"))
+}
+
+/// Processor seconds of a process: user and system time, fields 14 and 15 of its stat file.
+fn process_cpu(process: &str) -> Result<f64> {
+    let path = format!("/proc/{process}/stat");
+    let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+    // The name, in parentheses, may have blanks; behind it the state is field 3.
+    let behind = text.rsplit_once(')').map_or("", |(_, rest)| rest);
+    let fields: Vec<f64> = behind
+        .split_whitespace()
+        .skip(11)
+        .take(2)
+        .filter_map(|f| f.parse().ok())
+        .collect();
+    Ok(fields.iter().sum::<f64>() / TICKS)
+}
+
+/// Processor seconds that somebody used: all fields of the first line but idle, iowait and guests, which are counted twice.
+fn machine_cpu() -> Result<f64> {
+    let text = std::fs::read_to_string("/proc/stat").context("/proc/stat")?;
+    let first = text.lines().next().unwrap_or_default();
+    let fields: Vec<f64> = first
+        .split_whitespace()
+        .skip(1)
+        .filter_map(|f| f.parse().ok())
+        .collect();
+    let busy = [0, 1, 2, 5, 6]
+        .iter()
+        .filter_map(|&at| fields.get(at))
+        .sum::<f64>();
+    Ok(busy / TICKS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn metrics_are_found_by_their_whole_name() {
+        let page = "# TYPE x\nebbtide_commit_seconds_sum 1.5\nebbtide_commit_seconds_count 3\n";
+        assert_eq!(metric(page, "commit_seconds_sum").unwrap(), 1.5);
+        assert_eq!(metric(page, "commit_seconds_count").unwrap(), 3.0);
+        assert!(
+            metric(page, "commit_seconds")
+                .unwrap_err()
+                .to_string()
+                .contains("ebbtide_commit_seconds")
+        );
+    }
+
+    #[test]
+    fn this_process_has_used_no_more_than_the_machine() {
+        assert!(process_cpu("self").unwrap() <= machine_cpu().unwrap());
+    }
+}
