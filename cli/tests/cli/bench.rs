@@ -179,3 +179,35 @@ async fn the_figure_has_three_schedulers_in_three_scenarios() {
     let drawn = std::fs::read_to_string(svg).unwrap();
     assert!(drawn.contains("saturated") && drawn.contains("retry"));
 }
+
+#[tokio::test]
+async fn nova_s_input_is_answered_as_nova_answers() {
+    let input = concat!(
+        env!("CARGO_MANIFEST_DIR"),
+        "/../integration/nova/bench/hosts_100.jsonl.gz"
+    );
+    let ran = alone(&[
+        "bench",
+        "nova",
+        "--input",
+        input,
+        "--iterations",
+        "2",
+        "-o",
+        "json",
+    ])
+    .await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    assert_eq!(
+        (&json["hosts"], &json["checked"], &json["equal"]),
+        (&100.into(), &50.into(), &50.into())
+    );
+    let ran = alone(&["bench", "nova", "--input", "Cargo.toml"]).await;
+    assert_eq!(ran.code, 2);
+    assert!(
+        ran.err.contains("EB-BENCH-001") && ran.err.contains("--answers"),
+        "{}",
+        ran.err
+    );
+}

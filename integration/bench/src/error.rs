@@ -16,6 +16,20 @@ pub enum BenchError {
     /// The system does not tell what is needed to measure.
     #[error("cannot measure: {0}")]
     System(String),
+    /// A file could not be read, or is not what it should be.
+    #[error("cannot use {}: {problem}", path.display())]
+    Read {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Nova would refuse a request, a host or an option of the input.
+    #[error("Nova would refuse the input: {0}")]
+    Nova(String),
+    /// The program that measures the service could not be run, or failed.
+    #[error("cannot measure the service: {0}")]
+    Service(String),
     /// A plot could not be drawn.
     #[error("cannot draw the plot: {0}")]
     Plot(String),
@@ -37,6 +51,9 @@ impl BenchError {
             Self::Option(_) => "EB-BENCH-001",
             Self::Engine(error) => error.code(),
             Self::System(_) => "EB-BENCH-004",
+            Self::Service(_) => "EB-BENCH-005",
+            Self::Read { .. } => "EB-BENCH-006",
+            Self::Nova(_) => "EB-BENCH-007",
             Self::Plot(_) => "EB-BENCH-002",
             Self::Write { .. } => "EB-BENCH-003",
         }
@@ -51,7 +68,14 @@ impl BenchError {
                 Some("name a file in a directory that exists and can be written to".to_owned())
             }
             Self::System(_) => Some("measure on Linux with /proc mounted".to_owned()),
-            Self::Engine(_) | Self::Plot(_) => None,
+            Self::Service(_) => Some(
+                "build all that it needs: `cargo build --release -p ebbtide-cli -p ebbtide-bench-service -p ebbtide-scheduler`"
+                    .to_owned(),
+            ),
+            Self::Read { .. } => Some(
+                "inputs and answers lie in integration/nova/bench; bench_nova.py in integration/nova/oracle makes them".to_owned(),
+            ),
+            Self::Nova(_) | Self::Engine(_) | Self::Plot(_) => None,
         }
     }
 }

@@ -5,6 +5,7 @@
 //! - [`request`] measures ordinary requests, and how close they come to reading the columns once.
 //! - [`figure2`] has the two other schedulers of the paper and compares the three.
 //! - [`memory`] says what a host and an instance take.
+//! - [`nova`] times our way to decide as Nova does on Nova's own benchmark input, and compares the answers.
 //! - [`stats`] and [`machine`] say what came out, and where.
 //!
 //! Only the engine's public interface is used, so whatever makes the engine faster shows here without a change. Workloads are
@@ -16,6 +17,7 @@ pub mod error;
 pub mod figure2;
 pub mod machine;
 pub mod memory;
+pub mod nova;
 pub mod plot;
 pub mod preempt;
 pub mod progress;

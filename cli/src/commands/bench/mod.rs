@@ -4,9 +4,11 @@
 
 mod figure2;
 mod memory;
+mod nova;
 mod preempt;
 mod report;
 mod request;
+mod service;
 
 use crate::Context;
 use crate::errors::CliError;
@@ -29,6 +31,10 @@ pub enum BenchCommand {
     Memory(memory::MemoryArgs),
     /// The paper's figure 2: plain, preemptible-aware and retry scheduler compared
     Figure2(figure2::Figure2Args),
+    /// As Nova decides, on Nova's own benchmark input, against Nova's answers and time
+    Nova(nova::NovaArgs),
+    /// Placements a second through the service: gRPC, durable claims, notices on RabbitMQ
+    Service(service::ServiceArgs),
 }
 
 /// Measures and shows.
@@ -42,5 +48,7 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Result<(), CliError>
         BenchCommand::Request(args) => request::run(context, args),
         BenchCommand::Memory(args) => memory::run(context, args),
         BenchCommand::Figure2(args) => figure2::run(context, args),
+        BenchCommand::Nova(args) => nova::run(context, args),
+        BenchCommand::Service(args) => service::run(context, &args),
     }
 }

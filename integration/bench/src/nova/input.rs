@@ -1,0 +1,130 @@
+//! Nova's benchmark input: one line with configuration, aggregates and requests, then one line a host, gzip or plain
+//! (`integration/nova/oracle/bench_nova.py`), and the answers that a paired program must give.
+
+use super::NovaAnswer;
+use crate::BenchError;
+use ebbtide_nova::case::Case;
+use ebbtide_nova::python::{Dict, Value, json as python_json};
+use flate2::read::MultiGzDecoder;
+use serde::Deserialize;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+/// Hosts, aggregates, options, and the requests that are asked in turn.
+#[derive(Debug)]
+pub struct Input {
+    /// The cloud, with the first of the requests.
+    pub case: Case,
+    /// All requests.
+    pub requests: Vec<Dict<Value>>,
+}
+
+fn unreadable(path: &Path, problem: impl ToString) -> BenchError {
+    BenchError::Read {
+        path: path.to_owned(),
+        problem: problem.to_string(),
+    }
+}
+
+/// The lines of a file, decompressed if its name ends in `.gz`.
+fn lines(path: &Path) -> Result<impl Iterator<Item = Result<String, BenchError>>, BenchError> {
+    let file = File::open(path).map_err(|error| unreadable(path, error))?;
+    let plain: Box<dyn Read> = if path.extension().is_some_and(|e| e == "gz") {
+        Box::new(MultiGzDecoder::new(file))
+    } else {
+        Box::new(file)
+    };
+    let of = path.to_owned();
+    let lines = BufReader::new(plain).lines();
+    Ok(lines.map(move |line| line.map_err(|error| unreadable(&of, error))))
+}
+
+impl Input {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`BenchError::Read`] with what is wrong with it.
+    pub fn read(path: &Path) -> Result<Self, BenchError> {
+        let value =
+            |line: &str| python_json::loads(line).map_err(|fault| unreadable(path, fault.message));
+        let mut lines = lines(path)?;
+        let head = lines
+            .next()
+            .ok_or_else(|| unreadable(path, "it is empty"))??;
+        let Value::Dict(mut case) = value(&head)? else {
+            return Err(unreadable(path, "the first line is not a JSON object"));
+        };
+        let Some(Value::List(asked)) = case.remove("requests") else {
+            return Err(unreadable(path, "the first line has no list of requests"));
+        };
+        let requests: Vec<Dict<Value>> = asked
+            .into_iter()
+            .filter_map(|request| match request {
+                Value::Dict(request) => Some(request),
+                _ => None,
+            })
+            .collect();
+        let first = requests
+            .first()
+            .ok_or_else(|| unreadable(path, "it has no request"))?;
+        let hosts = lines
+            .map(|line| value(&line?))
+            .collect::<Result<Vec<_>, _>>()?;
+        case.insert("id", Value::from("bench"));
+        case.insert("request", Value::Dict(first.clone()));
+        case.insert("hosts", Value::List(hosts));
+        let case = Case::from_value(&Value::Dict(case)).map_err(|bad| unreadable(path, bad))?;
+        Ok(Self { case, requests })
+    }
+}
+
+#[derive(Deserialize)]
+struct Expected {
+    req: usize,
+    filtered: usize,
+    order: Vec<usize>,
+    top: Vec<f64>,
+}
+
+/// Reads answers; by number of the request.
+///
+/// # Errors
+/// [`BenchError::Read`] with the line that is wrong.
+pub fn read_answers(path: &Path) -> Result<Vec<(usize, NovaAnswer)>, BenchError> {
+    let mut answers = Vec::new();
+    for (number, line) in (1..).zip(lines(path)?) {
+        let expected: Expected = serde_json::from_str(&line?)
+            .map_err(|error| unreadable(path, format!("line {number}: {error}")))?;
+        let answer = NovaAnswer {
+            filtered: expected.filtered,
+            order: expected.order,
+            top: expected.top,
+        };
+        answers.push((expected.req, answer));
+    }
+    Ok(answers)
+}
+
+#[derive(Deserialize)]
+struct NovaReport {
+    phases: std::collections::BTreeMap<String, Phase>,
+}
+
+#[derive(Deserialize)]
+struct Phase {
+    cpu_median_ms: f64,
+}
+
+/// Nova's own median for filters and weighers, processor time in microseconds, from what `bench_nova.py --json` wrote.
+///
+/// # Errors
+/// [`BenchError::Read`].
+pub fn nova_cpu_median_us(path: &Path) -> Result<f64, BenchError> {
+    let text = std::fs::read_to_string(path).map_err(|error| unreadable(path, error))?;
+    let report: NovaReport =
+        serde_json::from_str(&text).map_err(|error| unreadable(path, error))?;
+    let phase = report.phases.get("filter+weigh");
+    let phase = phase.ok_or_else(|| unreadable(path, "it has no phase filter+weigh"))?;
+    Ok(phase.cpu_median_ms * 1000.0)
+}
