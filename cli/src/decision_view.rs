@@ -242,6 +242,13 @@ fn explained(
         let text = context.output.paint(&text, Tone::Warn);
         context.output.line(&text)?;
     }
+    if why.surcharge > 0.0 {
+        let text = format!(
+            "All victims together cost {} more than each alone",
+            decimal(why.surcharge)
+        );
+        context.output.line(&text)?;
+    }
     for warning in &why.warnings {
         let text = context
             .output

@@ -102,6 +102,10 @@ pub struct Explanation {
     pub optimal: bool,
     /// How far the victims' cost can be above the optimum, in the cost module's unit. Zero if optimal.
     pub gap: f64,
+    /// What all victims together cost beyond the sum of what each costs, in the cost module's unit: zero unless the module charges
+    /// for sets, like `fairness`.
+    #[serde(default)]
+    pub surcharge: f64,
     /// Plugins that misbehaved and were left out, with what they did.
     #[serde(default)]
     pub warnings: Vec<String>,
@@ -147,7 +151,8 @@ pub struct RankedHost {
     pub host: String,
     /// True for the one taken.
     pub chosen: bool,
-    /// The cost of its cheapest sufficient victim set; zero if nobody has to leave; `None` if it was not needed to decide.
+    /// The cost of its cheapest sufficient victim set, the surcharge for the set included; zero if nobody has to leave; `None` if it
+    /// was not needed to decide. Where several instances were placed together, for the one taken: what this instance's victims cost.
     pub eviction_cost: Option<f64>,
     /// That victim set.
     pub victims: Vec<Victim>,
@@ -201,6 +206,7 @@ impl Decision {
             placements.iter_mut().for_each(|p| redact(&mut p.victims));
         }
         seen.explanation.warnings.clear();
+        seen.explanation.surcharge = 0.0;
         for instance in &mut seen.explanation.instances {
             let dropped = instance.filters.iter_mut().flat_map(|f| &mut f.dropped);
             dropped.for_each(|host| host.reason = FOR_OPERATORS.to_owned());

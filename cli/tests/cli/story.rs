@@ -92,6 +92,7 @@ fn decision() -> Decision {
             }],
             optimal: false,
             gap: 2.5,
+            surcharge: 0.0,
             warnings: vec!["weigher gpu returned NaN and was ignored".into()],
         }),
         ..Default::default()

@@ -11,12 +11,12 @@
 //! Source: our own; a convex charge by project, the price form of max-min fairness.
 
 use crate::columns::{map, used_of_period};
-use ebbtide_cost_api::{CostError, CostModule, MAX_COST, SetCost, VictimBatch};
+use ebbtide_cost_api::{CostError, CostForm, CostModule, MAX_COST, SetCost, VictimBatch};
 
 /// See the module's text.
 #[derive(Debug, Clone, Copy)]
 pub struct Fairness {
-    period_seconds: f64,
+    period_seconds: u32,
     fairness_seconds: f64,
 }
 
@@ -24,7 +24,7 @@ impl Fairness {
     /// With the billing period and the surcharge in seconds, which [`CostModuleOptions`](crate::CostModuleOptions) has checked.
     pub(crate) fn new(period_seconds: u32, fairness_seconds: u32) -> Self {
         Self {
-            period_seconds: f64::from(period_seconds),
+            period_seconds,
             fairness_seconds: f64::from(fairness_seconds),
         }
     }
@@ -41,8 +41,14 @@ impl CostModule for Fairness {
 
     fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError> {
         map(victims, "age_seconds", victims.age_seconds, out, |age| {
-            used_of_period(age, self.period_seconds)
+            used_of_period(age, f64::from(self.period_seconds))
         })
+    }
+
+    fn form(&self) -> CostForm {
+        CostForm::UsedOfPeriod {
+            period_seconds: self.period_seconds,
+        }
     }
 
     fn set_cost(&self) -> SetCost {

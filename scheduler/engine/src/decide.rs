@@ -4,6 +4,7 @@ use crate::ask::Ask;
 use crate::explain;
 use crate::fast;
 use crate::filters::{Pipeline, count};
+use crate::joint::{self, Joined, JointShare};
 use crate::plugins::{Broken, Failure};
 use crate::ranking::{Chance, Ranking, Tier, Tools};
 use crate::share::share_out;
@@ -11,7 +12,7 @@ use crate::state::State;
 use crate::table::{HostIndex, Slot};
 use crate::victims::{Search, Verdict};
 use crate::{Budgets, Engine, HostTable};
-use ebbtide_model::decision::{FilterCount, FilterStep, InstanceExplanation};
+use ebbtide_model::decision::{FilterCount, FilterStep, InstanceExplanation, RankedHost};
 use ebbtide_model::{Explanation, NoValidHost, Outcome, Placement, Timestamp};
 use ebbtide_solver::Cost;
 use std::collections::BTreeMap;
@@ -62,6 +63,9 @@ pub(crate) fn attempt<'a>(
         ..Explanation::default()
     };
     let mut gap = Cost::ZERO;
+    // What the victims of the request cost at least, where that was asked for all of them together.
+    let mut least: Option<Cost> = None;
+    let mut together = false;
     let mut taken: Vec<Taken> = Vec::new();
     for step in 0..ask.steps() {
         let mut found = fast::step(&mut tools, &state, &pipeline)?;
@@ -74,6 +78,35 @@ pub(crate) fn attempt<'a>(
             told.ranking.truncate(2);
         }
         let chosen = ranking.chosen.and_then(|at| ranking.places.get(at));
+        let tier = chosen.map(|ranked| ranked.place.tier);
+        let left = ask.steps() - step;
+        if least.is_none() && tier.is_some_and(|tier| joint::applies(&tools, &state, left, tier)) {
+            let hosts = pipeline.next(&state).hosts;
+            match joint::place_together(&mut tools, &state, hosts, left)? {
+                Joined::Placed {
+                    shares,
+                    optimal,
+                    lower_bound,
+                } => {
+                    explanation.optimal = optimal;
+                    least = Some(lower_bound);
+                    together = true;
+                    for share in shares {
+                        take_share(
+                            &mut state,
+                            &mut taken,
+                            &mut explanation.instances,
+                            &told,
+                            &share,
+                        );
+                    }
+                    break;
+                }
+                Joined::Open(lower_bound) => least = Some(lower_bound),
+                // One after another says which one has no place.
+                Joined::Impossible => least = Some(Cost::ZERO),
+            }
+        }
         let Some(chosen) = chosen.map(|ranked| &ranked.place) else {
             let answer = refusal(ask, table, step, &told);
             explanation.instances.push(told);
@@ -93,11 +126,80 @@ pub(crate) fn attempt<'a>(
             victims,
         });
     }
+    if !together {
+        join_victims(&mut tools, &mut state, &mut taken)?;
+    }
+    let victims = || taken.iter().flat_map(|taken| &taken.victims);
+    let slots: Vec<Slot> = victims().map(|(slot, _)| *slot).collect();
+    let surcharge = tools.search.surcharge_of(&state, &slots)?;
+    explanation.surcharge = surcharge.to_units();
+    if let Some(least) = least {
+        let sum = victims().fold(surcharge.micros(), |sum, (_, cost)| {
+            sum.saturating_add(cost.micros())
+        });
+        gap = Cost::from_micros(sum.saturating_sub(least.micros()));
+        explanation.optimal &= together && gap == Cost::ZERO;
+    }
     explanation.gap = gap.to_units();
-    join_victims(&mut tools, &mut state, &mut taken)?;
     let alternates = alternates(&mut tools, &state, &pipeline, &taken)?;
     let placements = placements(&state, &taken, &alternates);
     Ok((Outcome::Placed(placements), explanation))
+}
+
+/// Takes what the joint search has chosen for one host. Its instances are explained like the one for which nobody had room, each
+/// with the host it gets in front.
+fn take_share(
+    state: &mut State<'_>,
+    taken: &mut Vec<Taken>,
+    instances: &mut Vec<InstanceExplanation>,
+    first: &InstanceExplanation,
+    share: &JointShare,
+) {
+    let before = taken.iter().filter(|t| t.host == share.host).count();
+    let slots: Vec<Slot> = share.victims.iter().map(|(slot, _)| *slot).collect();
+    let count = i64::try_from(share.count).unwrap_or(i64::MAX);
+    state.place(share.host, count, &slots);
+    // Those that were placed here before have found room, so their parts are empty.
+    let parts = share_out(state, share.host, before + share.count, &share.victims);
+    for victims in parts.into_iter().skip(before) {
+        let listed = first.ranking.len().max(1);
+        let listed = if taken.len() < FULLY_EXPLAINED {
+            listed
+        } else {
+            listed.min(2)
+        };
+        let mut told = first.clone();
+        let cost = victims
+            .iter()
+            .map(|(_, cost)| cost.micros())
+            .fold(0, u64::saturating_add);
+        let name = state.table.host_name(share.host);
+        told.ranking.retain(|other| other.host != name);
+        told.ranking
+            .iter_mut()
+            .for_each(|other| other.chosen = false);
+        told.ranking.insert(
+            0,
+            RankedHost {
+                host: name.to_owned(),
+                chosen: true,
+                eviction_cost: Some(Cost::from_micros(cost).to_units()),
+                victims: victims
+                    .iter()
+                    .map(|&(slot, cost)| explain::victim(state, slot, cost))
+                    .collect(),
+                weight: share.total,
+                weights: share.weights.clone(),
+            },
+        );
+        told.ranking.truncate(listed);
+        instances.push(told);
+        taken.push(Taken {
+            host: share.host,
+            tier: Tier::Evicts,
+            victims,
+        });
+    }
 }
 
 /// The explanation of one step. That no victim set was sufficient somewhere is told like a filter.
@@ -177,7 +279,9 @@ fn join_victims(
         state.drop_victims(host);
         // The instances are counted as placed already: what is missing for none more is what is missing for them.
         let verdict = tools.search.solve(state, host, 0, None)?;
-        let cost: u64 = before.iter().map(|(_, cost)| cost.micros()).sum();
+        let slots: Vec<Slot> = before.iter().map(|(slot, _)| *slot).collect();
+        let surcharge = tools.search.surcharge_of(state, &slots)?.micros();
+        let cost = before.iter().map(|(_, cost)| cost.micros()).sum::<u64>() + surcharge;
         let joint = match verdict {
             Verdict::Found(e) if (e.cost.micros(), e.victims.len()) < (cost, before.len()) => e,
             _ => {

@@ -105,10 +105,17 @@ impl Engine {
 
     /// Decides one request: filters, ranks, chooses victims where nothing else helps, explains.
     ///
-    /// Several instances are placed one after another, each on the best host and with the cheapest victims that those before it
-    /// have left; under affinity all together, on the best host that holds them all. All or nothing: if one finds no
-    /// host, none has a place. Placing one after another is exact for each instance, but not always for the sum over all; what
-    /// one host gives to several instances of the request is made exact afterwards.
+    /// Several instances are placed one after another as long as there is room for the next, which is then the same sequence of choices as
+    /// without preemption. As soon as somebody has to leave, all that are left are placed together (policy `tiered`): how many
+    /// each host gets and who leaves for them, so that all victims together cost least, then are fewest, within budgets that hold over
+    /// all hosts and with a surcharge (`fairness`) that counts over all hosts. Among equals hosts that Nova's weights prefer get as many as
+    /// possible. Under affinity all go to the one host that holds them all at the least cost, under anti-affinity no host
+    /// gets more than the group allows. All or nothing: if one finds no host, none has a place.
+    ///
+    /// `optimal` and `gap` of the explanation are about that sum. It is exact up to 128 instances, and as far as `max_solver_nodes`
+    /// reaches; beyond, instances are placed one after another, each exactly, and the gap to a proven lower bound is stated. With a cost
+    /// module that charges for sets by any function, several instances are chosen by the sum and the gap is the surcharge.
+    /// The policies `nova` and `first-fit` go one after another always: they do not promise the least cost.
     ///
     /// # Errors
     /// A bad request, or a plugin that failed and is not to be ignored. NoValidHost is not an error but an answer.

@@ -9,16 +9,18 @@
 //! Costs come from the cost module once a request, for all hosts together, and are integers from then on.
 
 use crate::plugins::{Broken, Failure};
+use crate::set_cost::{BatchColumns, Surcharge, surcharge};
 use crate::state::State;
 use crate::table::{HostIndex, InstanceRow, Slot};
 use crate::{Engine, EngineError};
-use ebbtide_cost_api::{CostModule, MAX_COST, VictimBatch};
+use ebbtide_cost_api::{CostModule, MAX_COST};
 use ebbtide_model::{GroupPolicy, ServerId};
 use ebbtide_solver::{
-    Budgets, Cost, Infeasible, Limits, MAX_CANDIDATES, Outcome, Problem, Scratch,
-    TOTAL_AGE_LIMIT_MS, lower_bound, solve,
+    Budgets, Cost, Groups, HostProblem, Infeasible, Limits, MAX_CANDIDATES, Outcome, Problem,
+    Scratch, SetCost, SetScratch, TOTAL_AGE_LIMIT_MS, lower_bound, solve, solve_set,
 };
 use smallvec::SmallVec;
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 /// A victim set of one host.
@@ -26,7 +28,7 @@ use std::collections::HashMap;
 pub(crate) struct Eviction {
     /// Who has to leave, by id, with what each costs.
     pub(crate) victims: Vec<(Slot, Cost)>,
-    /// What all of them cost.
+    /// What all of them cost, with the surcharge of the set.
     pub(crate) cost: Cost,
     /// Proven to be the best set of this host.
     pub(crate) optimal: bool,
@@ -75,12 +77,12 @@ struct Candidate {
 
 /// What the request wants to know about instances of one shape.
 #[derive(Debug, Clone, Default)]
-struct ShapeFacts {
+pub(crate) struct ShapeFacts {
     known: bool,
     /// What a victim frees, by position of the need.
     amounts: SmallVec<[i64; 4]>,
-    vcpus: f64,
-    memory_mb: f64,
+    pub(crate) vcpus: f64,
+    pub(crate) memory_mb: f64,
 }
 
 /// The problem of one host as columns, filled anew for each host.
@@ -93,6 +95,7 @@ struct Columns {
     ages_ms: Vec<u64>,
     uuids: Vec<u128>,
     keys: Vec<u32>,
+    projects: Vec<u32>,
     /// A host with more candidates than the solver takes was cut.
     truncated: bool,
 }
@@ -108,6 +111,9 @@ pub(crate) struct Search {
     shapes: Vec<ShapeFacts>,
     columns: Columns,
     scratch: Scratch,
+    set_scratch: SetScratch,
+    /// Not known until the costs are.
+    surcharge: Option<Surcharge>,
     nodes_left: u64,
 }
 
@@ -133,6 +139,7 @@ impl Search {
         if !self.ranges.is_empty() {
             return Ok(());
         }
+        self.learn_surcharge(engine, broken)?;
         self.ranges.resize(state.table.host_slots(), (0, 0));
         self.shapes
             .resize(state.table.shape_slots(), ShapeFacts::default());
@@ -157,6 +164,7 @@ impl Search {
         if !self.ranges.is_empty() || self.learnt.contains_key(&host) {
             return Ok(());
         }
+        self.learn_surcharge(engine, &Broken::default())?;
         let shapes = state.table.shape_slots();
         self.shapes.resize(shapes, ShapeFacts::default());
         let range = self.gather(state, host);
@@ -166,6 +174,74 @@ impl Search {
         self.check_sum(range)?;
         self.learnt.insert(host, range);
         Ok(())
+    }
+
+    fn learn_surcharge(&mut self, engine: &Engine, broken: &Broken) -> Result<(), Failure> {
+        if self.surcharge.is_none() {
+            self.surcharge = Some(Surcharge::of(engine, broken)?);
+        }
+        Ok(())
+    }
+
+    /// What these victims together cost beyond their sum.
+    ///
+    /// # Errors
+    /// What the cost module failed with.
+    pub(crate) fn surcharge_of(
+        &self,
+        state: &State<'_>,
+        victims: &[Slot],
+    ) -> Result<Cost, Failure> {
+        let surcharge = self.surcharge.as_ref();
+        surcharge.map_or(Ok(Cost::ZERO), |s| s.of_all(state, &self.shapes, victims))
+    }
+
+    /// What the first, the second, … victim of a project costs more; empty if there is no such surcharge.
+    pub(crate) fn steps(&self) -> &[Cost] {
+        self.surcharge.as_ref().map_or(&[], Surcharge::steps)
+    }
+
+    /// How many nodes the other searches of this attempt may spend.
+    pub(crate) fn nodes_left(&self) -> u64 {
+        self.nodes_left
+    }
+
+    /// Notes that a search elsewhere has spent so many.
+    pub(crate) fn spend(&mut self, nodes: u64) {
+        self.nodes_left = self.nodes_left.saturating_sub(nodes);
+    }
+
+    /// The problem of `count` more instances on a host, and whether it has more candidates than the solver takes.
+    pub(crate) fn host_problem<'a>(
+        &'a mut self,
+        state: &'a State<'_>,
+        host: HostIndex,
+        count: i64,
+    ) -> (HostProblem<'a>, bool) {
+        self.load(state, host, count);
+        let groups: &[u32] = match self.surcharge {
+            Some(Surcharge::PerProject(_)) => &self.columns.projects,
+            _ => &[],
+        };
+        let problem = self.columns.problem(state, None);
+        (HostProblem { problem, groups }, self.columns.truncated)
+    }
+
+    /// The candidates at these positions of that problem, with what each costs.
+    pub(crate) fn named(
+        &mut self,
+        state: &State<'_>,
+        host: HostIndex,
+        count: i64,
+        positions: &[u32],
+    ) -> Vec<(Slot, Cost)> {
+        self.load(state, host, count);
+        let columns = &self.columns;
+        let named = positions.iter().map(|&at| {
+            let at = at as usize;
+            (columns.slots[at], columns.costs[at])
+        });
+        named.collect()
     }
 
     /// Appends the candidates of a host.
@@ -231,10 +307,14 @@ impl Search {
     fn check_sum(&self, (start, end): (u32, u32)) -> Result<(), Failure> {
         let here = &self.candidates[start as usize..end as usize];
         let sum: u128 = here.iter().map(|c| u128::from(c.cost.micros())).sum();
-        if sum > u128::from(Cost::TOTAL_LIMIT.micros()) {
+        // Half of it is for the surcharge, where there is any.
+        let limit = match self.surcharge {
+            None | Some(Surcharge::None) => Cost::TOTAL_LIMIT,
+            Some(_) => Cost::from_micros(Cost::TOTAL_LIMIT.micros() / 2),
+        };
+        if sum > u128::from(limit.micros()) {
             return Err(Failure::CostModule(format!(
-                "gave costs that add up to more than {} on one host",
-                Cost::TOTAL_LIMIT
+                "gave costs that add up to more than {limit} on one host"
             )));
         }
         Ok(())
@@ -246,34 +326,10 @@ impl Search {
         state: &State<'_>,
         candidates: &[Candidate],
     ) -> Result<Vec<f64>, Failure> {
-        let n = candidates.len();
-        let mut ages = Vec::with_capacity(n);
-        let mut vcpus = Vec::with_capacity(n);
-        let mut memory = Vec::with_capacity(n);
-        let mut prices = Vec::with_capacity(n);
-        let mut priorities = Vec::with_capacity(n);
-        let mut projects = Vec::with_capacity(n);
-        for candidate in candidates {
-            let row = state.table.row(candidate.slot);
-            let facts = &self.shapes[row.shape as usize];
-            ages.push(candidate.age_ms as f64 / 1000.0);
-            vcpus.push(facts.vcpus);
-            memory.push(facts.memory_mb);
-            prices.push(row.price_per_hour.micros() as f64 / 1e6);
-            priorities.push(row.priority);
-            projects.push(row.project);
-        }
-        let batch = VictimBatch {
-            len: n,
-            age_seconds: &ages,
-            vcpus: &vcpus,
-            memory_mb: &memory,
-            price_per_hour: &prices,
-            priority: &priorities,
-            project: &projects,
-        };
+        let columns = BatchColumns::of(state, &self.shapes, candidates.iter().map(|c| c.slot));
+        let batch = columns.batch();
         // What a module forgets to write is not a cost either.
-        let mut costs = vec![f64::NAN; n];
+        let mut costs = vec![f64::NAN; batch.len];
         module
             .cost(&batch, &mut costs)
             .map_err(|error| Failure::CostModule(format!("failed: {error}")))?;
@@ -301,12 +357,45 @@ impl Search {
             ..Limits::DEFAULT
         };
         let problem = self.columns.problem(state, cutoff);
-        let outcome = solve(&problem, &mut self.scratch, limits).map_err(|error| {
+        let internal = |error| {
             let name = state.table.host_name(host);
             EngineError::Internal(format!("victim search on host {name}: {error}"))
-        })?;
-        let verdict = self.columns.verdict(outcome);
-        self.nodes_left = self.nodes_left.saturating_sub(self.scratch.stats().nodes);
+        };
+        let (verdict, nodes) = match &self.surcharge {
+            None | Some(Surcharge::None) => {
+                let outcome = solve(&problem, &mut self.scratch, limits).map_err(internal)?;
+                let verdict = self.columns.verdict(outcome);
+                (verdict, self.scratch.stats().nodes)
+            }
+            Some(Surcharge::PerProject(steps)) => {
+                let of = &self.columns.projects;
+                let cost = SetCost::Groups(Groups { of, steps });
+                let outcome = solve_set(&problem, &cost, &mut self.set_scratch, limits);
+                let verdict = self.columns.verdict(outcome.map_err(internal)?);
+                (verdict, self.set_scratch.stats().nodes)
+            }
+            Some(Surcharge::Monotone(module)) => {
+                let slots = self.columns.slots.iter().copied();
+                let columns = BatchColumns::of(state, &self.shapes, slots);
+                // The solver knows no failures: the first is kept, and all sets cost the same from then on.
+                let failure = RefCell::new(None);
+                let of_set = |set: &[u32]| {
+                    let set: Vec<usize> = set.iter().map(|&at| at as usize).collect();
+                    surcharge(module.as_ref(), &columns.batch(), &set).unwrap_or_else(|error| {
+                        failure.borrow_mut().get_or_insert(error);
+                        Cost::ZERO
+                    })
+                };
+                let cost = SetCost::Monotone(&of_set);
+                let outcome = solve_set(&problem, &cost, &mut self.set_scratch, limits);
+                let verdict = self.columns.verdict(outcome.map_err(internal)?);
+                if let Some(failure) = failure.take() {
+                    return Err(failure);
+                }
+                (verdict, self.set_scratch.stats().nodes)
+            }
+        };
+        self.nodes_left = self.nodes_left.saturating_sub(nodes);
         Ok(verdict)
     }
 
@@ -382,6 +471,7 @@ impl Search {
             // Only beyond 35,700 years of all candidates together is an age ever cut.
             columns.ages_ms.push(candidate.age_ms.min(age_limit));
             columns.uuids.push(candidate.id.0.as_u128());
+            columns.projects.push(row.project);
             if !state.unlimited() {
                 columns.keys.extend_from_slice(&state.budget_keys(row));
             }
@@ -397,6 +487,7 @@ impl Columns {
         self.ages_ms.clear();
         self.uuids.clear();
         self.keys.clear();
+        self.projects.clear();
         self.truncated = false;
     }
 

@@ -255,6 +255,7 @@ fn check_numbers(id: &str, decision: &Decision) -> Result<(), StoreError> {
         check_victim(victim)?;
     }
     check("the gap", decision.explanation.gap)?;
+    check("the surcharge", decision.explanation.surcharge)?;
     for instance in &decision.explanation.instances {
         for host in &instance.ranking {
             check("a host's weight", host.weight)?;

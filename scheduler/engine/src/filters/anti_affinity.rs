@@ -8,6 +8,19 @@ use crate::state::State;
 use crate::table::HostIndex;
 use ebbtide_model::GroupPolicy;
 
+/// How many more members of its group the request may place on a host at once; `None` if any number.
+pub(crate) fn most_members(state: &State<'_>, host: HostIndex) -> Option<u32> {
+    let group = state
+        .ask
+        .group
+        .filter(|g| g.policy == GroupPolicy::AntiAffinity)?;
+    // A forced host skips this filter.
+    state.ask.request.force_hosts.is_empty().then(|| {
+        let limit = group.max_server_per_host.max(1);
+        limit.saturating_sub(state.members_on(host).all())
+    })
+}
+
 pub(super) struct AntiAffinity;
 
 impl Filter for AntiAffinity {

@@ -18,6 +18,8 @@ pub(crate) mod extra_specs_ops;
 mod hosts;
 mod traits;
 
+pub(crate) use anti_affinity::most_members;
+
 use crate::fast::Bits;
 use crate::state::State;
 use crate::table::HostIndex;

@@ -13,7 +13,7 @@ mod weights;
 pub(crate) use choice::Chance;
 pub(crate) use columns::Batch;
 pub(crate) use tiered::{Solved, exact_places, rank_solved};
-pub(crate) use weights::{best_first, has_own_multipliers, normal, range_of, weigh};
+pub(crate) use weights::{Weighed, best_first, has_own_multipliers, normal, range_of, weigh};
 
 use crate::plugins::{Broken, Failure};
 use crate::state::State;

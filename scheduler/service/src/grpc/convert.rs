@@ -264,6 +264,7 @@ fn explanation(e: &Explanation) -> v1::Explanation {
         instances: e.instances.iter().map(instance).collect(),
         optimal: e.optimal,
         gap: e.gap,
+        surcharge: e.surcharge,
         warnings: e.warnings.clone(),
     }
 }

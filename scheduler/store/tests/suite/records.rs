@@ -182,6 +182,7 @@ pub(crate) fn decision(n: u64, servers: &[ServerId], hosts: usize) -> Decision {
             }],
             optimal: true,
             gap: 0.0,
+            surcharge: 0.0,
             warnings: Vec::new(),
         },
     }

@@ -1,0 +1,167 @@
+//! Several instances for which somebody has to leave: the joint optimum over hosts and victims.
+//!
+//! When all room is taken, the instances that are left are placed together: how many each host gets, and who leaves for them,
+//! such that all victims cost least in all, then are fewest, within budgets that hold over all hosts, and with a surcharge that counts over
+//! all hosts. Among equal choices hosts that Nova's weights prefer get as many as possible. The search is `ebbtide-solver`'s; here
+//! are the hosts as it asks for them.
+//!
+//! Room that is there is used first, one instance after another as Nova does it. That costs nobody his place: a choice that leaves room
+//! unused is no cheaper than the same with an instance moved there.
+
+use crate::filters::most_members;
+use crate::plugins::Failure;
+use crate::ranking::{Place, Tier, Tools, Weighed, weigh};
+use crate::state::State;
+use crate::table::{HostIndex, Slot};
+use crate::victims::Search;
+use crate::{EngineError, Policy};
+use ebbtide_model::decision::Weight;
+use ebbtide_solver::{
+    Cost, HostProblem, Hosts, JointOutcome, JointProblem, Limits, MAX_JOINT, solve_joint,
+};
+
+/// What one host gives.
+pub(crate) struct JointShare {
+    pub(crate) host: HostIndex,
+    /// How many more instances it gets.
+    pub(crate) count: usize,
+    pub(crate) victims: Vec<(Slot, Cost)>,
+    /// How Nova's weights see the host.
+    pub(crate) total: f64,
+    pub(crate) weights: Vec<Weight>,
+}
+
+/// The answer.
+pub(crate) enum Joined {
+    /// Everything has a place.
+    Placed {
+        /// By preference.
+        shares: Vec<JointShare>,
+        /// No limit has cut the search.
+        optimal: bool,
+        /// No choice costs less, surcharge included.
+        lower_bound: Cost,
+    },
+    /// It was not found out; no choice costs less than this.
+    Open(Cost),
+    /// There is no such choice.
+    Impossible,
+}
+
+/// Whether what is left of a request is placed together: with the policy that promises the least cost, and where there is
+/// something to join.
+pub(crate) fn applies(tools: &Tools<'_>, state: &State<'_>, left: usize, tier: Tier) -> bool {
+    let tiered = tools.engine.config().policy == Policy::Tiered;
+    tiered && state.ask.bundle == 1 && left > 1 && tier == Tier::Evicts
+}
+
+/// Places `count` more instances on `hosts`, none of which has room.
+pub(crate) fn place_together(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    hosts: Vec<HostIndex>,
+    count: usize,
+) -> Result<Joined, Failure> {
+    let Some(count) = u32::try_from(count).ok().filter(|c| *c <= MAX_JOINT) else {
+        return Ok(Joined::Open(Cost::ZERO));
+    };
+    let (engine, broken) = (tools.engine, tools.broken);
+    tools
+        .search
+        .prepare(engine, broken, state, hosts.iter().copied())?;
+    let places: Vec<Place> = hosts
+        .into_iter()
+        .map(|host| Place::new(state, host))
+        .collect();
+    let weighed = weigh(engine, broken, state, &places)?;
+    let steps = tools.search.steps().to_vec();
+    let limits = Limits {
+        max_nodes: tools.search.nodes_left(),
+        ..Limits::DEFAULT
+    };
+    let problem = JointProblem {
+        count,
+        limits: state.limits(),
+        steps: &steps,
+    };
+    let mut asked = Asked {
+        search: &mut tools.search,
+        state,
+        places: &places,
+        weighed: &weighed,
+        truncated: false,
+    };
+    let (outcome, nodes) = solve_joint(&problem, &mut asked, limits)
+        .map_err(|error| EngineError::Internal(format!("joint victim search: {error}")))?;
+    let truncated = asked.truncated;
+    tools.search.spend(nodes);
+    let solution = match outcome {
+        JointOutcome::Solved(solution) => solution,
+        JointOutcome::Undecided { lower_bound } if !truncated => {
+            return Ok(Joined::Open(lower_bound));
+        }
+        JointOutcome::Infeasible if !truncated => return Ok(Joined::Impossible),
+        JointOutcome::Undecided { .. } | JointOutcome::Infeasible => {
+            return Ok(Joined::Open(Cost::ZERO));
+        }
+    };
+    let shares = solution.shares.iter().map(|share| {
+        let position = weighed.order[share.host];
+        let host = places[position].host;
+        let victims = tools
+            .search
+            .named(state, host, i64::from(share.count), &share.victims);
+        JointShare {
+            host,
+            count: share.count as usize,
+            victims,
+            total: weighed.totals[position],
+            weights: weighed.weights(position),
+        }
+    });
+    Ok(Joined::Placed {
+        shares: shares.collect(),
+        optimal: solution.optimal && !truncated,
+        lower_bound: if truncated {
+            Cost::ZERO
+        } else {
+            solution.lower_bound
+        },
+    })
+}
+
+/// The hosts as the solver asks for them: by preference.
+struct Asked<'r, 's> {
+    search: &'r mut Search,
+    state: &'r State<'s>,
+    places: &'r [Place],
+    weighed: &'r Weighed,
+    /// A host had more candidates than the solver takes.
+    truncated: bool,
+}
+
+impl Asked<'_, '_> {
+    fn host(&self, number: usize) -> HostIndex {
+        self.places[self.weighed.order[number]].host
+    }
+}
+
+impl Hosts for Asked<'_, '_> {
+    fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    fn bound(&mut self, host: usize) -> Cost {
+        self.search.bound(self.state, self.host(host))
+    }
+
+    fn load(&mut self, host: usize, count: u32) -> Option<HostProblem<'_>> {
+        let host = self.host(host);
+        if most_members(self.state, host).is_some_and(|most| count > most) {
+            return None;
+        }
+        let (problem, truncated) = self.search.host_problem(self.state, host, i64::from(count));
+        self.truncated |= truncated;
+        Some(problem)
+    }
+}

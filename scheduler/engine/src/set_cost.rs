@@ -1,0 +1,179 @@
+//! What a set of victims costs beyond the sum of its members, where the cost module says so.
+//!
+//! The search keeps the sum as its lower bound; a surcharge is worked out where hosts are solved, and once more for all victims of a
+//! decision together.
+
+use crate::Engine;
+use crate::plugins::{Broken, Failure};
+use crate::state::State;
+use crate::table::Slot;
+use crate::victims::ShapeFacts;
+use ebbtide_cost_api::{CostModule, MAX_COST, SetCost, VictimBatch};
+use ebbtide_solver::{Cost, MAX_CANDIDATES};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// The form of the surcharge.
+#[derive(Clone, Default)]
+pub(crate) enum Surcharge {
+    /// Costs just add up.
+    #[default]
+    None,
+    /// What the first, the second, … victim of a project costs more.
+    PerProject(Vec<Cost>),
+    /// Whatever the module says of a set.
+    Monotone(Arc<dyn CostModule>),
+}
+
+impl fmt::Debug for Surcharge {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "None",
+            Self::PerProject(_) => "PerProject",
+            Self::Monotone(_) => "Monotone",
+        })
+    }
+}
+
+impl Surcharge {
+    /// Asks the module.
+    ///
+    /// # Errors
+    /// Steps that are no costs, or that fall.
+    pub(crate) fn of(engine: &Engine, broken: &Broken) -> Result<Self, Failure> {
+        if broken.has_cost_module() {
+            return Ok(Self::None);
+        }
+        let module = &engine.cost_module;
+        match module.set_cost() {
+            SetCost::Sum => Ok(Self::None),
+            SetCost::Monotone => Ok(Self::Monotone(module.clone())),
+            SetCost::PerProject => {
+                let most = u32::try_from(MAX_CANDIDATES).unwrap_or(u32::MAX);
+                let mut steps: Vec<Cost> = Vec::with_capacity(MAX_CANDIDATES);
+                for n in 1..=most {
+                    let step = cost_of(module.nth_of_a_project(n))?;
+                    if steps.last().is_some_and(|before| step < *before) {
+                        return Err(Failure::CostModule(format!(
+                            "charges less for victim number {n} of a project than for the one before it"
+                        )));
+                    }
+                    steps.push(step);
+                }
+                Ok(Self::PerProject(steps))
+            }
+        }
+    }
+
+    /// The steps by project; none if the surcharge has another form.
+    pub(crate) fn steps(&self) -> &[Cost] {
+        match self {
+            Self::PerProject(steps) => steps,
+            Self::None | Self::Monotone(_) => &[],
+        }
+    }
+
+    /// What all these victims together cost beyond their sum.
+    ///
+    /// # Errors
+    /// What the module failed with.
+    pub(crate) fn of_all(
+        &self,
+        state: &State<'_>,
+        shapes: &[ShapeFacts],
+        victims: &[Slot],
+    ) -> Result<Cost, Failure> {
+        match self {
+            Self::None => Ok(Cost::ZERO),
+            Self::PerProject(steps) => {
+                let mut counts: BTreeMap<u32, usize> = BTreeMap::new();
+                let mut micros = 0u64;
+                for &slot in victims {
+                    let count = counts.entry(state.table.row(slot).project).or_default();
+                    let step = steps.get(*count).or_else(|| steps.last());
+                    micros = micros.saturating_add(step.map_or(0, |step| step.micros()));
+                    *count += 1;
+                }
+                Ok(Cost::from_micros(micros))
+            }
+            Self::Monotone(module) => {
+                if victims.is_empty() {
+                    return Ok(Cost::ZERO);
+                }
+                let columns = BatchColumns::of(state, shapes, victims.iter().copied());
+                let all: Vec<usize> = (0..victims.len()).collect();
+                surcharge(module.as_ref(), &columns.batch(), &all)
+            }
+        }
+    }
+}
+
+/// What a module says of a set.
+pub(crate) fn surcharge(
+    module: &dyn CostModule,
+    batch: &VictimBatch<'_>,
+    set: &[usize],
+) -> Result<Cost, Failure> {
+    let units = module
+        .surcharge(batch, set)
+        .map_err(|error| Failure::CostModule(format!("failed at a set: {error}")))?;
+    cost_of(units)
+}
+
+fn cost_of(units: f64) -> Result<Cost, Failure> {
+    match Cost::from_units(units) {
+        Ok(cost) if units <= MAX_COST => Ok(cost),
+        _ => Err(Failure::CostModule(format!(
+            "gave {units} as a surcharge; a cost is finite, not negative and at most {MAX_COST}"
+        ))),
+    }
+}
+
+/// What a cost module is told about some candidates.
+#[derive(Debug, Default)]
+pub(crate) struct BatchColumns {
+    ages: Vec<f64>,
+    vcpus: Vec<f64>,
+    memory: Vec<f64>,
+    prices: Vec<f64>,
+    priorities: Vec<u8>,
+    projects: Vec<u32>,
+}
+
+impl BatchColumns {
+    /// Of candidates whose shapes are known.
+    pub(crate) fn of(
+        state: &State<'_>,
+        shapes: &[ShapeFacts],
+        slots: impl Iterator<Item = Slot>,
+    ) -> Self {
+        let mut columns = Self::default();
+        for slot in slots {
+            let row = state.table.row(slot);
+            let age_ms = u64::try_from(row.age_millis(state.now)).unwrap_or(0);
+            let facts = shapes.get(row.shape as usize);
+            columns.ages.push(age_ms as f64 / 1000.0);
+            columns.vcpus.push(facts.map_or(0.0, |f| f.vcpus));
+            columns.memory.push(facts.map_or(0.0, |f| f.memory_mb));
+            columns
+                .prices
+                .push(row.price_per_hour.micros() as f64 / 1e6);
+            columns.priorities.push(row.priority);
+            columns.projects.push(row.project);
+        }
+        columns
+    }
+
+    pub(crate) fn batch(&self) -> VictimBatch<'_> {
+        VictimBatch {
+            len: self.ages.len(),
+            age_seconds: &self.ages,
+            vcpus: &self.vcpus,
+            memory_mb: &self.memory,
+            price_per_hour: &self.prices,
+            priority: &self.priorities,
+            project: &self.projects,
+        }
+    }
+}
