@@ -6,6 +6,7 @@ mod decisions;
 mod explanations;
 mod filters;
 mod groups;
+mod joint;
 mod kit;
 mod policies;
 mod properties;

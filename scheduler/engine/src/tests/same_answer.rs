@@ -253,6 +253,7 @@ fn any_engine() -> impl Strategy<Value = Engine> {
         4 => Just("partial_hour"),
         1 => Just("num_instances"),
         1 => Just("oldest_first"),
+        2 => Just("fairness"),
         1 => Just("revenue")
     ];
     let period = prop_oneof![3 => Just(3600_u32), 1 => Just(60)];
