@@ -123,8 +123,9 @@ class Case:
     def config_weighers(self):
         names = ['nova.scheduler.weights.' + w for w in self.some(WEIGHERS)]
         if self.r.random() < .2:
+            # Not all_weighers beside others: then they add up in the order of a directory on disk.
             names.insert(self.r.randrange(len(names) + 1), self.pick(
-                names[0], 'nova.scheduler.weights.all_weighers', 'nova.scheduler.weights.ram.NoSuch', 'nosuch.module.X', 'x'))
+                names[0], names[-1], 'nova.scheduler.weights.ram.NoSuch', 'nosuch.module.X', 'x'))
         self.config['filter_scheduler.weight_classes'] = names
 
     def config_choice(self):
