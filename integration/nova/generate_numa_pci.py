@@ -293,6 +293,7 @@ def preferred_case(r, c):
     c['hosts'] = c['hosts'][:1]
     host = c['hosts'][0]
     host.pop('allocation_candidates', None)
+    host.update(free_disk_gb=1000, numa_topology={'cells': [one_core(r, i, 2, 8) for i in range(r.choice([2, 2, 3]))]})
     host['pci_pools'] = [{'vendor_id': '8086', 'product_id': '1520', 'numa_node': r.choice([None, 0, 1, 1, 2]),
                           'count': r.choice([1, 2, 3]), 'dev_type': 'type-VF', **({'trusted': 'true'} if chance(r, 0.3) else {})}
                          for _ in range(r.choice([2, 3, 4, 5]))]

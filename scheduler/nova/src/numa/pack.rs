@@ -81,11 +81,8 @@ fn share(
 ) -> Option<(Pinning, Option<BTreeSet<i64>>)> {
     let mut pinning: Option<Pinning> = None;
     let mut kept = None;
-    // How many threads the last try took of each core; the fallback's check for enough threads uses it, too.
-    let mut threads = 1;
     let most = cores.iter().map(Vec::len).max().unwrap_or(0);
     for each in (1..=most).rev() {
-        threads = each;
         if require && each <= 1 {
             continue;
         }
@@ -100,7 +97,7 @@ fn share(
     if !require && pinning.as_ref().is_none_or(Vec::is_empty) {
         // Every thread as a core of its own.
         let single: Vec<Vec<i64>> = cores.iter().flatten().map(|&cpu| vec![cpu]).collect();
-        pinning = assign(threads, &single.iter().collect::<Vec<_>>(), guest);
+        pinning = assign(1, &single.iter().collect::<Vec<_>>(), guest);
         kept = pinning
             .as_ref()
             .and_then(|pinning| keep_back(&single, pinning, reserved, false));
