@@ -78,7 +78,8 @@ FLAVOR_KEYS = {
     'trait' + 'x' * 64 + ':T': ['required'], 'trait' + 'x' * 65 + ':T': ['required'], 'resources9:NOPE': ['1'], 'traité:X': ['required'],
     'resourcesP-0:VGPU': ['1']}
 PATCHES = [0, 1, -1, 2, 2.5, True, False, None, [], {}, ['a'], {'a': 1}, 10 ** 25, 1e300, 'x']
-THEMES = ['capabilities', 'aggregates', 'image', 'json', 'cidr', 'placement', 'placement', 'options', 'hosts', 'hints', 'destination']
+THEMES = ['capabilities', 'aggregates', 'image', 'isolation', 'json', 'cidr', 'placement', 'placement', 'pinning', 'encryption', 'options', 'hosts',
+          'hints', 'destination']
 FILTERS = ['AggregateImagePropertiesIsolation', 'AggregateInstanceExtraSpecsFilter', 'AggregateIoOpsFilter',
            'AggregateMultiTenancyIsolation', 'AggregateNumInstancesFilter', 'AggregateTypeAffinityFilter', 'AllHostsFilter',
            'ComputeCapabilitiesFilter', 'ComputeFilter', 'DifferentHostFilter', 'ImagePropertiesFilter', 'IoOpsFilter',
@@ -225,6 +226,59 @@ class Cases:
         if self.chance(0.2):
             case['aggregates'].append({'id': 77, 'uuid': uuid(3, 77), 'name': 'images', 'hosts': [h['host'] for h in case['hosts']],
                                        'metadata': {key: str(value) for key, value in image['properties'].items()}})
+
+    def isolation(self, case):
+        """Image properties that are good, and aggregates with keys and values that nearly fit."""
+        good = {'hw_architecture': ['x86_64', 'AMD64'], 'hw_boot_menu': ['yes', 'no', True], 'hw_cpu_cores': ['4', 0, 4.7], 'os_distro': ['ubuntu', 5, 2.0, '', True],
+                'os_type': ['LINUX'], 'hw_vif_multiqueue_enabled': ['true'], 'hw_numa_mem.0': ['512', 1], 'hw_numa_cpus.0': ['0-2,^1', '3', ','], 'img_version': [1, '1'],
+                'img_mappings': [[{'a': 'b', 'c': None, 'd': 1}], []], 'img_block_device_mapping': [[{}, {'x': "it's"}]], 'trait:B': ['required'], 'trait:A': ['required'],
+                'hw_ephemeral_encryption_secret_uuid': ['x', 5, [1]], 'hw_scsi_model': ['LSILogicSAS', 'virtio-scsi'], 'vmware_adaptertype': ['ide', 'lsiLogic', '', 0],
+                'hw_vif_model': ['VirtualE1000', 'igb'], 'img_hv_type': ['XAPI'], 'hw_vm_mode': ['pv'], 'owner_id': ['p'], 'root_device_name': ['/dev/vda'],
+                'img_hv_requested_version': ['>=1.0'], 'hw_cpu_max_threads': [' 2 ', '٣'], 'os_require_quiesce': ['x', '1'], 'hw_video_ram': [-5]}
+        chosen = {key: self.pick(good[key]) for key in self.r.sample(sorted(good), self.r.randint(1, 4))}
+        case['request']['image']['properties'].update(chosen)
+        names = {'hw_numa_mem.0': 'hw_numa_mem', 'hw_numa_cpus.0': 'hw_numa_cpus', 'trait:B': 'traits_required', 'trait:A': 'traits_required', 'owner_id': 'img_owner_id',
+                 'root_device_name': 'img_root_device_name', 'vmware_adaptertype': 'hw_disk_bus'}
+        texts = ['True', 'False', '4', '0', '2', '3', '1', 'x86_64', 'linux', 'xen', '[512]', '[1]', "['A']", "['B']", 'ide', 'scsi', 'x', '5', '[CoercedSet({0', '2.0', '',
+                 "['B', 'A']", '[CoercedSet({3})]', '[CoercedSet()]', "[{'a': 'b'", 'lsisas1068', 'e1000', 'p', '-5', '>=1.0', '/dev/vda']
+        for n in range(self.pick([1, 2])):
+            metadata = {}
+            for key, value in chosen.items():
+                if self.chance(0.7):
+                    metadata[self.pick(['', '', '', 'hw.', 'hw_']) + names.get(key, key)] = ','.join(
+                        self.pick([str(value), ' ' + str(value).lower() + ' ', self.pick(texts), self.pick(texts)]) for _ in range(self.pick([1, 2])))
+            case['aggregates'].append({'id': 60 + n, 'uuid': uuid(3, 60 + n), 'name': 'i%d' % n, 'hosts': self.some([host['host'] for host in case['hosts']], 4),
+                                       'metadata': metadata})
+        if self.chance(0.2):
+            case['config']['filter_scheduler.aggregate_image_properties_isolation_namespace'] = self.pick(['hw', 'os', ''])
+            case['config']['filter_scheduler.aggregate_image_properties_isolation_separator'] = self.pick(['.', '_', '', None])
+
+    def chosen(self, case, flavor, image):
+        """Some keys of flavor and image, most with good words."""
+        for target, keys in ((case['request']['flavor'].get('extra_specs', {}), flavor), ((case['request']['image'] or {}).get('properties', {}), image)):
+            for key in self.r.sample(sorted(keys), self.r.randint(0, len(keys))):
+                target[key] = self.pick(keys[key])
+
+    def pinning(self, case):
+        policies, threads = ['dedicated', 'mixed', 'mixed', 'shared'], ['require', 'isolate', 'prefer']
+        masks = ['^0', '0', '0-1', '^0-1', '1,^1', '^9', '0-9', '1-', '']
+        self.chosen(case, {'hw:cpu_policy': policies + ['x'], 'hw:cpu_thread_policy': threads + ['', 'x'], 'hw:emulator_threads_policy': ['isolate', 'share', ''],
+                           'hw:cpu_dedicated_mask': masks, 'hw:cpu_realtime': ['1', 'yes', 'no'], 'hw:cpu_realtime_mask': masks, 'resources:PCPU': ['1'], 'resources:VCPU': ['1', '0'],
+                           'trait:HW_CPU_HYPERTHREADING': ['required', 'forbidden']},
+                    {'hw_cpu_policy': policies, 'hw_cpu_thread_policy': threads, 'hw_cpu_realtime_mask': masks})
+        case['request']['flavor']['vcpus'] = self.pick([0, 1, 2, 4, 10])
+
+    def encryption(self, case):
+        models = ['amd-sev', 'amd-sev-es', 'amd-sev-snp', 'intel-tdx']
+        self.chosen(case, {'hw:mem_encryption': ['true', 'true', 'false'], 'hw:mem_encryption_model': models + ['', 'x'], 'hw:tpm_version': ['2.0', '1.2', ''],
+                           'hw:tpm_model': ['tpm-crb', 'tpm-tis', ''], 'hw:tpm_secret_security': ['host', 'deployment', 'user', 'x'], 'hw:ephemeral_encryption': ['yes', 'no'],
+                           'hw:ephemeral_encryption_format': ['luks', 'plain', ''], 'hw:virtio_packed_ring': ['true', 'false'], 'hw:sound_model': ['virtio', 'sb16']},
+                    {'hw_mem_encryption': ['true', 'true', 'false'], 'hw_mem_encryption_model': models, 'hw_firmware_type': ['uefi', 'uefi', 'uefi', 'bios'],
+                     'hw_firmware_stateless': ['true', 'true', 'false'], 'hw_machine_type': ['q35', 'pc-q35-9', 'pc', ''], 'hw_video_model': ['none', 'none', 'vga'],
+                     'hw_tpm_version': ['2.0', '1.2'], 'hw_tpm_model': ['tpm-crb', 'tpm-tis'], 'hw_ephemeral_encryption': ['true', 'false'],
+                     'hw_ephemeral_encryption_format': ['luks', 'luksv2'], 'hw_virtio_packed_ring': ['true', 'false'], 'hw_sound_model': ['virtio', 'sb16']})
+        if self.chance(0.3):
+            case['request']['image']['name'] = 'n'
 
     def argument(self, depth):
         kind = self.r.random()

@@ -240,8 +240,8 @@ fn pci_stats(host: &HostState) -> Value {
             .iter()
             .map(|pool| {
                 let mut entries: Dict<Value> = Dict::default();
-                entries.insert("vendor_id", Value::Str(pool.vendor_id.clone()));
                 entries.insert("product_id", Value::Str(pool.product_id.clone()));
+                entries.insert("vendor_id", Value::Str(pool.vendor_id.clone()));
                 entries.insert("numa_node", pool.numa_node.into());
                 entries.insert("count", int(pool.count));
                 for (tag, value) in &pool.tags {
@@ -261,21 +261,42 @@ fn pci_stats(host: &HostState) -> Value {
 
 fn metrics(host: &HostState) -> Value {
     host.metrics.as_ref().map_or(Value::None, |metrics| {
-        let items: Vec<Value> = metrics
-            .iter()
-            .map(|metric| object(format!("MonitorMetric(name='{}')", metric.name)))
-            .collect();
-        let names: Vec<String> = items.iter().map(Value::text).collect();
-        let (told, len) = (
-            format!("MonitorMetricList(objects=[{}])", names.join(", ")),
-            items.len(),
+        let told = format!(
+            "MonitorMetricList(objects=[{}])",
+            vec!["MonitorMetric"; metrics.len()].join(",")
         );
+        let one = |metric: &crate::model::Metric| {
+            object(format!("MonitorMetric(name='{}')", metric.name))
+        };
+        let items = Value::List(metrics.iter().map(one).collect());
         with_attributes(
             told,
-            [("objects", Value::List(items))].into_iter().collect(),
-            Some(len),
+            [("objects", items)].into_iter().collect(),
+            Some(metrics.len()),
         )
     })
+}
+
+/// The text of an aggregate, fields by name, as versioned objects write it.
+fn aggregate(aggregate: &crate::model::Aggregate) -> Value {
+    let hosts: Vec<String> = aggregate
+        .hosts
+        .iter()
+        .map(|host| format!("'{host}'"))
+        .collect();
+    let metadata: Vec<String> = aggregate
+        .metadata
+        .iter()
+        .map(|(key, value)| format!("{key}='{value}'"))
+        .collect();
+    object(format!(
+        "Aggregate(created_at=<?>,deleted=<?>,deleted_at=<?>,hosts=[{}],id={},metadata={{{}}},name='{}',updated_at=<?>,uuid={})",
+        hosts.join(","),
+        aggregate.id,
+        metadata.join(","),
+        aggregate.name,
+        aggregate.uuid
+    ))
 }
 
 fn limits(host: &HostState) -> Value {
@@ -334,15 +355,12 @@ pub(crate) fn attribute(host: &HostState, name: &str) -> Option<Value> {
         "updated" => moment(host.updated_at.filter(|_| updated), false),
         "limits" => limits(host),
         "metrics" => metrics(host),
-        "aggregates" => {
-            let told = |name: &String| object(format!("Aggregate(name='{name}')"));
-            Value::List(
-                host.aggregates
-                    .iter()
-                    .map(|aggregate| told(&aggregate.name))
-                    .collect(),
-            )
-        }
+        "aggregates" => Value::List(
+            host.aggregates
+                .iter()
+                .map(|known| aggregate(known))
+                .collect(),
+        ),
         "instances" => {
             let told = |uuid: &String| object(format!("Instance(uuid={uuid})"));
             Value::Dict(

@@ -45,7 +45,7 @@ pub struct Options {
     pub weight_classes: Vec<String>,
     /// Class names of the weighers that `weight_classes` stand for, in the order in which they add up.
     pub weighers: Vec<String>,
-    /// `[filter_scheduler] host_subset_size`, at least 1.
+    /// `[filter_scheduler] host_subset_size`, at least 1. Null, on which Nova's own comparison fails, stands for all hosts.
     pub host_subset_size: i64,
     /// `[filter_scheduler] shuffle_best_same_weighed_hosts`.
     pub shuffle_best_same_weighed_hosts: bool,
@@ -405,6 +405,9 @@ impl Options {
             "filter_scheduler.host_subset_size",
             &mut self.host_subset_size,
         );
+        if let Some(Value::None) = given.set("filter_scheduler.host_subset_size") {
+            self.host_subset_size = i64::MAX;
+        }
         given.bool(
             "filter_scheduler.shuffle_best_same_weighed_hosts",
             &mut self.shuffle_best_same_weighed_hosts,
