@@ -6,10 +6,14 @@
 // A benchmark that cannot set up its cloud has nothing to say; the macros make public functions.
 #![allow(clippy::unwrap_used, missing_docs, unreachable_pub)]
 
+use ebbtide_bench::nova::read_input;
 use ebbtide_bench::workload::Workload;
 use ebbtide_model::Decision;
+use ebbtide_nova::model::RequestSpec;
+use ebbtide_nova::table::Cloud;
 use gungraun::{library_benchmark, library_benchmark_group, main};
 use std::hint::black_box;
+use std::path::Path;
 
 fn ordinary(hosts: u32) -> Workload {
     Workload::ordinary(hosts).unwrap()
@@ -28,5 +32,21 @@ fn decide(workload: Workload) -> (Workload, Decision) {
     (workload, decision)
 }
 
-library_benchmark_group!(name = decisions, benchmarks = decide);
+/// Nova's benchmark input of a thousand hosts, as columns.
+fn nova(file: &str) -> (Cloud, RequestSpec) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../nova/bench")
+        .join(file);
+    let input = read_input(&path).unwrap();
+    (input.cloud(), input.requests[0].clone())
+}
+
+#[library_benchmark]
+#[bench::nova_1000(args = ("hosts_1000.jsonl.gz"), setup = nova)]
+fn decide_as_nova((mut cloud, request): (Cloud, RequestSpec)) -> (Cloud, RequestSpec, usize) {
+    let decision = cloud.decide(black_box(&request), 20).unwrap();
+    (cloud, request, black_box(decision.passing))
+}
+
+library_benchmark_group!(name = decisions, benchmarks = [decide, decide_as_nova]);
 main!(library_benchmark_groups = decisions);

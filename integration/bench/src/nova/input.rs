@@ -3,22 +3,12 @@
 
 use super::NovaAnswer;
 use crate::BenchError;
-use ebbtide_nova::case::Case;
-use ebbtide_nova::python::{Dict, Value, json as python_json};
+use ebbtide_nova::bench_input::BenchInput;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
-
-/// Hosts, aggregates, options, and the requests that are asked in turn.
-#[derive(Debug)]
-pub struct Input {
-    /// The cloud, with the first of the requests.
-    pub case: Case,
-    /// All requests.
-    pub requests: Vec<Dict<Value>>,
-}
 
 fn unreadable(path: &Path, problem: impl ToString) -> BenchError {
     BenchError::Read {
@@ -40,43 +30,13 @@ fn lines(path: &Path) -> Result<impl Iterator<Item = Result<String, BenchError>>
     Ok(lines.map(move |line| line.map_err(|error| unreadable(&of, error))))
 }
 
-impl Input {
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// [`BenchError::Read`] with what is wrong with it.
-    pub fn read(path: &Path) -> Result<Self, BenchError> {
-        let value =
-            |line: &str| python_json::loads(line).map_err(|fault| unreadable(path, fault.message));
-        let mut lines = lines(path)?;
-        let head = lines
-            .next()
-            .ok_or_else(|| unreadable(path, "it is empty"))??;
-        let Value::Dict(mut case) = value(&head)? else {
-            return Err(unreadable(path, "the first line is not a JSON object"));
-        };
-        let Some(Value::List(asked)) = case.remove("requests") else {
-            return Err(unreadable(path, "the first line has no list of requests"));
-        };
-        let requests: Vec<Dict<Value>> = asked
-            .into_iter()
-            .filter_map(|request| match request {
-                Value::Dict(request) => Some(request),
-                _ => None,
-            })
-            .collect();
-        let first = requests
-            .first()
-            .ok_or_else(|| unreadable(path, "it has no request"))?;
-        let hosts = lines
-            .map(|line| value(&line?))
-            .collect::<Result<Vec<_>, _>>()?;
-        case.insert("id", Value::from("bench"));
-        case.insert("request", Value::Dict(first.clone()));
-        case.insert("hosts", Value::List(hosts));
-        let case = Case::from_value(&Value::Dict(case)).map_err(|bad| unreadable(path, bad))?;
-        Ok(Self { case, requests })
-    }
+/// Reads hosts and requests.
+///
+/// # Errors
+/// [`BenchError::Read`] with what is wrong with the file.
+pub fn read_input(path: &Path) -> Result<BenchInput, BenchError> {
+    let lines = lines(path)?.collect::<Result<Vec<_>, _>>()?;
+    BenchInput::read(lines.iter().map(String::as_str)).map_err(|bad| unreadable(path, bad))
 }
 
 #[derive(Deserialize)]

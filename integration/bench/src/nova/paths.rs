@@ -1,13 +1,14 @@
 //! The ways in which we decide as Nova does, behind one trait, so that each can be timed and checked alike.
 
-use super::{Input, NovaAnswer};
+use super::NovaAnswer;
 use crate::BenchError;
 use crate::clock::{Took, timed_cpu};
-use ebbtide_nova::case;
+use ebbtide_nova::bench_input::BenchInput;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::filtering;
 use ebbtide_nova::filters::Context;
-use ebbtide_nova::model::{HostState, Options, RequestSpec};
+use ebbtide_nova::model::{HostState, RequestSpec};
+use ebbtide_nova::table::{Cloud, DecideFault};
 use ebbtide_nova::weighing;
 
 /// A way to decide. Made from an input once, which is not timed: Nova's own time is that of filters and weighers on host states
@@ -16,83 +17,116 @@ pub trait NovaPath {
     /// What it is called.
     fn name(&self) -> &'static str;
 
-    /// Filters and weighs for one of the input's requests; answers with how long exactly that took.
+    /// Filters and weighs for a request; answers with how long exactly that took.
     ///
     /// # Errors
     /// What Nova would raise.
-    fn decide(&mut self, request: usize) -> Result<(NovaAnswer, Took), BenchError>;
+    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Took), BenchError>;
 }
 
 fn raised(fault: &Fault) -> BenchError {
     BenchError::Nova(format!("{}: {}", fault.class, fault.message))
 }
 
-/// Filter by filter and weigher by weigher over host states, as Nova does: the version that the others are tested against.
+/// The path that decides in production: hosts as columns.
 #[derive(Debug)]
-pub struct Reference {
-    options: Options,
-    now: i64,
-    specs: Vec<RequestSpec>,
-    states: Vec<HostState>,
-    /// Place in the input of each state.
-    places: Vec<usize>,
+pub struct Columns {
+    cloud: Cloud,
+    /// How many hosts are put in order.
+    top: usize,
 }
 
-impl Reference {
-    /// From an input.
-    ///
-    /// # Errors
-    /// What Nova would raise for its options, hosts or requests.
-    pub fn new(input: &Input) -> Result<Self, BenchError> {
-        let mut case = input.case.clone();
-        let options = case.options().map_err(|fault| raised(&fault))?;
-        let mut specs = Vec::with_capacity(input.requests.len());
-        for request in &input.requests {
-            case.request = request.clone();
-            specs.push(case.request_spec().map_err(|fault| raised(&fault))?);
+impl Columns {
+    /// Gives the best hosts, as many as Nova's answers list. Whoever places an instance needs one, and a few alternates.
+    #[must_use]
+    pub fn best(input: &BenchInput) -> Self {
+        Self {
+            cloud: input.cloud(),
+            top: NovaAnswer::LISTED,
         }
-        let placed = case::states(&case, &options, None).map_err(|fault| raised(&fault))?;
-        Ok(Self {
-            now: case.now,
-            options,
-            specs,
-            places: placed.iter().map(|p| p.place).collect(),
-            states: placed.into_iter().map(|p| p.state).collect(),
-        })
+    }
+
+    /// Puts all hosts in order, as Nova does.
+    #[must_use]
+    pub fn whole_order(input: &BenchInput) -> Self {
+        Self {
+            cloud: input.cloud(),
+            top: input.states.len(),
+        }
     }
 }
 
-impl NovaPath for Reference {
+impl NovaPath for Columns {
+    fn name(&self) -> &'static str {
+        if self.top > NovaAnswer::LISTED {
+            "columns, whole order"
+        } else {
+            "columns"
+        }
+    }
+
+    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Took), BenchError> {
+        let (decision, took) = timed_cpu(|| self.cloud.decide(request, self.top));
+        let decision = decision.map_err(|failed| match failed {
+            DecideFault::Filter(failed) => raised(&failed.fault),
+            DecideFault::Weigh(failed) => raised(&failed.fault),
+        })?;
+        let best = decision.best.iter().take(NovaAnswer::LISTED);
+        let answer = NovaAnswer {
+            filtered: decision.passing,
+            order: best.clone().map(|(host, _)| *host).collect(),
+            top: best.map(|(_, total)| *total).collect(),
+        };
+        Ok((answer, took))
+    }
+}
+
+/// Filter by filter and weigher by weigher over host states, as Nova does: the simple version that the columns are tested against.
+#[derive(Debug)]
+pub struct Reference<'a> {
+    input: &'a BenchInput,
+}
+
+impl<'a> Reference<'a> {
+    /// Of an input.
+    #[must_use]
+    pub fn new(input: &'a BenchInput) -> Self {
+        Self { input }
+    }
+}
+
+impl NovaPath for Reference<'_> {
     fn name(&self) -> &'static str {
         "reference"
     }
 
-    fn decide(&mut self, request: usize) -> Result<(NovaAnswer, Took), BenchError> {
-        let spec = &self.specs[request % self.specs.len()];
+    fn decide(&mut self, request: &RequestSpec) -> Result<(NovaAnswer, Took), BenchError> {
+        let options = &self.input.options;
         let context = Context {
-            options: &self.options,
-            now: self.now,
+            options,
+            now: self.input.now,
         };
-        // Filters leave something on the states, so each request gets its own; Nova builds them anew for each, too.
-        let mut states = self.states.clone();
+        // Filters leave something on the states, so each request gets its own; Nova builds them anew for each, and that is not in
+        // its time either.
+        let mut states = self.input.states.clone();
         let all: Vec<usize> = (0..states.len()).collect();
         let ((passed, weighed), took) = timed_cpu(|| {
-            let passed = filtering::filter(&mut states, all, spec, &context, 0, &mut Vec::new());
+            let passed = filtering::filter(&mut states, all, request, &context, 0, &mut Vec::new());
             let weighed = passed.as_ref().ok().map(|passed| {
                 let hosts: Vec<&HostState> = passed.iter().map(|at| &states[*at]).collect();
-                weighing::weigh(&hosts, spec, &self.options)
+                weighing::weigh(&hosts, request, options)
             });
             (passed, weighed)
         });
         let passed = passed.map_err(|failed| raised(&failed.fault))?;
         let weighed = weighed
             .transpose()
-            .map_err(|failed| raised(&failed.fault))?
-            .unwrap_or_default();
+            .map_err(|failed| raised(&failed.fault))?;
+        let weighed = weighed.unwrap_or_default();
         let best = weighed.order.iter().take(NovaAnswer::LISTED);
         let answer = NovaAnswer {
             filtered: passed.len(),
-            order: best.clone().map(|at| self.places[passed[*at]]).collect(),
+            order: best.clone().map(|at| passed[*at]).collect(),
             top: best.map(|at| weighed.totals[*at]).collect(),
         };
         Ok((answer, took))
