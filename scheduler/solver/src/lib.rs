@@ -34,6 +34,7 @@
 //! 4. `dominance` cuts candidates that others make useless; `search` (with `model`, `relax`, `node`, `tail`) is a branch and bound with linear relaxations and exact integer
 //!    bounds, for everything else; `ties` then orders equals.
 //!
+//! [`solve_any`] takes a need that can be met in several ways, as by one NUMA cell or another.
 //! [`solve_joint`] chooses hosts and victims for several instances at once.
 //! [`solve_set`] takes a cost that is more than a sum, such as fairness over projects.
 //!
@@ -41,6 +42,7 @@
 //! [`TOTAL_AGE_LIMIT_MS`], at most [`MAX_CANDIDATES`]. Above that a problem is refused, never wrapped around.
 //! Floating point only proposes; what is cut is cut by integers, or by a margin far above any rounding.
 
+mod alternatives;
 mod bound;
 mod classes;
 mod cost;
@@ -63,6 +65,7 @@ mod steps;
 mod tail;
 mod ties;
 
+pub use alternatives::{AnyOutcome, Chosen, solve_any};
 pub use bound::lower_bound;
 pub use cost::Cost;
 pub use error::SolverError;
