@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod brute_force;
+mod classes;
 mod decisions;
 mod explanations;
 mod filters;
