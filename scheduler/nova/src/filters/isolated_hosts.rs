@@ -28,9 +28,15 @@ impl Filter for IsolatedHosts {
     ) -> Result<bool, Fault> {
         let options = context.options;
         let restrict = options.restrict_isolated_hosts_to_isolated_images;
-        let host_isolated = options.isolated_hosts.contains(&host.host);
+        if options.isolated_images.is_empty() && !restrict {
+            return Ok(true);
+        }
+        let Some(isolated_hosts) = &options.isolated_hosts else {
+            return Err(Fault::new("TypeError", "isolated_hosts is null"));
+        };
+        let host_isolated = isolated_hosts.contains(&host.host);
         if options.isolated_images.is_empty() {
-            return Ok(!restrict || !host_isolated);
+            return Ok(!host_isolated);
         }
         let image = spec.image.as_ref().and_then(|image| image.id.as_ref());
         let image_isolated = image.is_some_and(|image| options.isolated_images.contains(image));

@@ -55,8 +55,8 @@ pub struct Options {
     pub max_io_ops_per_host: Option<i64>,
     /// `[filter_scheduler] max_instances_per_host`; null fails NumInstancesFilter.
     pub max_instances_per_host: Option<i64>,
-    /// `[filter_scheduler] isolated_hosts`.
-    pub isolated_hosts: Vec<String>,
+    /// `[filter_scheduler] isolated_hosts`; null fails IsolatedHostsFilter.
+    pub isolated_hosts: Option<Vec<String>>,
     /// `[filter_scheduler] isolated_images`.
     pub isolated_images: Vec<String>,
     /// `[filter_scheduler] restrict_isolated_hosts_to_isolated_images`.
@@ -159,7 +159,7 @@ impl Default for Options {
             track_instance_changes: true,
             max_io_ops_per_host: Some(8),
             max_instances_per_host: Some(50),
-            isolated_hosts: Vec::new(),
+            isolated_hosts: Some(Vec::new()),
             isolated_images: Vec::new(),
             restrict_isolated_hosts_to_isolated_images: true,
             image_properties_default_architecture: None,
@@ -331,10 +331,10 @@ impl Options {
             metrics_given?;
         }
         self.image_props_weight_setting = ratios(&image_props);
-        // Null lists of hosts or images are as good as empty ones to IsolatedHostsFilter, but for one case: see there.
-        given
-            .words("filter_scheduler.isolated_hosts", &mut self.isolated_hosts)
-            .ok();
+        // A null list of images is as good as an empty one; a null list of hosts is not.
+        let mut hosts = Vec::new();
+        let hosts_given = given.words("filter_scheduler.isolated_hosts", &mut hosts);
+        self.isolated_hosts = hosts_given.is_ok().then_some(hosts);
         given
             .words(
                 "filter_scheduler.isolated_images",
