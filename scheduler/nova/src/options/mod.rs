@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 pub use convert::{float_of, int_of};
 
-/// Options. Each field is named like Nova's option and holds Nova's default unless set. A null for a field that is no `Option`
+/// Options. Each field is named like Nova's option and holds Nova's default unless set. A null for a number that is no `Option`
 /// here counts as not given: Nova's own answer to such a configuration is a TypeError at some later point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
@@ -204,9 +204,12 @@ impl Given {
         self.0.get(name)
     }
 
+    /// Null is as good as false.
     fn bool(&self, name: &str, field: &mut bool) {
-        if let Some(Value::Bool(value)) = self.set(name) {
-            *field = *value;
+        match self.set(name) {
+            Some(Value::Bool(value)) => *field = *value,
+            Some(Value::None) => *field = false,
+            _ => {}
         }
     }
 
