@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bench;
+mod conform;
 mod errors;
 mod fake;
 mod nouns;

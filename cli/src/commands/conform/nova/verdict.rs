@@ -3,6 +3,7 @@
 use super::NovaArgs;
 use crate::commands::replay::progress::Progress;
 use crate::errors::CliError;
+use crate::render::plural;
 use crate::{Context, clock};
 use ebbtide_nova::answer;
 use ebbtide_nova::case::Case;
@@ -113,9 +114,10 @@ pub(super) fn run(
         )));
     }
     context.output.say(&format!(
-        "{} cases in {:.1} s on {threads} threads",
-        verdicts.len(),
-        started.elapsed().as_secs_f64()
+        "{} in {:.1} s on {}",
+        plural(verdicts.len(), "case"),
+        started.elapsed().as_secs_f64(),
+        plural(threads, "thread"),
     ));
     verdicts.sort_by_key(|(at, _)| *at);
     Ok(summary(verdicts, args.max_differences))
