@@ -18,4 +18,4 @@ pub use numa::{
 };
 pub use ordered::OrderedMap;
 pub use pci::{PciPool, PciRequest};
-pub use request::{Destination, Flavor, InstanceGroup, RequestGroup, RequestSpec, Schedule};
+pub use request::{Destination, Flavor, InstanceGroup, RequestGroup, RequestSpec};

@@ -116,17 +116,6 @@ pub struct RequestSpec {
     pub limits: BTreeMap<String, serde_json::Value>,
 }
 
-/// How `_schedule` is called.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Schedule {
-    /// The instances, in order; `None`: a legacy caller.
-    pub instance_uuids: Option<Vec<String>>,
-    /// Whether alternates are wanted.
-    pub return_alternates: bool,
-    /// No Placement data (rebuild, old caller): nothing is claimed.
-    pub no_placement: bool,
-}
-
 impl RequestSpec {
     /// The hint's single value, if it is a list of just one (`get_scheduler_hint`), else the list.
     #[must_use]
