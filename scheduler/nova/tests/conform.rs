@@ -43,6 +43,8 @@ fn every_case_of_every_corpus_agrees_with_nova() {
         ("dev.jsonl.gz", 1400),
         ("probes.jsonl.gz", 526),
         ("generated.jsonl.gz", 1000),
+        ("filters.jsonl.gz", 1000),
+        ("numa_pci.jsonl.gz", 100),
     ] {
         let lines = lines(corpus);
         assert!(
