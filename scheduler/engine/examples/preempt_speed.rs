@@ -1,6 +1,7 @@
 //! How long a decision takes in a large cloud: p50 and p99 over requests of several sizes, one thread.
 //!
-//! `cargo run --release -p ebbtide-engine --example preempt_speed -- [HOSTS [PREEMPTIBLES [REQUESTS]]]`. Saturated hosts hold preemptible
+//! `cargo run --release -p ebbtide-engine --example preempt_speed -- [HOSTS [PREEMPTIBLES [REQUESTS]]]`; with `joint` in front,
+//! requests of several servers, and those of the cost module `fairness`. Saturated hosts hold preemptible
 //! instances of four flavors and little else; for the ordinary request they hold normal ones and have room.
 
 #![allow(
@@ -144,13 +145,31 @@ fn request(vcpus: u32) -> PlacementRequest {
 }
 
 fn measure(what: &str, table: &HostTable, requests: usize, sizes: &[u32]) {
-    let engine = Engine::new(EngineConfig::default()).unwrap();
+    several(what, table, requests, sizes, 1, "partial_hour");
+}
+
+fn several(
+    what: &str,
+    table: &HostTable,
+    requests: usize,
+    sizes: &[u32],
+    servers: u128,
+    module: &str,
+) {
+    let config = EngineConfig {
+        cost_module: module.to_owned(),
+        ..EngineConfig::default()
+    };
+    let engine = Engine::new(config).unwrap();
     let id = DecisionId(Uuid::from_u128(3));
     let budgets = Budgets::unlimited();
     let mut times: Vec<Duration> = Vec::new();
     let (mut victims, mut optimal) = (0, true);
     for n in 0..requests + 3 {
-        let request = request(sizes[n % sizes.len()]);
+        let mut request = request(sizes[n % sizes.len()]);
+        request.server_ids = (0..servers)
+            .map(|n| ServerId(Uuid::from_u128(n + 1)))
+            .collect();
         let now = Timestamp::from_millis(NOW_MILLIS + 977 * i64::try_from(n).unwrap());
         let start = Instant::now();
         let decision = engine
@@ -185,7 +204,9 @@ fn resident_kib() -> u64 {
 }
 
 fn main() {
-    let mut arguments = std::env::args().skip(1).map(|n| n.parse::<u64>().unwrap());
+    let mut words = std::env::args().skip(1).peekable();
+    let joint = words.next_if(|word| word == "joint").is_some();
+    let mut arguments = words.map(|n| n.parse::<u64>().unwrap());
     let hosts = arguments.next().unwrap_or(10_000);
     let each = arguments.next().unwrap_or(16);
     let requests = usize::try_from(arguments.next().unwrap_or(200)).unwrap();
@@ -193,6 +214,15 @@ fn main() {
     let table = saturated(hosts, each);
     let used = (resident_kib() - before) * 1024;
     println!("{used} bytes resident, {} a host", used / hosts);
+    if joint {
+        for module in ["partial_hour", "fairness"] {
+            for servers in [1, 2, 4, 8, 16] {
+                let what = format!("{servers} servers, {module}");
+                several(&what, &table, requests, &[8], servers, module);
+            }
+        }
+        return;
+    }
     for size in [2, 4, 8, 16, 32] {
         measure(
             &format!("preempting, {size} VCPUs"),

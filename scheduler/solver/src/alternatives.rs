@@ -3,6 +3,10 @@
 //! What a host reports for each cell or pool is a resource class like any other, and what a victim frees there a column. Only the
 //! request has a choice, so there are several deficits for the same candidates. Each is a problem of its own; the answer is the set that is
 //! first in the total order over all of them. The cost of the best so far is the cutoff of the next, so most are cut short.
+//!
+//! The engine asks for sums of classes so far, each exactly as named (`resources:CUSTOM_NUMA0_PCPU`). For a request that may take either
+//! cell it would need lists of needs in place of one, a capacity filter that is content with any of them, and this in the
+//! place of `solve`.
 
 use crate::Cost;
 use crate::error::SolverError;

@@ -481,7 +481,6 @@ proptest! {
 
     #[test]
     fn more_room_never_costs_more(cloud in any_cloud(), request in any_request()) {
-        let request = single(&request);
         let before = decided(&cloud, &request, Policy::Tiered);
         if is_placed(&before) {
             let mut roomier = cloud.clone();
@@ -491,6 +490,7 @@ proptest! {
                 }
             }
             let after = decided(&roomier, &request, Policy::Tiered);
+            prop_assert!(is_placed(&after));
             let price = |cloud: &Cloud, decision: &Decision| {
                 victims(cloud, decision).iter().map(|i| cost(i)).sum::<u64>()
             };
