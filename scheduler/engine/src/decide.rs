@@ -81,8 +81,7 @@ pub(crate) fn attempt<'a>(
         let tier = chosen.map(|ranked| ranked.place.tier);
         let left = ask.steps() - step;
         if least.is_none() && tier.is_some_and(|tier| joint::applies(&tools, &state, left, tier)) {
-            let hosts = pipeline.next(&state).hosts;
-            match joint::place_together(&mut tools, &state, hosts, left)? {
+            match joint::place_together(&mut tools, &state, &pipeline, left)? {
                 Joined::Placed {
                     shares,
                     optimal,

@@ -8,13 +8,14 @@
 //! Room that is there is used first, one instance after another as Nova does it. That costs nobody his place: a choice that leaves room
 //! unused is no cheaper than the same with an instance moved there.
 
-use crate::filters::most_members;
+use crate::fast;
+use crate::filters::{Pipeline, most_members};
 use crate::plugins::Failure;
 use crate::ranking::{Place, Tier, Tools, Weighed, weigh};
 use crate::state::State;
 use crate::table::{HostIndex, Slot};
 use crate::victims::Search;
-use crate::{EngineError, Policy};
+use crate::{Engine, EngineError, Policy};
 use ebbtide_model::decision::Weight;
 use ebbtide_solver::{
     Cost, HostProblem, Hosts, JointOutcome, JointProblem, Limits, MAX_JOINT, solve_joint,
@@ -55,25 +56,36 @@ pub(crate) fn applies(tools: &Tools<'_>, state: &State<'_>, left: usize, tier: T
     tiered && state.ask.bundle == 1 && left > 1 && tier == Tier::Evicts
 }
 
-/// Places `count` more instances on `hosts`, none of which has room.
+/// Places `count` more instances on the hosts that pass the filters, none of which has room.
 pub(crate) fn place_together(
     tools: &mut Tools<'_>,
     state: &State<'_>,
-    hosts: Vec<HostIndex>,
+    pipeline: &Pipeline,
     count: usize,
 ) -> Result<Joined, Failure> {
     let Some(count) = u32::try_from(count).ok().filter(|c| *c <= MAX_JOINT) else {
         return Ok(Joined::Open(Cost::ZERO));
     };
     let (engine, broken) = (tools.engine, tools.broken);
-    tools
-        .search
-        .prepare(engine, broken, state, hosts.iter().copied())?;
+    let known = fast::lower_bounds(tools, state, pipeline);
+    let hosts: Vec<HostIndex> = match &known {
+        Some(known) => known.iter().map(|(host, _)| *host).collect(),
+        None => pipeline.next(state).hosts,
+    };
+    if known.is_none() {
+        let all = hosts.iter().copied();
+        tools.search.prepare(engine, broken, state, all)?;
+    }
     let places: Vec<Place> = hosts
         .into_iter()
-        .map(|host| Place::new(state, host))
+        .map(|host| Place {
+            host,
+            tier: Tier::Evicts,
+            eviction: None,
+        })
         .collect();
     let weighed = weigh(engine, broken, state, &places)?;
+    tools.search.learn_surcharge(engine, broken)?;
     let steps = tools.search.steps().to_vec();
     let limits = Limits {
         max_nodes: tools.search.nodes_left(),
@@ -85,15 +97,22 @@ pub(crate) fn place_together(
         steps: &steps,
     };
     let mut asked = Asked {
+        engine,
         search: &mut tools.search,
         state,
         places: &places,
         weighed: &weighed,
+        known: known.as_deref(),
         truncated: false,
+        failure: None,
     };
-    let (outcome, nodes) = solve_joint(&problem, &mut asked, limits)
-        .map_err(|error| EngineError::Internal(format!("joint victim search: {error}")))?;
+    let solved = solve_joint(&problem, &mut asked, limits);
     let truncated = asked.truncated;
+    if let Some(failure) = asked.failure {
+        return Err(failure);
+    }
+    let (outcome, nodes) =
+        solved.map_err(|error| EngineError::Internal(format!("joint victim search: {error}")))?;
     tools.search.spend(nodes);
     let solution = match outcome {
         JointOutcome::Solved(solution) => solution,
@@ -132,12 +151,17 @@ pub(crate) fn place_together(
 
 /// The hosts as the solver asks for them: by preference.
 struct Asked<'r, 's> {
+    engine: &'r Engine,
     search: &'r mut Search,
     state: &'r State<'s>,
     places: &'r [Place],
     weighed: &'r Weighed,
+    /// Bounds by place; then the costs of a host are learnt when it is asked for. Otherwise all are known.
+    known: Option<&'r [(HostIndex, Cost)]>,
     /// A host had more candidates than the solver takes.
     truncated: bool,
+    /// The solver knows no failures: the first is kept, and the host takes nobody.
+    failure: Option<Failure>,
 }
 
 impl Asked<'_, '_> {
@@ -152,12 +176,21 @@ impl Hosts for Asked<'_, '_> {
     }
 
     fn bound(&mut self, host: usize) -> Cost {
-        self.search.bound(self.state, self.host(host))
+        match self.known {
+            Some(known) => known[self.weighed.order[host]].1,
+            None => self.search.bound(self.state, self.host(host)),
+        }
     }
 
     fn load(&mut self, host: usize, count: u32) -> Option<HostProblem<'_>> {
         let host = self.host(host);
         if most_members(self.state, host).is_some_and(|most| count > most) {
+            return None;
+        }
+        if self.known.is_some()
+            && let Err(failure) = self.search.learn(self.engine, self.state, host)
+        {
+            self.failure.get_or_insert(failure);
             return None;
         }
         let (problem, truncated) = self.search.host_problem(self.state, host, i64::from(count));

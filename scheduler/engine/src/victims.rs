@@ -176,7 +176,12 @@ impl Search {
         Ok(())
     }
 
-    fn learn_surcharge(&mut self, engine: &Engine, broken: &Broken) -> Result<(), Failure> {
+    /// Asks the cost module, the first time, whether it charges for sets.
+    pub(crate) fn learn_surcharge(
+        &mut self,
+        engine: &Engine,
+        broken: &Broken,
+    ) -> Result<(), Failure> {
         if self.surcharge.is_none() {
             self.surcharge = Some(Surcharge::of(engine, broken)?);
         }

@@ -58,6 +58,28 @@ pub(super) fn evict(
     Ok((run.places, run.solved))
 }
 
+/// A cost that room for one instance on each of `hosts` costs at least, in the order of registration.
+pub(super) fn lower_bounds(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    hosts: &Bits,
+    wanted: &[Wanted<'_>],
+    clock: &Clock,
+) -> Vec<(HostIndex, Cost)> {
+    let mut run = Run {
+        tools,
+        state,
+        wanted,
+        clock,
+        freed: Vec::new(),
+        places: Vec::new(),
+        solved: Solved::new(1),
+    };
+    let bounds = run.bounds(hosts);
+    let bound = |host: HostIndex| (host, clock.at_least(bounds[host.at()]));
+    hosts.in_order(state.table).into_iter().map(bound).collect()
+}
+
 /// The `many` hosts with the lowest bounds, in order.
 fn lowest(state: &State<'_>, hosts: &Bits, bounds: &[u32], many: usize) -> Vec<Bounded> {
     let mut best: Vec<Bounded> = Vec::with_capacity(2 * many);

@@ -23,6 +23,7 @@ use crate::state::State;
 use crate::table::HostIndex;
 use crate::{Policy, ranking};
 use ebbtide_model::decision::FilterStep;
+use ebbtide_solver::Cost;
 use phases::Clock;
 use survey::Wanted;
 
@@ -79,12 +80,7 @@ fn tiered(
         let passed = if state.ask.preemptible() {
             fits.clone()
         } else {
-            let mut passed = survey::fitting(hosts, wanted, survey::NORMAL);
-            survey::amend(&mut passed, hosts, state, |host| {
-                let mut needs = state.ask.needs.iter();
-                needs.all(|n| state.free_normal(host, n) >= n.amount * state.ask.bundle)
-            });
-            passed
+            with_capacity(hosts, wanted, state)
         };
         room = Some(fits);
         passed
@@ -209,6 +205,35 @@ fn evict(
     let exact = exact_places(tools);
     let (places, solved) = evict::evict(tools, state, hosts, wanted, &clock, exact)?;
     rank_solved(tools, state, &places, solved, hosts.count())
+}
+
+/// The hosts that may take one more instance, with what their victims cost at least; `None` if that cannot be said without pricing
+/// everybody.
+pub(crate) fn lower_bounds(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    pipeline: &Pipeline,
+) -> Option<Vec<(HostIndex, Cost)>> {
+    let wanted = survey::wanted(state).filter(|_| tools.fast)?;
+    let clock = Clock::new(tools.engine, tools.broken, state)?;
+    let passed = pipeline.next_set(state, |hosts| with_capacity(hosts, &wanted, state));
+    Some(evict::lower_bounds(
+        tools,
+        state,
+        &passed.hosts,
+        &wanted,
+        &clock,
+    ))
+}
+
+/// Those of `hosts` that hold the request in h_n.
+fn with_capacity(hosts: &Bits, wanted: &[Wanted<'_>], state: &State<'_>) -> Bits {
+    let mut passed = survey::fitting(hosts, wanted, survey::NORMAL);
+    survey::amend(&mut passed, hosts, state, |host| {
+        let mut needs = state.ask.needs.iter();
+        needs.all(|n| state.free_normal(host, n) >= n.amount * state.ask.bundle)
+    });
+    passed
 }
 
 /// The best `many` of the hosts that have room, none of those in `taken`.

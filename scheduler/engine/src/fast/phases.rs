@@ -42,6 +42,13 @@ impl Clock {
         })
     }
 
+    /// What costs so many units at least: the reverse of [`Clock::units`], which rounds up and adds one, and one unit less for the
+    /// rounding of the product.
+    pub(super) fn at_least(&self, units: u32) -> Cost {
+        let micros = f64::from(units.saturating_sub(3)) * self.micros_per_unit;
+        Cost::from_micros(micros as u64)
+    }
+
     /// A cost in units, never less than it is.
     pub(super) fn units(&self, cost: Cost) -> u32 {
         units(cost, self.micros_per_unit)
