@@ -5,7 +5,7 @@
 //! bytes as the needed columns have are summed up, on the same thread.
 
 use crate::BenchError;
-use crate::clock::timed;
+use crate::clock::{timed, timed_cpu};
 use crate::cloud::{CloudPlan, Fill, NOW_MILLIS, plus, requests};
 use crate::progress::Progress;
 use crate::stats::{Latency, ratio, rounded};
@@ -100,7 +100,7 @@ pub fn run(
         let now = Timestamp::from_millis(NOW_MILLIS + STEP_MILLIS * i64::from(number));
         let id = DecisionId(Uuid::from_u128(u128::from(number)));
         let (decision, took) =
-            timed(|| engine.decide(&table, &budgets, request, now, options.seed, id));
+            timed_cpu(|| engine.decide(&table, &budgets, request, now, options.seed, id));
         let decision = decision?;
         if let Some(measured) = number.checked_sub(WARM_UP) {
             times.push(took);
@@ -108,7 +108,7 @@ pub fn run(
             progress.set(u64::from(measured) + 1);
         }
     }
-    let latency = Latency::of(&times);
+    let latency = Latency::of_both(&times);
     let bytes = BYTES_PER_HOST * options.hosts as usize;
     let read = Latency::of(&read_columns(bytes));
     Ok(RequestReport {

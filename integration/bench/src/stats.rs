@@ -1,5 +1,6 @@
 //! What many measurements of the same thing come to.
 
+use crate::clock::Took;
 use serde::Serialize;
 use std::time::Duration;
 
@@ -16,6 +17,12 @@ pub struct Latency {
     pub min_us: f64,
     /// The longest.
     pub max_us: f64,
+    /// The median of the processor time, where it was measured: nobody else's work is in it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_p50_us: Option<f64>,
+    /// Of a hundred, one took more processor time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cpu_p99_us: Option<f64>,
 }
 
 impl Latency {
@@ -35,6 +42,21 @@ impl Latency {
             },
             min_us: micros(sorted.first().copied().unwrap_or_default()),
             max_us: micros(sorted.last().copied().unwrap_or_default()),
+            cpu_p50_us: None,
+            cpu_p99_us: None,
+        }
+    }
+
+    /// Sums both clocks up.
+    #[must_use]
+    pub fn of_both(took: &[Took]) -> Self {
+        let wall: Vec<Duration> = took.iter().map(|took| took.wall).collect();
+        let mut cpu: Vec<Duration> = took.iter().map(|took| took.cpu).collect();
+        cpu.sort_unstable();
+        Self {
+            cpu_p50_us: Some(micros(at_rank(&cpu, 50))),
+            cpu_p99_us: Some(micros(at_rank(&cpu, 99))),
+            ..Self::of(&wall)
         }
     }
 }

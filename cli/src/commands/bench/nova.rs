@@ -125,7 +125,7 @@ fn show(context: &mut Context, rows: &[NovaReport]) -> Result<(), CliError> {
         vec![
             Cell::new(row.hosts),
             Cell::new(row.path),
-            us(row.cpu_p50_us),
+            row.latency.cpu_p50_us.map_or_else(|| Cell::new("-"), us),
             us(row.latency.p50_us),
             us(row.latency.p99_us),
             row.nova_cpu_p50_us.map_or_else(|| Cell::new("-"), us),

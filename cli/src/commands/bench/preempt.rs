@@ -105,6 +105,7 @@ fn show(context: &mut Context, rows: &[PreemptReport]) -> Result<(), CliError> {
             row.latency.p99_us,
             row.latency.mean_us,
             row.latency.max_us,
+            row.latency.cpu_p99_us.unwrap_or_default(),
         ];
         let exact = if row.exact {
             ("yes", Tone::Good)
@@ -127,6 +128,7 @@ fn show(context: &mut Context, rows: &[PreemptReport]) -> Result<(), CliError> {
             number("p99_us", "p99"),
             number("mean_us", "Mean"),
             number("max_us", "Max"),
+            number("cpu_p99_us", "CPU p99"),
             text("exact", "Exact"),
             number("checked", "Checked"),
             number("mean_victims", "Victims"),

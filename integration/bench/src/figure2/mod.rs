@@ -13,7 +13,7 @@ mod schedulers;
 pub use schedulers::{Answer, Asked, Kind, Scheduler};
 
 use crate::BenchError;
-use crate::clock::timed;
+use crate::clock::{Took, timed_cpu};
 use crate::cloud::{Builder, CloudPlan, Fill, Guest, NOW_MILLIS, SMALL, request};
 use crate::progress::Progress;
 use crate::request::quotient;
@@ -23,7 +23,6 @@ use ebbtide_model::{DecisionId, Timestamp};
 use schedulers::answer;
 use serde::Serialize;
 use std::collections::BTreeMap;
-use std::time::Duration;
 use uuid::Uuid;
 
 /// Between two requests: a tenant in a hurry.
@@ -107,7 +106,7 @@ pub struct Figure2Row {
 /// What one scheduler did in one scenario.
 #[derive(Debug, Default)]
 struct Done {
-    times: Vec<Duration>,
+    times: Vec<Took>,
     answers: Vec<Answer>,
 }
 
@@ -222,7 +221,7 @@ impl Bench {
             let now_millis = NOW_MILLIS + STEP_MILLIS * i64::from(number);
             let now = Timestamp::from_millis(now_millis);
             let id = DecisionId(Uuid::from_u128(u128::from(number)));
-            let (decision, took) = timed(|| scheduler.decide(&asked, now, id));
+            let (decision, took) = timed_cpu(|| scheduler.decide(&asked, now, id));
             let answer = answer(&decision?);
             done.times.push(took);
             let guest = Guest {
@@ -264,10 +263,10 @@ fn rows(options: &Figure2Options, done: &BTreeMap<(Scenario, Kind), Done>) -> Ve
             of(scenario, Kind::Plain),
             of(scenario, Kind::PreemptibleAware),
         );
-        let median = |done: &Done| Latency::of(&done.times).p50_us;
+        let median = |done: &Done| Latency::of_both(&done.times).p50_us;
         for kind in Kind::ALL {
             let this = of(scenario, kind);
-            let latency = Latency::of(&this.times);
+            let latency = Latency::of_both(&this.times);
             let placed = this.answers.iter().flatten();
             rows.push(Figure2Row {
                 hosts: options.hosts,

@@ -57,8 +57,6 @@ pub struct NovaReport {
     /// Wall-clock time of filters and weighers.
     #[serde(flatten)]
     pub latency: Latency,
-    /// Median of the processor time.
-    pub cpu_p50_us: f64,
     /// Requests measured.
     pub iterations: usize,
     /// Answers that were held against Nova's.
@@ -92,13 +90,12 @@ pub fn run(
         ));
     }
     let asked = |number: usize| &input.requests[number % input.requests.len()];
-    let (mut wall, mut cpu) = (Vec::new(), Vec::new());
+    let mut times = Vec::new();
     progress.begin(path.name(), iterations as u64);
     for turn in 0..WARM_UP + iterations {
         let (_, took) = path.decide(asked(turn))?;
         if let Some(measured) = turn.checked_sub(WARM_UP) {
-            wall.push(took.wall);
-            cpu.push(took.cpu);
+            times.push(took);
             progress.set(measured as u64 + 1);
         }
     }
@@ -112,17 +109,17 @@ pub fn run(
             first_difference = Some(format!("request {request}: {ours:?} instead of {answer:?}"));
         }
     }
-    let cpu_p50_us = Latency::of(&cpu).p50_us;
+    let latency = Latency::of_both(&times);
+    let cpu = latency.cpu_p50_us.unwrap_or_default();
     Ok(NovaReport {
         hosts: input.states.len(),
         path: path.name(),
-        latency: Latency::of(&wall),
-        cpu_p50_us,
+        latency,
         iterations,
         checked: expected.len(),
         equal,
         nova_cpu_p50_us: nova_cpu_us.map(rounded),
-        ratio: nova_cpu_us.map(|nova| quotient(nova, cpu_p50_us)),
+        ratio: nova_cpu_us.map(|nova| quotient(nova, cpu)),
         first_difference,
     })
 }

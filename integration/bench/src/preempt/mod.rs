@@ -10,7 +10,7 @@ mod reference;
 pub use reference::{Fault, Mirror, Price};
 
 use crate::BenchError;
-use crate::clock::timed;
+use crate::clock::{Took, timed, timed_cpu};
 use crate::cloud::{Amounts, Builder, CloudPlan, Fill, Guest, NOW_MILLIS, host_name, requests};
 use crate::progress::Progress;
 use crate::stats::{Latency, ratio, rounded};
@@ -146,7 +146,7 @@ pub fn run(
     for (number, (size, request)) in all.iter().enumerate() {
         let now_millis = NOW_MILLIS + STEP_MILLIS * i64::try_from(number).unwrap_or(0);
         let id = DecisionId(Uuid::from_u128(number as u128));
-        let (decision, took) = timed(|| {
+        let (decision, took) = timed_cpu(|| {
             let now = Timestamp::from_millis(now_millis);
             let budgets = Budgets::unlimited();
             bench
@@ -225,7 +225,7 @@ fn answer(decision: &Decision) -> Option<(u32, Vec<u128>)> {
 /// What is added up over the requests.
 #[derive(Debug, Default)]
 struct Tally {
-    times: Vec<Duration>,
+    times: Vec<Took>,
     checked: u32,
     wrong: u32,
     cut: u32,
@@ -237,7 +237,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn note(&mut self, decision: &Decision, took: Duration) {
+    fn note(&mut self, decision: &Decision, took: Took) {
         self.times.push(took);
         self.cut += u32::from(!decision.explanation.optimal);
         match &decision.outcome {
@@ -275,7 +275,7 @@ impl Tally {
         PreemptReport {
             hosts: options.hosts,
             preemptibles: options.preemptibles,
-            latency: Latency::of(&self.times),
+            latency: Latency::of_both(&self.times),
             exact: self.cut == 0 && self.wrong == 0 && self.checked > 0,
             requests: options.requests,
             checked: self.checked,
