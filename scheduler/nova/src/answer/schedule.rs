@@ -6,7 +6,7 @@ use crate::fault::Fault;
 use crate::filters::Context;
 use crate::model::{AllocationCandidate, HostState, NumaTopology, RequestSpec};
 use crate::python::{Dict, Value};
-use crate::schedule::{Call, Claims, Outcome, Selection, schedule};
+use crate::schedule::{Call, Claims, Outcome, Selection, availability_zones, schedule};
 
 /// Placement as the oracle fakes it: it answers claims as the case says and writes them down.
 struct Recorded<'a> {
@@ -92,9 +92,13 @@ pub(super) fn answer(
     } = schedule(&mut states, &mut spec, context, &call, &mut claims);
     match selections {
         Ok(selections) => {
-            let all = selections
-                .iter()
-                .map(|one| Value::List(one.iter().map(|s| selection(s, places[s.host])).collect()));
+            let all = selections.iter().map(|one| {
+                Value::List(
+                    one.iter()
+                        .map(|s| selection(s, &states[s.host], places[s.host]))
+                        .collect(),
+                )
+            });
             out.insert("selections", Value::List(all.collect()));
         }
         Err(fault) => out.insert("error", error(&fault, "schedule", None)),
@@ -118,10 +122,18 @@ pub(super) fn answer(
     out
 }
 
-fn selection(selection: &Selection, place: usize) -> Value {
+fn selection(selection: &Selection, state: &HostState, place: usize) -> Value {
     let mut out = Dict::default();
     out.insert("idx", index(place));
-    out.insert("az", Value::from(selection.availability_zone.as_str()));
+    // Of several zones Nova takes any: all of them stand in the answer.
+    let zones = availability_zones(state);
+    out.insert(
+        "az",
+        match zones.len() {
+            0 | 1 => Value::from(selection.availability_zone.as_str()),
+            _ => Value::List(zones.into_iter().map(Value::from).collect()),
+        },
+    );
     out.insert(
         "alloc",
         match &selection.candidate {

@@ -61,9 +61,22 @@ pub(super) fn select(
 /// one by the order of a set, here it is the first of the first aggregate.
 #[must_use]
 pub fn availability_zone(host: &HostState, default: &str) -> String {
-    host.aggregates
+    let zones = availability_zones(host);
+    zones.first().map_or(default, |zone| *zone).to_owned()
+}
+
+/// All zones that a host's aggregates name, each once: Nova may take any of them.
+#[must_use]
+pub fn availability_zones(host: &HostState) -> Vec<&str> {
+    let mut zones: Vec<&str> = Vec::new();
+    let named = host
+        .aggregates
         .iter()
-        .find_map(|aggregate| aggregate.metadata.get("availability_zone"))
-        .and_then(|zones| zones.split(',').next())
-        .map_or_else(|| default.to_owned(), |zone| text::strip(zone).to_owned())
+        .filter_map(|aggregate| aggregate.metadata.get("availability_zone"));
+    for zone in named.flat_map(|zones| zones.split(',')).map(text::strip) {
+        if !zones.contains(&zone) {
+            zones.push(zone);
+        }
+    }
+    zones
 }

@@ -12,7 +12,7 @@ use crate::hosts;
 use crate::model::{AllocationCandidate, HostState, InstanceFacts, RequestSpec};
 use crate::weighing;
 
-pub use alternates::{Selection, availability_zone};
+pub use alternates::{Selection, availability_zone, availability_zones};
 
 /// Where allocations are claimed: Placement.
 pub trait Claims {
