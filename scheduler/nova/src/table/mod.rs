@@ -166,7 +166,7 @@ impl Cloud {
             1 => alive.iter().take(top).map(|at| (at, 0.0)).collect(),
             _ => {
                 self.weights
-                    .add_up(&self.states, &self.options, spec, alive)?;
+                    .add_up(&self.states, &self.instances, &self.options, spec, alive)?;
                 best::best(self.weights.totals(), alive, top)
             }
         };

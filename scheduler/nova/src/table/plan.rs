@@ -132,8 +132,10 @@ impl Plan {
         match self {
             Self::Fixed(classes, verdicts) => classes.apply(alive, verdicts),
             Self::Alike(filter, classes) => {
-                // Without a group the affinity filter has nothing to say, and its classes are many.
-                if filter.name() == "ServerGroupAffinityFilter" && spec.instance_group.is_none() {
+                // Its classes are many, and without a group of its policy it has nothing to say.
+                let group = spec.instance_group.as_ref();
+                let affinity = group.is_some_and(|group| group.policy == "affinity");
+                if filter.name() == "ServerGroupAffinityFilter" && !affinity {
                     return Ok(());
                 }
                 let verdicts = ask(*filter, classes, states, spec, context);

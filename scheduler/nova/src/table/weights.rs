@@ -4,7 +4,8 @@ use super::bits::Bits;
 use super::classes::Raises;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::weighing::{self, MultiplierSource, NovaWeigher};
-use ebbtide_weigher_api::Bounds;
+use ebbtide_weigher_api::{Bounds, Column};
+use std::collections::{BTreeSet, HashMap};
 
 /// Hosts whose totals are made at once, so that they stay in the cache while the columns go by.
 const CHUNK: usize = 512;
@@ -14,7 +15,7 @@ const TAME: f64 = 1e150;
 /// The weighers of a cloud.
 #[derive(Debug)]
 pub(super) struct Weights {
-    columns: Vec<Column>,
+    columns: Vec<Part>,
     totals: Vec<f64>,
 }
 
@@ -26,13 +27,13 @@ enum Multiplier {
 }
 
 /// One weigher.
-struct Column {
+struct Part {
     nova: NovaWeigher,
     multiplier: Multiplier,
     kind: Kind,
 }
 
-impl std::fmt::Debug for Column {
+impl std::fmt::Debug for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {:?}", self.nova.class, self.kind)
     }
@@ -89,9 +90,7 @@ impl Weights {
             .iter()
             .filter_map(|class| weighing::by_class(class, options));
         Self {
-            columns: known
-                .map(|nova| Column::new(nova, states, options))
-                .collect(),
+            columns: known.map(|nova| Part::new(nova, states, options)).collect(),
             totals: vec![0.0; states.len()],
         }
     }
@@ -105,13 +104,14 @@ impl Weights {
     pub(super) fn add_up(
         &mut self,
         states: &[HostState],
+        instances: &HashMap<String, Vec<u32>>,
         options: &Options,
         spec: &RequestSpec,
         alive: &Bits,
     ) -> Result<(), Raises> {
         let mut terms = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
-            if let Some(term) = column.term(states, options, spec, alive)? {
+            if let Some(term) = column.term(states, instances, options, spec, alive)? {
                 terms.push(term);
             }
         }
@@ -154,7 +154,7 @@ impl Weights {
     }
 }
 
-impl Column {
+impl Part {
     fn new(nova: NovaWeigher, states: &[HostState], options: &Options) -> Self {
         let source = MultiplierSource::new(nova.weigher.as_ref(), nova.configured);
         // NaN stands for null: neither is tame.
@@ -182,6 +182,7 @@ impl Column {
     fn term<'a>(
         &'a self,
         states: &[HostState],
+        instances: &HashMap<String, Vec<u32>>,
         options: &Options,
         spec: &RequestSpec,
         alive: &Bits,
@@ -189,7 +190,7 @@ impl Column {
         let fixed = match &self.kind {
             Kind::Nothing => return Ok(None),
             Kind::Wild => return Err(Raises),
-            Kind::Asked => return self.asked(states, options, spec, alive),
+            Kind::Asked => return self.asked(states, instances, options, spec, alive),
             Kind::Fixed(fixed) => fixed,
         };
         let at_end = |mut places: &mut dyn Iterator<Item = &u32>| {
@@ -228,12 +229,16 @@ impl Column {
     fn asked(
         &self,
         states: &[HostState],
+        instances: &HashMap<String, Vec<u32>>,
         options: &Options,
         spec: &RequestSpec,
         alive: &Bits,
     ) -> Result<Option<Term<'static>>, Raises> {
         if weighing::says_nothing(self.nova.class, spec, options) {
             return Ok(None);
+        }
+        if self.nova.weigher.needs() == [Column::GroupMembers] {
+            return self.of_members(states.len(), instances, spec, alive);
         }
         let hosts: Vec<&HostState> = alive.iter().map(|at| &states[at]).collect();
         let part = weighing::part(&self.nova, &hosts, spec, options).map_err(|_| Raises)?;
@@ -245,6 +250,46 @@ impl Column {
             weighted[at] = own;
         }
         Ok(Some(Term::Ready(weighted)))
+    }
+}
+
+impl Part {
+    /// Members are looked for by instance, for a group is on few hosts.
+    fn of_members(
+        &self,
+        len: usize,
+        instances: &HashMap<String, Vec<u32>>,
+        spec: &RequestSpec,
+        alive: &Bits,
+    ) -> Result<Option<Term<'static>>, Raises> {
+        let group = spec.instance_group.iter();
+        let members: BTreeSet<&String> = group.flat_map(|group| &group.members).collect();
+        let mut counts = vec![0.0; len];
+        for at in members
+            .into_iter()
+            .filter_map(|uuid| instances.get(uuid))
+            .flatten()
+        {
+            counts[*at as usize] += 1.0;
+        }
+        let weigher = self.nova.weigher.as_ref();
+        let raw = weighing::of_members(weigher, counts, spec).map_err(|_| Raises)?;
+        let ends = (f64::INFINITY, f64::NEG_INFINITY);
+        let (lo, hi) = alive
+            .iter()
+            .fold(ends, |(lo, hi), at| (lo.min(raw[at]), hi.max(raw[at])));
+        if lo == hi {
+            return Ok(None);
+        }
+        let range = hi - lo;
+        let weighted = raw.iter().enumerate().map(|(at, raw)| {
+            let multiplier = match &self.multiplier {
+                Multiplier::Everywhere(multiplier) => *multiplier,
+                Multiplier::OnHost(multipliers) => multipliers[at],
+            };
+            multiplier * ((raw - lo) / range)
+        });
+        Ok(Some(Term::Ready(weighted.collect())))
     }
 }
 

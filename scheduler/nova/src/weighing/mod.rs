@@ -10,7 +10,8 @@ mod registry;
 use crate::fault::Fault;
 use crate::model::{HostState, Options, RequestSpec};
 use ebbtide_weigher_api::{
-    Details, HostBatch, MetricColumn, MetricValue, RequestView, WeigherError, arithmetic,
+    Column, Details, HostBatch, MetricColumn, MetricValue, RequestView, Weigher, WeigherError,
+    arithmetic,
 };
 
 pub use multiplier::{MultiplierSource, multiplier_of};
@@ -209,6 +210,35 @@ fn nothing_times(
     } else {
         Raised::Multiplication
     }
+}
+
+/// What a weigher of group members says of all hosts, given how many members each has.
+///
+/// # Errors
+/// What the weigher reports, which is nothing that Nova would raise.
+pub(crate) fn of_members(
+    weigher: &dyn Weigher,
+    members: Vec<f64>,
+    spec: &RequestSpec,
+) -> Result<Vec<f64>, WeigherError> {
+    let mut raw = vec![0.0; members.len()];
+    let mut columns: [Vec<f64>; Column::COUNT] = Default::default();
+    columns[Column::GroupMembers.index()] = members;
+    let resources = ebbtide_model::Resources::new();
+    let request = RequestView {
+        project_id: spec.project_id.as_deref().unwrap_or_default(),
+        resources: &resources,
+        preemptible: false,
+        group_policy: columns::soft_policy(spec),
+    };
+    let batch = HostBatch {
+        len: raw.len(),
+        columns: &columns,
+        preemptibles: None,
+        details: Details::default(),
+    };
+    weigher.weigh(&request, &batch, &mut raw)?;
+    Ok(raw)
 }
 
 /// Whether what a weigher says of a host can be different from request to request.
