@@ -2,7 +2,7 @@
 //!
 //! Every point `(host, instances)` has a lower bound for its price, at first the host's bound for one instance. The program finds the
 //! counts of least total; if all its points are solved, no other choice is cheaper, because the others are at least as dear as their
-//! bounds. If not, hosts seen for the first time get a bound for each number of instances, other points are solved, and the program
+//! bounds. If not, hosts that were chosen by an older bound get better ones, the other points are solved, and the program
 //! runs again. So hosts that cannot win are never looked at.
 //!
 //! *Few points are enough.* Of the points for `j` instances a best choice uses one among the `n − j + 1` first by (bound, preference),
@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::host::{Entry, Point, Points, Terms};
+use super::host::{Bounds, Entry, Point, Points, Terms};
 use super::{Hosts, Price};
 use crate::error::SolverError;
 use crate::outcome::Limits;
@@ -53,8 +53,8 @@ struct Curves<'a> {
     /// From so many instances on a host is of no use.
     never: BTreeMap<usize, u32>,
     bound_to: BTreeSet<usize>,
-    /// Hosts whose points are all bounded.
-    seen: Vec<bool>,
+    /// By host: for how many instances it has bounds of its own. Hosts without any are where `base` says.
+    bounded: Vec<u32>,
 }
 
 /// Finds the cheapest counts under the terms of a node. `patient` finishes however many nodes it takes.
@@ -74,7 +74,7 @@ pub(crate) fn relax(
         order: vec![BTreeSet::new(); count as usize + 1],
         never: BTreeMap::new(),
         bound_to: terms.bound_to(),
-        seen: vec![false; hosts.count()],
+        bounded: vec![0; hosts.count()],
     };
     let mut floor: Option<Price> = None;
     loop {
@@ -103,13 +103,14 @@ pub(crate) fn relax(
             }));
         }
         for (count, host) in open {
-            if !std::mem::replace(&mut curves.seen[host], true) {
-                // The first time that a host matters all its points are bounded; most are never solved.
-                let bounds = points.bounds(hosts, host, curves.count, terms)?;
-                curves.bound(host, &bounds);
+            if curves.is_never(host, count) {
                 continue;
             }
-            if curves.is_never(host, count) {
+            if count > curves.bounded[host] {
+                // A host that begins to matter is bounded for few instances, later for twice as many: most never matter more.
+                let most = (2 * curves.bounded[host]).clamp(2, curves.count.max(2));
+                let bounds = points.bounds(hosts, host, most.min(curves.count), terms)?;
+                curves.bound(host, most, &bounds);
                 continue;
             }
             match points.solve(hosts, host, count, terms, limits)? {
@@ -153,18 +154,15 @@ impl Curves<'_> {
         self.points.insert((count, host), (price, state));
     }
 
-    /// Takes over the bounds of a host for one, two, … instances; there are none for what it cannot take.
-    fn bound(&mut self, host: usize, bounds: &[u64]) {
-        for (count, &micros) in (1..=self.count).zip(bounds) {
-            self.set(
-                count,
-                host,
-                Price::new(i128::from(micros), 0),
-                State::Bounded,
-            );
+    /// Takes over the bounds of a host for one, two, … up to `most` instances; there are none for what it cannot take.
+    fn bound(&mut self, host: usize, most: u32, bounds: &Bounds) {
+        for (before, &micros) in (0..).zip(&bounds.micros) {
+            self.raise(before, host, Price::new(i128::from(micros), 0));
         }
-        if (bounds.len() as u32) < self.count {
-            self.kill(bounds.len() as u32 + 1, host);
+        self.bounded[host] = most;
+        let known = bounds.micros.len() as u32;
+        if bounds.complete && known < self.count {
+            self.kill(known + 1, host);
         }
     }
 
@@ -196,7 +194,10 @@ impl Curves<'_> {
     /// The points that a best choice may use, by host.
     fn listed(&self) -> BTreeMap<usize, Vec<(u32, Price)>> {
         let mut listed: BTreeMap<usize, Vec<(u32, Price)>> = BTreeMap::new();
-        let unseen = self.base.iter().filter(|(_, host)| !self.seen[*host]);
+        let unseen = self
+            .base
+            .iter()
+            .filter(|(_, host)| self.bounded[*host] == 0);
         let unseen: Vec<(u64, usize)> = unseen.take(self.count as usize).copied().collect();
         for count in 1..=self.count {
             let places = (self.count - count + 1) as usize;

@@ -80,7 +80,15 @@ pub(crate) enum Point {
     Undecided,
 }
 
-/// A host, and what members of its groups are charged where that is anything.
+/// Bounds of a host for one, two, … instances.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bounds {
+    pub(crate) micros: Vec<u64>,
+    /// It cannot take more than these.
+    pub(crate) complete: bool,
+}
+
+/// A host, and what members of groups are charged where that is anything.
 type Charged = (usize, Vec<(u32, u64)>);
 
 /// How a key is told to the solver: at least, at most, charge. Only what differs from the problem as it is.
@@ -90,8 +98,8 @@ type Extra = (Key, u32, u32, u64);
 #[derive(Default)]
 pub(crate) struct Points {
     known: BTreeMap<(usize, u32, Vec<Extra>), Point>,
-    /// By host and what is charged there: a bound for one, two, … instances, as far as it may take any.
-    bounds: BTreeMap<Charged, Rc<[u64]>>,
+    /// By host and what is charged, as far as anybody asked.
+    bounds: BTreeMap<Charged, Bounds>,
     scratch: Scratch,
     deficit: Vec<i64>,
     resources: Vec<i64>,
@@ -102,33 +110,24 @@ pub(crate) struct Points {
 }
 
 impl Points {
-    /// What one, two, … instances on a host cost at least with what the lines charge; as many as it can take.
+    /// What one, two, … instances on a host cost at least with what the lines charge, for `most` instances or as many as it can take.
     pub(crate) fn bounds(
         &mut self,
         hosts: &mut dyn Hosts,
         host: usize,
         most: u32,
         terms: &Terms,
-    ) -> Result<Rc<[u64]>, SolverError> {
-        let mut name = (host, Vec::new());
-        let mut bounds: Vec<u64> = Vec::new();
-        for count in 1..=most {
+    ) -> Result<Bounds, SolverError> {
+        let charged = terms.lines.iter().map(|(group, line)| (*group, line.slope));
+        let name = (host, charged.filter(|(_, slope)| *slope > 0).collect());
+        let mut bounds = self.bounds.get(&name).cloned().unwrap_or_default();
+        while bounds.micros.len() < most as usize && !bounds.complete {
+            let count = bounds.micros.len() as u32 + 1;
             let Some(here) = hosts.load(host, count) else {
+                bounds.complete = true;
                 break;
             };
             check(&here)?;
-            if count == 1 && !terms.lines.is_empty() {
-                let groups: BTreeSet<u32> = here.groups.iter().copied().collect();
-                let charged = groups
-                    .iter()
-                    .filter_map(|group| Some((*group, terms.lines.get(group)?.slope)));
-                name.1.extend(charged.filter(|(_, slope)| *slope > 0));
-            }
-            if count == 1
-                && let Some(bounds) = self.bounds.get(&name)
-            {
-                return Ok(bounds.clone());
-            }
             let charge = |(candidate, cost): (usize, &Cost)| {
                 let group = here.groups.get(candidate).copied().unwrap_or(NO_GROUP);
                 let slope = terms.lines.get(&group).map_or(0, |line| line.slope);
@@ -142,11 +141,12 @@ impl Points {
                 ..here.problem
             });
             if bound == Cost::MAX {
+                bounds.complete = true;
                 break;
             }
-            bounds.push(bound.micros().max(bounds.last().copied().unwrap_or(0)));
+            let before = bounds.micros.last().copied().unwrap_or(0);
+            bounds.micros.push(bound.micros().max(before));
         }
-        let bounds: Rc<[u64]> = bounds.into();
         self.bounds.insert(name, bounds.clone());
         Ok(bounds)
     }
