@@ -112,7 +112,7 @@ fn metric(row: &Dict<Value>) -> Result<Metric, Fault> {
         None => None,
         Some(value) if percent => Some(hundredfold(value)?),
         Some(Value::None) => return Err(value_error("a metric's value is null")),
-        Some(value) => Some(wide(value)? as f64),
+        Some(value) => Some(whole(value)?),
     };
     for field in ["timestamp", "source"] {
         if matches!(
@@ -130,12 +130,22 @@ fn metric(row: &Dict<Value>) -> Result<Metric, Fault> {
     Ok(Metric { name, value })
 }
 
+/// A whole number of any length, as the nearest float: weighers multiply it with one.
+fn whole(value: &Value) -> Result<f64, Fault> {
+    let number = wide(value)? as f64;
+    Ok(match value {
+        Value::Str(text) => number::float(text).unwrap_or(number),
+        _ => number,
+    })
+}
+
 fn hundredfold(value: &Value) -> Result<f64, Fault> {
     match value {
         Value::Float(fraction) => coerce::truncated(fraction * 100.0).map(|n| n as f64),
         Value::Int(n) => Ok(n.saturating_mul(100) as f64),
         Value::Bool(b) => Ok(f64::from(u8::from(*b)) * 100.0),
-        Value::Str(text) => wide(&Value::Str(text.repeat(100))).map(|n| n as f64),
+        // Python repeats text; a digit a hundred times over is a number still.
+        Value::Str(text) => whole(&Value::Str(text.repeat(100))),
         // A list a hundred times over is a list still, and int() of one is a TypeError too.
         other => Err(type_error(format!(
             "a metric's value is a {}",
@@ -152,6 +162,7 @@ mod tests {
     fn percentages_are_cut_off_and_not_rounded() {
         assert_eq!(hundredfold(&Value::Float(0.29)), Ok(28.0));
         assert_eq!(hundredfold(&Value::Int(2)), Ok(200.0));
+        assert_eq!(hundredfold(&Value::from("7")), Ok(7.777_777_777_777_778e99));
         assert_eq!(
             hundredfold(&Value::Float(f64::NAN)).map_err(|f| f.class),
             Err("ValueError")
