@@ -61,8 +61,7 @@ pub enum SetCost {
     Monotone,
 }
 
-/// What is known about a module's costs without asking it. It helps to skip hosts that cannot win; what a victim costs is always
-/// what [`CostModule::cost`] says.
+/// What is known about a module's costs without asking it. With a form the engine skips hosts that cannot win before anybody is priced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum CostForm {
     /// Nothing. All candidates of all hosts are priced before the first two hosts are compared.
@@ -129,8 +128,8 @@ pub trait CostModule: Send + Sync {
         Ok(0.0)
     }
 
-    /// What is known about its costs in advance. A module that declares a form gives these costs and no others, up to rounding in
-    /// the last digits; it never fails, and may be asked for the candidates of a few hosts only.
+    /// What is known about its costs in advance. A module that declares a form gives exactly these costs, to the millionth of its unit for
+    /// ages up to 136 years, and never fails; the engine may work them out without calling it.
     fn form(&self) -> CostForm {
         CostForm::Opaque
     }

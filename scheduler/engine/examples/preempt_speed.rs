@@ -1,8 +1,9 @@
 //! How long a decision takes in a large cloud: p50 and p99 over requests of several sizes, one thread.
 //!
 //! `cargo run --release -p ebbtide-engine --example preempt_speed -- [HOSTS [PREEMPTIBLES [REQUESTS]]]`; with `joint` in front,
-//! requests of several servers, and those of the cost module `fairness`. Saturated hosts hold preemptible
-//! instances of four flavors and little else; for the ordinary request they hold normal ones and have room.
+//! requests of several servers, and those of the cost module `fairness`. Saturated hosts hold preemptible instances of four
+//! flavors and little else; for the ordinary request there is room on most. Each request for one server is decided a few
+//! times and the shortest counts, so that other load on the machine shows less; `ebbtide bench` measures as it is.
 
 #![allow(
     clippy::unwrap_used,
@@ -83,8 +84,19 @@ fn instance(number: u64, host: u64, vcpus: u64, preemptible: bool) -> Instance {
     }
 }
 
+/// What costs are like.
+#[derive(Clone, Copy, PartialEq)]
+enum Ages {
+    /// Any age up to three days.
+    Mixed,
+    /// Everybody was launched at the same moment: all costs are equal.
+    Equal,
+    /// Everybody was launched at one of a few moments.
+    Few,
+}
+
 /// Hosts full of preemptible instances of 1, 2, 4 and 8 VCPUs, and one normal one of 4.
-fn saturated(hosts: u64, each: u64) -> HostTable {
+fn saturated(hosts: u64, each: u64, ages: Ages) -> HostTable {
     let mut table = HostTable::new();
     for number in 0..hosts {
         let sizes: Vec<u64> = (0..each)
@@ -94,9 +106,16 @@ fn saturated(hosts: u64, each: u64) -> HostTable {
         table.put_host(&host(number, sizes.iter().sum::<u64>() + 4 + spare));
         for (n, &vcpus) in sizes.iter().enumerate() {
             let id = number * (each + 1) + n as u64;
-            table
-                .put_instance(&instance(id, number, vcpus, true))
-                .unwrap();
+            let mut instance = instance(id, number, vcpus, true);
+            instance.launched_at = match ages {
+                Ages::Mixed => instance.launched_at,
+                Ages::Equal => Some(Timestamp::from_millis(NOW_MILLIS - 1_000_000)),
+                Ages::Few => {
+                    let moment = i64::try_from(below(4, id)).unwrap();
+                    Some(Timestamp::from_millis(NOW_MILLIS - 500_000 * (moment + 1)))
+                }
+            };
+            table.put_instance(&instance).unwrap();
         }
         let id = number * (each + 1) + each;
         table.put_instance(&instance(id, number, 4, false)).unwrap();
@@ -171,14 +190,14 @@ fn several(
             .map(|n| ServerId(Uuid::from_u128(n + 1)))
             .collect();
         let now = Timestamp::from_millis(NOW_MILLIS + 977 * i64::try_from(n).unwrap());
-        let start = Instant::now();
-        let decision = engine
-            .decide(table, &budgets, &request, now, 0, id)
-            .unwrap();
-        let took = start.elapsed();
-        if n >= 3 {
-            times.push(took);
-        }
+        let decide = || {
+            let start = Instant::now();
+            let decision = engine.decide(table, &budgets, &request, now, 0, id);
+            (start.elapsed(), decision.unwrap())
+        };
+        let (_, decision) = decide();
+        let shortest = (0..5).map(|_| decide().0).min();
+        times.extend(shortest.filter(|_| n >= 3));
         assert!(matches!(decision.outcome, Outcome::Placed(_)), "no host");
         victims += decision.victims().count();
         optimal &= decision.explanation.optimal;
@@ -211,7 +230,7 @@ fn main() {
     let each = arguments.next().unwrap_or(16);
     let requests = usize::try_from(arguments.next().unwrap_or(200)).unwrap();
     let before = resident_kib();
-    let table = saturated(hosts, each);
+    let table = saturated(hosts, each, Ages::Mixed);
     let used = (resident_kib() - before) * 1024;
     println!("{used} bytes resident, {} a host", used / hosts);
     if joint {
@@ -223,7 +242,7 @@ fn main() {
         }
         return;
     }
-    for size in [2, 4, 8, 16, 32] {
+    for size in [2, 4, 8, 16, 32, 48] {
         measure(
             &format!("preempting, {size} VCPUs"),
             &table,
@@ -233,6 +252,10 @@ fn main() {
     }
     measure("preempting, mixed", &table, requests, &[2, 4, 8, 16, 32]);
     drop(table);
+    for (ages, what) in [(Ages::Equal, "all costs equal"), (Ages::Few, "few costs")] {
+        let table = saturated(hosts, each, ages);
+        measure(what, &table, requests.min(10), &[2, 4, 8, 16]);
+    }
     let table = roomy(hosts);
     measure("ordinary", &table, requests, &[1, 2, 4, 8]);
 }

@@ -15,7 +15,7 @@ use crate::ranking::{Place, Tier, Tools, Weighed, weigh};
 use crate::state::State;
 use crate::table::{HostIndex, Slot};
 use crate::victims::Search;
-use crate::{Engine, EngineError, Policy};
+use crate::{EngineError, Policy};
 use ebbtide_model::decision::Weight;
 use ebbtide_solver::{
     Cost, HostProblem, Hosts, JointOutcome, JointProblem, Limits, MAX_JOINT, solve_joint,
@@ -97,20 +97,15 @@ pub(crate) fn place_together(
         steps: &steps,
     };
     let mut asked = Asked {
-        engine,
         search: &mut tools.search,
         state,
         places: &places,
         weighed: &weighed,
         known: known.as_deref(),
         truncated: false,
-        failure: None,
     };
     let solved = solve_joint(&problem, &mut asked, limits);
     let truncated = asked.truncated;
-    if let Some(failure) = asked.failure {
-        return Err(failure);
-    }
     let (outcome, nodes) =
         solved.map_err(|error| EngineError::Internal(format!("joint victim search: {error}")))?;
     tools.search.spend(nodes);
@@ -151,17 +146,14 @@ pub(crate) fn place_together(
 
 /// The hosts as the solver asks for them: by preference.
 struct Asked<'r, 's> {
-    engine: &'r Engine,
     search: &'r mut Search,
     state: &'r State<'s>,
     places: &'r [Place],
     weighed: &'r Weighed,
-    /// Bounds by place; then the costs of a host are learnt when it is asked for. Otherwise all are known.
+    /// Bounds by place, if they are known without its instances.
     known: Option<&'r [(HostIndex, Cost)]>,
     /// A host had more candidates than the solver takes.
     truncated: bool,
-    /// The solver knows no failures: the first is kept, and the host takes nobody.
-    failure: Option<Failure>,
 }
 
 impl Asked<'_, '_> {
@@ -185,12 +177,6 @@ impl Hosts for Asked<'_, '_> {
     fn load(&mut self, host: usize, count: u32) -> Option<HostProblem<'_>> {
         let host = self.host(host);
         if most_members(self.state, host).is_some_and(|most| count > most) {
-            return None;
-        }
-        if self.known.is_some()
-            && let Err(failure) = self.search.learn(self.engine, self.state, host)
-        {
-            self.failure.get_or_insert(failure);
             return None;
         }
         let (problem, truncated) = self.search.host_problem(self.state, host, i64::from(count));

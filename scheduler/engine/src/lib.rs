@@ -11,6 +11,7 @@
 
 mod ask;
 mod budgets;
+mod candidates;
 mod config;
 mod decide;
 mod engine;

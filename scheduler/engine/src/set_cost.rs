@@ -4,10 +4,10 @@
 //! decision together.
 
 use crate::Engine;
+use crate::candidates::ShapeFacts;
 use crate::plugins::{Broken, Failure};
 use crate::state::State;
 use crate::table::Slot;
-use crate::victims::ShapeFacts;
 use ebbtide_cost_api::{CostModule, MAX_COST, SetCost, VictimBatch};
 use ebbtide_solver::{Cost, MAX_CANDIDATES};
 use std::collections::BTreeMap;

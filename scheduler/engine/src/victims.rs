@@ -6,22 +6,23 @@
 //! a server that is stopped or hibernated stays, and no request for disk ends it. Under affinity the members of the request's own group are no
 //! candidates: whom the request wants to be near, it does not drive away.
 //!
-//! Costs come from the cost module once a request, for all hosts together, and are integers from then on.
+//! Costs come from the cost module once a request, for all hosts together, and are integers from then on. Where the module declares a
+//! form, they are worked out for the hosts that are solved, and are the same.
 
+use crate::candidates::{Candidate, ShapeFacts, is_protected, learn, may_leave};
 use crate::plugins::{Broken, Failure};
 use crate::set_cost::{BatchColumns, Surcharge, surcharge};
 use crate::state::State;
 use crate::table::{HostIndex, InstanceRow, Slot};
 use crate::{Engine, EngineError};
 use ebbtide_cost_api::{CostModule, MAX_COST};
-use ebbtide_model::{GroupPolicy, ServerId};
 use ebbtide_solver::{
     Budgets, Cost, Groups, HostProblem, Infeasible, Limits, MAX_CANDIDATES, Outcome, Problem,
     Scratch, SetCost, SetScratch, TOTAL_AGE_LIMIT_MS, lower_bound, solve, solve_set,
 };
 use smallvec::SmallVec;
+use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::HashMap;
 
 /// A victim set of one host.
 #[derive(Debug, Clone, PartialEq)]
@@ -67,24 +68,6 @@ pub(crate) enum Verdict {
     Undecided(Cost),
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Candidate {
-    id: ServerId,
-    slot: Slot,
-    cost: Cost,
-    age_ms: u64,
-}
-
-/// What the request wants to know about instances of one shape.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct ShapeFacts {
-    known: bool,
-    /// What a victim frees, by position of the need.
-    amounts: SmallVec<[i64; 4]>,
-    pub(crate) vcpus: f64,
-    pub(crate) memory_mb: f64,
-}
-
 /// The problem of one host as columns, filled anew for each host.
 #[derive(Debug, Default)]
 struct Columns {
@@ -105,8 +88,8 @@ struct Columns {
 pub(crate) struct Search {
     /// By host index: where its candidates are in `candidates`. Empty until the costs are known.
     ranges: Vec<(u32, u32)>,
-    /// The same for single hosts, where the costs of the others need not be known.
-    learnt: HashMap<HostIndex, (u32, u32)>,
+    /// Where costs are worked out host by host: the period, of which they are the used part.
+    period_ms: Option<u64>,
     candidates: Vec<Candidate>,
     shapes: Vec<ShapeFacts>,
     columns: Columns,
@@ -146,34 +129,19 @@ impl Search {
         for host in hosts {
             self.ranges[host.at()] = self.gather(state, host);
         }
-        let costs = self.costs(engine, broken, state, 0)?;
-        self.price(0, costs)?;
+        self.price(engine, broken, state)?;
         for range in &self.ranges {
             self.check_sum(*range)?;
         }
         Ok(())
     }
 
-    /// Learns the costs of the candidates on one host. Only for cost modules that declare their form: they do not fail.
-    pub(crate) fn learn(
-        &mut self,
-        engine: &Engine,
-        state: &State<'_>,
-        host: HostIndex,
-    ) -> Result<(), Failure> {
-        if !self.ranges.is_empty() || self.learnt.contains_key(&host) {
-            return Ok(());
-        }
-        self.learn_surcharge(engine, &Broken::default())?;
-        let shapes = state.table.shape_slots();
-        self.shapes.resize(shapes, ShapeFacts::default());
-        let range = self.gather(state, host);
-        let start = range.0 as usize;
-        let costs = self.costs(engine, &Broken::default(), state, start)?;
-        self.price(start, costs)?;
-        self.check_sum(range)?;
-        self.learnt.insert(host, range);
-        Ok(())
+    /// Prices candidates where a host is looked at, by what the cost module's form says: the part of the period that they have used.
+    /// The module has no surcharge.
+    pub(crate) fn price_by_period(&mut self, state: &State<'_>, period_ms: u64) {
+        self.period_ms = Some(period_ms);
+        self.shapes
+            .resize(state.table.shape_slots(), ShapeFacts::default());
     }
 
     /// Asks the cost module, the first time, whether it charges for sets.
@@ -275,26 +243,19 @@ impl Search {
         (place(start), place(self.candidates.len()))
     }
 
-    /// What the candidates from `start` on cost, in the cost module's words.
-    fn costs(
-        &self,
+    /// Asks the cost module.
+    fn price(
+        &mut self,
         engine: &Engine,
         broken: &Broken,
         state: &State<'_>,
-        start: usize,
-    ) -> Result<Vec<f64>, Failure> {
-        let candidates = &self.candidates[start..];
-        if broken.has_cost_module() {
-            Ok(vec![1.0; candidates.len()])
+    ) -> Result<(), Failure> {
+        let costs = if broken.has_cost_module() {
+            vec![1.0; self.candidates.len()]
         } else {
-            self.ask_module(engine.cost_module.as_ref(), state, candidates)
-        }
-    }
-
-    /// Notes the costs of the candidates from `start` on.
-    fn price(&mut self, start: usize, costs: Vec<f64>) -> Result<(), Failure> {
-        let candidates = self.candidates[start..].iter_mut();
-        for (index, (candidate, units)) in candidates.zip(costs).enumerate() {
+            self.ask_module(engine.cost_module.as_ref(), state)?
+        };
+        for (index, (candidate, units)) in self.candidates.iter_mut().zip(costs).enumerate() {
             let good = (0.0..=MAX_COST).contains(&units);
             candidate.cost = match Cost::from_units(units) {
                 Ok(cost) if good => cost,
@@ -325,13 +286,9 @@ impl Search {
         Ok(())
     }
 
-    fn ask_module(
-        &self,
-        module: &dyn CostModule,
-        state: &State<'_>,
-        candidates: &[Candidate],
-    ) -> Result<Vec<f64>, Failure> {
-        let columns = BatchColumns::of(state, &self.shapes, candidates.iter().map(|c| c.slot));
+    fn ask_module(&self, module: &dyn CostModule, state: &State<'_>) -> Result<Vec<f64>, Failure> {
+        let slots = self.candidates.iter().map(|c| c.slot);
+        let columns = BatchColumns::of(state, &self.shapes, slots);
         let batch = columns.batch();
         // What a module forgets to write is not a cost either.
         let mut costs = vec![f64::NAN; batch.len];
@@ -443,44 +400,53 @@ impl Search {
 
     /// Fills the columns with the problem of `count` more instances on a host.
     fn load(&mut self, state: &State<'_>, host: HostIndex, count: i64) {
-        let known = self
-            .ranges
-            .get(host.at())
-            .or_else(|| self.learnt.get(&host));
-        let (start, end) = known.copied().unwrap_or((0, 0));
+        self.columns.clear();
+        self.columns.deficit = state.deficit(host, count);
+        if let Some(period_ms) = self.period_ms.filter(|_| self.ranges.is_empty()) {
+            self.load_by_period(state, host, period_ms);
+            return;
+        }
+        let (start, end) = self.ranges.get(host.at()).copied().unwrap_or((0, 0));
         let candidates = &self.candidates[start as usize..end as usize];
-        let columns = &mut self.columns;
-        columns.clear();
-        columns.deficit = state.deficit(host, count);
-        let age_limit = TOTAL_AGE_LIMIT_MS / u64::try_from(candidates.len().max(1)).unwrap_or(1);
         for candidate in candidates {
-            if state.is_taken(candidate.slot) {
-                continue;
-            }
             let row = state.table.row(candidate.slot);
             let amounts = &self.shapes[row.shape as usize].amounts;
-            let helps = amounts
-                .iter()
-                .zip(&columns.deficit)
-                .any(|(a, d)| *a > 0 && *d > 0);
-            if !helps {
+            self.columns.add(state, candidate, row, amounts);
+        }
+        self.columns.hold_ages(candidates.len());
+    }
+
+    /// The same without having gathered the candidates before.
+    fn load_by_period(&mut self, state: &State<'_>, host: HostIndex, period_ms: u64) {
+        let mut slots = Cow::Borrowed(state.table.candidates_on(host));
+        if slots.len() > MAX_CANDIDATES {
+            // The solver gets the first by id, whatever the order in the table.
+            slots
+                .to_mut()
+                .sort_unstable_by_key(|slot| state.table.row(*slot).id);
+        }
+        let mut candidates = 0;
+        for &slot in slots.iter() {
+            let row = state.table.row(slot);
+            if !may_leave(state, row) {
                 continue;
             }
-            if columns.slots.len() == MAX_CANDIDATES {
-                columns.truncated = true;
-                break;
+            let facts = &mut self.shapes[row.shape as usize];
+            learn(facts, state, row.shape);
+            if facts.amounts.iter().all(|amount| *amount <= 0) {
+                continue;
             }
-            columns.slots.push(candidate.slot);
-            columns.resources.extend_from_slice(amounts);
-            columns.costs.push(candidate.cost);
-            // Only beyond 35,700 years of all candidates together is an age ever cut.
-            columns.ages_ms.push(candidate.age_ms.min(age_limit));
-            columns.uuids.push(candidate.id.0.as_u128());
-            columns.projects.push(row.project);
-            if !state.unlimited() {
-                columns.keys.extend_from_slice(&state.budget_keys(row));
-            }
+            candidates += 1;
+            let age_ms = u64::try_from(row.age_millis(state.now)).unwrap_or(0);
+            let candidate = Candidate {
+                id: row.id,
+                slot,
+                cost: Cost::from_micros(age_ms % period_ms * 1000),
+                age_ms,
+            };
+            self.columns.add(state, &candidate, row, &facts.amounts);
         }
+        self.columns.hold_ages(candidates);
     }
 }
 
@@ -494,6 +460,42 @@ impl Columns {
         self.keys.clear();
         self.projects.clear();
         self.truncated = false;
+    }
+
+    /// One more, if it helps.
+    fn add(
+        &mut self,
+        state: &State<'_>,
+        candidate: &Candidate,
+        row: &InstanceRow,
+        amounts: &[i64],
+    ) {
+        let mut pairs = amounts.iter().zip(&self.deficit);
+        let helps = pairs.any(|(a, d)| *a > 0 && *d > 0);
+        if !helps || state.is_taken(candidate.slot) {
+            return;
+        }
+        if self.slots.len() == MAX_CANDIDATES {
+            self.truncated = true;
+            return;
+        }
+        self.slots.push(candidate.slot);
+        self.resources.extend_from_slice(amounts);
+        self.costs.push(candidate.cost);
+        self.ages_ms.push(candidate.age_ms);
+        self.uuids.push(candidate.id.0.as_u128());
+        self.projects.push(row.project);
+        if !state.unlimited() {
+            self.keys.extend_from_slice(&state.budget_keys(row));
+        }
+    }
+
+    /// Only beyond 35,700 years of all candidates together is an age ever cut.
+    fn hold_ages(&mut self, candidates: usize) {
+        let limit = TOTAL_AGE_LIMIT_MS / u64::try_from(candidates.max(1)).unwrap_or(1);
+        self.ages_ms
+            .iter_mut()
+            .for_each(|age| *age = limit.min(*age));
     }
 
     /// What the solver's answer means for the table's instances.
@@ -549,40 +551,4 @@ impl Columns {
             cutoff,
         }
     }
-}
-
-/// True if an instance may be a victim of this request at all.
-fn may_leave(state: &State<'_>, row: &InstanceRow) -> bool {
-    let friend = state.ask.policy() == Some(GroupPolicy::Affinity)
-        && row.group.is_some()
-        && row.group == state.ask.request.group_id;
-    row.is_staying_preemptible() && !is_protected(state, row) && !friend
-}
-
-/// True for a preemptible instance within its protected time.
-fn is_protected(state: &State<'_>, row: &InstanceRow) -> bool {
-    row.is_staying_preemptible()
-        && row
-            .protected_until
-            .get()
-            .is_some_and(|until| state.now < until)
-}
-
-fn learn(facts: &mut ShapeFacts, state: &State<'_>, shape: u32) {
-    if facts.known {
-        return;
-    }
-    let shape = state.table.shape(shape);
-    let resources = shape.takes();
-    *facts = ShapeFacts {
-        known: true,
-        amounts: state
-            .ask
-            .needs
-            .iter()
-            .map(|need| shape.freed(need.class))
-            .collect(),
-        vcpus: (resources.amount("VCPU") + resources.amount("PCPU")) as f64,
-        memory_mb: resources.amount("MEMORY_MB") as f64,
-    };
 }

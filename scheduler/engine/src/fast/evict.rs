@@ -1,30 +1,31 @@
 //! Whom to evict, when nobody has room: the policy `tiered` over all hosts, without pricing everybody first.
 //!
-//! 1. Every host gets a lower bound of what room on it costs. At least *k* victims are needed where *k* times the largest amount that any of
-//!    them frees first covers what is missing; so the *k* cheapest of the host bound the cost. For a cost module that
-//!    counts a part of the billing period the phases of eight hosts are sorted side by side (see `Lanes`).
-//! 2. The hosts with the lowest bounds are solved; what the last one that matters costs is the first cutoff.
-//! 3. All hosts whose bound is not above the cutoff follow in the order of their bounds. Before one is solved, a fractional bound is
-//!    worked out in each missing class, for which its own instances are looked at.
+//! 1. Every host gets a lower bound of what room on it costs, eight hosts side by side (see [`bounds`](super::bounds)).
+//! 2. In the order of these bounds hosts get a second one, for which their own instances are looked at.
+//! 3. Whoever has the lowest bound of all is solved next, until nobody is left whose bound is not above what the last place costs
+//!    that has to be exact.
 //!
 //! A bound only ever skips a host that cannot be among the first, so the answer is that of solving every host.
 
 use super::bits::{Bits, ones};
-use super::phases::{Clock, smallest_sums};
+use super::bounds::{Bounder, NEVER};
+use super::phases::Clock;
 use super::survey::Wanted;
 use crate::plugins::Failure;
 use crate::ranking::{Place, Solved, Tier, Tools};
 use crate::state::State;
-use crate::table::{BLOCK, HostIndex, OTHER_SHAPE, WIDE};
+use crate::table::{BLOCK, HostIndex};
 use ebbtide_solver::Cost;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
 
-/// The bound of a host that is not to be looked at.
-const NEVER: u32 = u32::MAX;
+/// How many hosts are first put in order, for each place that has to be exact; then four times as many, and so on.
+const AHEAD: usize = 4;
 
-/// Hosts that are solved before the others are compared with them, in units of those whose price has to be exact.
-const AHEAD: usize = 2;
+/// Before more than so many further hosts are put in order, all bounds are raised.
+const FEW: usize = 100;
 
-/// A host with its bound, in units of the clock.
+/// A host with its bound, in units of the clock, and its rank.
 type Bounded = (u32, u32, HostIndex);
 
 /// Solves whoever could be among the first `exact` of `hosts`.
@@ -36,26 +37,50 @@ pub(super) fn evict(
     clock: &Clock,
     exact: usize,
 ) -> Result<(Vec<Place>, Solved), Failure> {
-    let mut run = Run {
-        tools,
-        state,
-        wanted,
-        clock,
-        freed: freed(state, wanted),
-        places: Vec::new(),
-        solved: Solved::new(exact),
+    tools.search.price_by_period(state, clock.period_ms());
+    let bounder = Bounder::new(state, wanted, clock);
+    let mut queue = Queue {
+        hosts,
+        bounds: bounder.all(hosts),
+        ready: Vec::new(),
+        many: exact.saturating_mul(AHEAD),
     };
-    let mut bounds = run.bounds(hosts);
-    let ahead = lowest(state, hosts, &bounds, exact.saturating_mul(AHEAD));
-    for bounded in ahead {
-        bounds[bounded.2.at()] = NEVER;
-        run.solve(bounded)?;
+    let mut refined: BinaryHeap<Reverse<Bounded>> = BinaryHeap::new();
+    let (mut places, mut solved) = (Vec::new(), Solved::new(exact));
+    loop {
+        let limit = solved
+            .cutoff()
+            .map_or(NEVER - 1, |cutoff| clock.units(cutoff));
+        if queue.is_to_be_filled() {
+            if queue.many > FEW {
+                let solved: Vec<HostIndex> =
+                    places.iter().map(|place: &Place| place.host).collect();
+                bounder.raise(hosts, &mut queue.bounds, limit, &solved);
+            }
+            queue.fill(state, limit);
+        }
+        let first = queue.ready.last().copied().filter(|next| next.0 <= limit);
+        let best = refined
+            .peek()
+            .map(|next| next.0)
+            .filter(|next| next.0 <= limit);
+        match (first, best) {
+            (None, None) => break,
+            (Some(first), best) if best.is_none_or(|best| first.0 <= best.0) => {
+                queue.ready.pop();
+                let bound = bounder.fractional(first.2, limit).max(first.0);
+                if bound <= limit {
+                    refined.push(Reverse((bound, first.1, first.2)));
+                }
+            }
+            _ => {
+                if let Some(Reverse((_, _, host))) = refined.pop() {
+                    solve(tools, state, host, &mut places, &mut solved)?;
+                }
+            }
+        }
     }
-    let rest = run.not_above_cutoff(hosts, &bounds);
-    for bounded in rest {
-        run.solve(bounded)?;
-    }
-    Ok((run.places, run.solved))
+    Ok((places, solved))
 }
 
 /// A cost that room for one instance on each of `hosts` costs at least, in the order of registration.
@@ -66,246 +91,86 @@ pub(super) fn lower_bounds(
     wanted: &[Wanted<'_>],
     clock: &Clock,
 ) -> Vec<(HostIndex, Cost)> {
-    let mut run = Run {
-        tools,
-        state,
-        wanted,
-        clock,
-        freed: Vec::new(),
-        places: Vec::new(),
-        solved: Solved::new(1),
-    };
-    let bounds = run.bounds(hosts);
+    tools.search.price_by_period(state, clock.period_ms());
+    let bounds = Bounder::new(state, wanted, clock).all(hosts);
     let bound = |host: HostIndex| (host, clock.at_least(bounds[host.at()]));
     hosts.in_order(state.table).into_iter().map(bound).collect()
 }
 
-/// The `many` hosts with the lowest bounds, in order.
-fn lowest(state: &State<'_>, hosts: &Bits, bounds: &[u32], many: usize) -> Vec<Bounded> {
-    let mut best: Vec<Bounded> = Vec::with_capacity(2 * many);
-    let mut limit = NEVER;
-    for (block, &word) in hosts.words().iter().enumerate() {
-        if word == 0 {
-            continue;
-        }
-        let end = bounds.len().min((block + 1) * BLOCK);
-        let here = &bounds[block * BLOCK..end];
-        if here.iter().fold(NEVER, |least, &b| least.min(b)) > limit {
-            continue;
-        }
-        for at in ones(word) {
-            let bound = here[at];
-            if bound <= limit && bound != NEVER {
-                let host = HostIndex::new(block * BLOCK + at);
-                best.push((bound, state.table.rank(host), host));
-            }
-        }
-        if best.len() >= 2 * many {
-            best.select_nth_unstable(many - 1);
-            best.truncate(many);
-            limit = best[many - 1].0;
-        }
+/// Solves a host.
+fn solve(
+    tools: &mut Tools<'_>,
+    state: &State<'_>,
+    host: HostIndex,
+    places: &mut Vec<Place>,
+    solved: &mut Solved,
+) -> Result<(), Failure> {
+    let cutoff = solved.cutoff();
+    let bundle = state.ask.bundle;
+    let verdict = tools.search.solve(state, host, bundle, cutoff)?;
+    let mut place = Place {
+        host,
+        tier: Tier::Evicts,
+        eviction: None,
+    };
+    solved.take(&mut place, places.len(), verdict);
+    places.push(place);
+    Ok(())
+}
+
+/// All hosts in the order of their bounds, put in order a few at a time.
+struct Queue<'a> {
+    hosts: &'a Bits,
+    /// By slot; [`NEVER`] for who is in order already.
+    bounds: Vec<u32>,
+    /// Those that are in order, the lowest last.
+    ready: Vec<Bounded>,
+    /// How many are put in order next; zero if there are no more.
+    many: usize,
+}
+
+impl Queue<'_> {
+    fn is_to_be_filled(&self) -> bool {
+        self.ready.is_empty() && self.many > 0
     }
-    best.sort_unstable();
-    best.truncate(many);
-    best
-}
 
-struct Run<'r, 't, 's> {
-    tools: &'r mut Tools<'t>,
-    state: &'r State<'s>,
-    wanted: &'r [Wanted<'s>],
-    clock: &'r Clock,
-    /// What a victim of each shape frees of each class that is asked for.
-    freed: Vec<i32>,
-    places: Vec<Place>,
-    solved: Solved,
-}
+    /// Puts the next few in order. Limits only ever fall, so who is above this one is never asked for again.
+    fn fill(&mut self, state: &State<'_>, limit: u32) {
+        self.ready = self.lowest(state, limit.min(NEVER - 1));
+        for bounded in &self.ready {
+            self.bounds[bounded.2.at()] = NEVER;
+        }
+        self.many = if self.ready.len() < self.many {
+            0
+        } else {
+            self.many.saturating_mul(4)
+        };
+        self.ready.reverse();
+    }
 
-impl Run<'_, '_, '_> {
-    /// A bound for each of `hosts`, by slot.
-    fn bounds(&mut self, hosts: &Bits) -> Vec<u32> {
-        let table = self.state.table;
-        let lanes = table.lanes();
-        let mut bounds = vec![NEVER; hosts.words().len() * BLOCK];
-        for (block, &word) in hosts.words().iter().enumerate() {
+    /// The hosts with the lowest bounds that are not above the limit, in order.
+    fn lowest(&self, state: &State<'_>, mut limit: u32) -> Vec<Bounded> {
+        let mut best: Vec<Bounded> = Vec::new();
+        for (block, &word) in self.hosts.words().iter().enumerate() {
             if word == 0 {
                 continue;
             }
-            let victims = self.fewest_victims(block);
-            for part in 0..BLOCK / WIDE {
-                let eight = block * (BLOCK / WIDE) + part;
-                let mask = (word >> (part * WIDE)) & 0xff;
-                if mask == 0 {
-                    continue;
-                }
-                let start = eight * WIDE;
-                let victims: &[u32; WIDE] = &victims.as_chunks::<WIDE>().0[part];
-                let counts = table.counts().preemptible_of_eight(eight);
-                let sums = smallest_sums(lanes.phases(eight), &counts, victims, self.clock.phase);
-                let launched = lanes.eight_launched_by(eight, self.clock.now_ms);
-                for lane in ones(mask) {
-                    let host = HostIndex::new(start + lane);
-                    let regular = launched || lanes.launched_by(host, self.clock.now_ms);
-                    // Each phase may say one unit too much.
-                    let sum = sums[lane].saturating_sub(victims[lane]);
-                    bounds[host.at()] = if regular { sum.min(NEVER - 1) } else { 0 };
-                }
-            }
-        }
-        let touched: Vec<HostIndex> = self.state.touched().map(|(host, _)| host).collect();
-        for host in touched {
-            // What the columns say is not what this request has left of the host.
-            if hosts.has(host) {
-                bounds[host.at()] = 0;
-            }
-        }
-        bounds
-    }
-
-    /// How many victims at least each host of a block needs: one, or as many as the largest would have to be.
-    fn fewest_victims(&self, block: usize) -> [u32; BLOCK] {
-        let mut most = [1.0_f32; BLOCK];
-        for want in self.wanted {
-            let (future, largest) = (
-                want.class.future.block(block),
-                want.class.largest.block(block),
-            );
-            for at in 0..BLOCK {
-                let missing = (want.amount - future[at]) as f32;
-                // Nothing to give at all is no bound here: the host is solved, or never looked at.
-                let each = (largest[at] as f32).max(1e-3);
-                // Less by more than what the roundings of both could have added.
-                let count = missing / each * (1.0 - 1e-6);
-                most[at] = if count > most[at] { count } else { most[at] };
-            }
-        }
-        most.map(|count| {
-            let whole = count as u32;
-            whole + u32::from(count > whole as f32)
-        })
-    }
-
-    /// All hosts whose bound is not above the cutoff, in order.
-    fn not_above_cutoff(&self, hosts: &Bits, bounds: &[u32]) -> Vec<Bounded> {
-        let cutoff = self.solved.cutoff();
-        let limit = cutoff.map_or(NEVER - 1, |cutoff| self.clock.units(cutoff));
-        let mut rest: Vec<Bounded> = Vec::new();
-        for (block, &word) in hosts.words().iter().enumerate() {
-            if word == 0 {
-                continue;
-            }
-            let here = &bounds[block * BLOCK..(block + 1) * BLOCK];
+            let here = &self.bounds[block * BLOCK..(block + 1) * BLOCK];
             if here.iter().fold(NEVER, |least, &b| least.min(b)) > limit {
                 continue;
             }
             for at in ones(word).filter(|&at| here[at] <= limit) {
                 let host = HostIndex::new(block * BLOCK + at);
-                rest.push((here[at], self.state.table.rank(host), host));
+                best.push((here[at], state.table.rank(host), host));
+            }
+            if best.len() >= self.many.saturating_mul(2) {
+                best.select_nth_unstable(self.many - 1);
+                best.truncate(self.many);
+                limit = best[self.many - 1].0;
             }
         }
-        rest.sort_unstable();
-        rest
-    }
-
-    /// Solves a host, unless it cannot be among the first.
-    fn solve(&mut self, (bound, _, host): Bounded) -> Result<(), Failure> {
-        if let Some(cutoff) = self.solved.cutoff() {
-            if bound > self.clock.units(cutoff) {
-                return Ok(());
-            }
-            if self.fractional_bound(host) > self.clock.units(cutoff) as f32 {
-                return Ok(());
-            }
-        }
-        let tools = &mut *self.tools;
-        let state = self.state;
-        tools.search.learn(tools.engine, state, host)?;
-        if let Some(cutoff) = self.solved.cutoff()
-            && tools.search.bound(state, host) > cutoff
-        {
-            return Ok(());
-        }
-        let bundle = state.ask.bundle;
-        let verdict = tools
-            .search
-            .solve(state, host, bundle, self.solved.cutoff())?;
-        let position = self.places.len();
-        let mut place = Place {
-            host,
-            tier: Tier::Evicts,
-            eviction: None,
-        };
-        self.solved.take(&mut place, position, verdict);
-        self.places.push(place);
-        Ok(())
-    }
-
-    /// A bound from the host's own instances, in units of the clock: the class in which the cheapest instances by unit, the last
-    /// of them in part, cost most.
-    fn fractional_bound(&self, host: HostIndex) -> f32 {
-        let table = self.state.table;
-        let lanes = table.lanes();
-        let count = table.counts().preemptible[host.at()];
-        if self.state.pending(host).is_some() || !lanes.launched_by(host, self.clock.now_ms) {
-            return 0.0;
-        }
-        let mut best = 0.0_f32;
-        let mut offers: smallvec::SmallVec<[(f32, f32, f32); 64]> = smallvec::SmallVec::new();
-        for (position, want) in self.wanted.iter().enumerate() {
-            let missing = want.amount - want.class.future.get(host.at());
-            if missing <= 0 {
-                continue;
-            }
-            offers.clear();
-            for (phase, shape) in lanes.of_host(host, count) {
-                let amount = if shape == OTHER_SHAPE {
-                    want.class.largest.get(host.at())
-                } else {
-                    self.freed[usize::from(shape) * self.wanted.len() + position]
-                };
-                let amount = amount.min(missing) as f32;
-                if amount > 0.0 {
-                    let cost = f32::from(self.clock.phase.wrapping_sub(phase).saturating_sub(1));
-                    offers.push((cost / amount, cost, amount));
-                }
-            }
-            offers.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-            let (mut left, mut sum) = (missing as f32, 0.0);
-            for &(price, cost, amount) in &offers {
-                if amount >= left {
-                    sum += price * left;
-                    break;
-                }
-                left -= amount;
-                sum += cost;
-            }
-            best = best.max(sum);
-        }
-        // Less by more than what the roundings could have added.
-        best * (1.0 - 1e-4)
-    }
-}
-
-/// What a victim of each shape frees of each class that is asked for, shape after shape.
-fn freed(state: &State<'_>, wanted: &[Wanted<'_>]) -> Vec<i32> {
-    let shapes = state.table.shape_slots().min(usize::from(OTHER_SHAPE));
-    (0..shapes)
-        .flat_map(|shape| {
-            wanted
-                .iter()
-                .map(move |want| state.table.shape_frees(shape, want.index))
-        })
-        .collect()
-}
-
-/// Any cost as the search sees it; see [`Clock::units`].
-pub(super) fn units(cost: Cost, micros_per_unit: f64) -> u32 {
-    let units = cost.micros() as f64 / micros_per_unit;
-    // Rounded up, and one more: a bound is compared with it, and must not skip what is equal.
-    if units < f64::from(NEVER - 2) {
-        units as u32 + 2
-    } else {
-        NEVER - 1
+        best.sort_unstable();
+        best.truncate(self.many);
+        best
     }
 }

@@ -7,6 +7,7 @@
 //! on what is left. They are also the reference: tests compare whole decisions.
 
 mod bits;
+mod bounds;
 mod evict;
 mod phases;
 mod survey;

@@ -1,11 +1,11 @@
 //! Sorting the used parts of the billing period of eight hosts' instances side by side.
 
-use super::evict::units;
+use super::bounds::NEVER;
 use crate::Engine;
 use crate::plugins::Broken;
 use crate::state::State;
 use crate::table::{PHASES, WIDE};
-use ebbtide_cost_api::CostForm;
+use ebbtide_cost_api::{CostForm, SetCost};
 use ebbtide_solver::Cost;
 
 /// Ages below 2^32 seconds, 136 years, are represented in floating point so closely that the cost module's remainder is exact to
@@ -20,6 +20,7 @@ const KEPT: usize = 8;
 pub(super) struct Clock {
     pub(super) now_ms: i64,
     pub(super) phase: u16,
+    period_ms: u64,
     micros_per_unit: f64,
 }
 
@@ -34,12 +35,20 @@ impl Clock {
         let now_ms = state.now.as_millis();
         let usable = period_ms == lanes.period_ms()
             && !broken.has_cost_module()
+            && engine.cost_module.set_cost() == SetCost::Sum
+            && !lanes.has_ancient()
             && (0..OLDEST_MS).contains(&now_ms);
         usable.then(|| Self {
             now_ms,
             phase: lanes.phase_of(now_ms),
+            period_ms: u64::from(period_seconds) * 1000,
             micros_per_unit: period_ms as f64 * 1000.0 / PHASES as f64,
         })
+    }
+
+    /// The billing period.
+    pub(super) fn period_ms(&self) -> u64 {
+        self.period_ms
     }
 
     /// What costs so many units at least: the reverse of [`Clock::units`], which rounds up and adds one, and one unit less for the
@@ -51,7 +60,13 @@ impl Clock {
 
     /// A cost in units, never less than it is.
     pub(super) fn units(&self, cost: Cost) -> u32 {
-        units(cost, self.micros_per_unit)
+        let units = cost.micros() as f64 / self.micros_per_unit;
+        // Rounded up, and one more: a bound is compared with it, and must not skip what is equal.
+        if units < f64::from(NEVER - 3) {
+            units as u32 + 2
+        } else {
+            NEVER - 1
+        }
     }
 }
 
@@ -106,10 +121,12 @@ fn keep<const KEEP: usize>(
         }
     }
     let keep = u32::try_from(KEEP).unwrap_or(u32::MAX);
-    for lane in 0..WIDE {
-        let beyond = victims[lane].saturating_sub(keep);
-        let last = u32::from(smallest[KEEP - 1][lane]);
-        sums[lane] = sums[lane].saturating_add(last.saturating_mul(beyond));
+    if victims.iter().any(|n| *n > keep) {
+        for lane in 0..WIDE {
+            let beyond = victims[lane].saturating_sub(keep);
+            let last = u32::from(smallest[KEEP - 1][lane]);
+            sums[lane] = sums[lane].saturating_add(last.saturating_mul(beyond));
+        }
     }
     sums
 }

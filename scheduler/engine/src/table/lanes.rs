@@ -47,6 +47,8 @@ pub(crate) struct Lanes {
     latest: Vec<[i64; WIDE]>,
     /// The largest of each row of the above.
     latest_of_eight: Vec<i64>,
+    /// True once somebody was put who had been launched before 1970.
+    ancient: bool,
 }
 
 impl Default for Lanes {
@@ -59,6 +61,7 @@ impl Default for Lanes {
             held: 0,
             latest: Vec::new(),
             latest_of_eight: Vec::new(),
+            ancient: false,
         }
     }
 }
@@ -87,6 +90,11 @@ impl Lanes {
         self.latest_of_eight.resize(rows, i64::MIN);
     }
 
+    /// True if somebody may be older than phases are meant for.
+    pub(crate) fn has_ancient(&self) -> bool {
+        self.ancient
+    }
+
     /// The phase of a moment.
     pub(crate) fn phase_of(&self, millis: i64) -> u16 {
         let phase = i128::from(millis.rem_euclid(self.period_ms)) * i128::from(PHASES);
@@ -97,6 +105,14 @@ impl Lanes {
     pub(crate) fn phases(&self, eight: usize) -> &[[u16; WIDE]] {
         let span = self.spans[eight];
         &self.phases[span.start as usize..(span.start + span.rows) as usize]
+    }
+
+    /// The phases and the numbers of the shapes of eight hosts' instances, row by row.
+    pub(crate) fn rows(&self, eight: usize) -> impl Iterator<Item = (&[u16; WIDE], &[u16; WIDE])> {
+        let span = self.spans[eight];
+        let rows = span.start as usize..(span.start + span.rows) as usize;
+        let shapes = self.shapes[rows.clone()].iter().map(|shapes| &shapes.0);
+        self.phases[rows].iter().zip(shapes)
     }
 
     /// Phase and number of the shape of the first `count` instances of a host.
@@ -128,6 +144,7 @@ impl Lanes {
     pub(super) fn put(&mut self, host: HostIndex, row: usize, launched: Option<i64>, shape: u32) {
         let (eight, lane) = (host.at() / WIDE, host.at() % WIDE);
         self.reach(eight, super::index_of(row + 1));
+        self.ancient |= launched.is_some_and(|millis| millis < 0);
         let at = self.spans[eight].start as usize + row;
         self.phases[at][lane] = launched.map_or(0, |millis| self.phase_of(millis));
         self.shapes[at].0[lane] = u16::try_from(shape).unwrap_or(OTHER_SHAPE);

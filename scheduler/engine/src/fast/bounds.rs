@@ -1,0 +1,287 @@
+//! What room on a host costs at least, from cheap and coarse to dear and fine.
+//!
+//! All three bounds work on launch phases (see `Lanes`), of which each may say one unit too much, and on what shapes free of the
+//! classes that are asked for. None of them looks at who may not leave after all: that only makes sets dearer.
+
+use super::bits::{Bits, ones};
+use super::phases::{Clock, smallest_sums};
+use super::survey::Wanted;
+use crate::state::State;
+use crate::table::{BLOCK, HostIndex, OTHER_SHAPE, WIDE};
+use smallvec::SmallVec;
+
+/// The bound of a host that is not to be looked at.
+pub(super) const NEVER: u32 = u32::MAX;
+
+/// How much dearer than the average unit the last unit of a cheap set is, about: where prices rise evenly, up to twice as dear.
+const MARGINAL: f32 = 1.6;
+
+/// What bounds are worked out from.
+pub(super) struct Bounder<'r, 's> {
+    state: &'r State<'s>,
+    wanted: &'r [Wanted<'s>],
+    clock: &'r Clock,
+    /// For each class that is asked for, what a victim of each shape frees of it.
+    freed: Vec<Vec<i32>>,
+}
+
+impl<'r, 's> Bounder<'r, 's> {
+    pub(super) fn new(state: &'r State<'s>, wanted: &'r [Wanted<'s>], clock: &'r Clock) -> Self {
+        let shapes = state.table.shape_slots().min(usize::from(OTHER_SHAPE));
+        let freed = |want: &Wanted<'_>| {
+            let all = (0..shapes).map(|shape| state.table.shape_frees(shape, want.index));
+            all.collect()
+        };
+        Self {
+            state,
+            wanted,
+            clock,
+            freed: wanted.iter().map(freed).collect(),
+        }
+    }
+
+    /// A bound for each of `hosts`, by slot, in units of the clock: at least as many victims are needed as would be of the largest
+    /// there is, and so many of the cheapest cost as much.
+    pub(super) fn all(&self, hosts: &Bits) -> Vec<u32> {
+        let table = self.state.table;
+        let lanes = table.lanes();
+        let mut all = vec![NEVER; hosts.words().len() * BLOCK];
+        for (block, &word) in hosts.words().iter().enumerate() {
+            if word == 0 {
+                continue;
+            }
+            let victims = self.fewest_victims(block);
+            let bounds = &mut all[block * BLOCK..(block + 1) * BLOCK];
+            for (part, bounds) in bounds.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
+                let eight = block * (BLOCK / WIDE) + part;
+                let mask = (word >> (part * WIDE)) & 0xff;
+                if mask == 0 {
+                    continue;
+                }
+                let victims: &[u32; WIDE] = &victims.as_chunks::<WIDE>().0[part];
+                let counts = table.counts().preemptible_of_eight(eight);
+                let sums = smallest_sums(lanes.phases(eight), &counts, victims, self.clock.phase);
+                for lane in 0..WIDE {
+                    let bound = sums[lane].saturating_sub(victims[lane]).min(NEVER - 1);
+                    let skipped = if mask >> lane & 1 == 1 { 0 } else { NEVER };
+                    bounds[lane] = bound | skipped;
+                }
+                if lanes.eight_launched_by(eight, self.clock.now_ms) {
+                    continue;
+                }
+                for lane in ones(mask) {
+                    let host = HostIndex::new(eight * WIDE + lane);
+                    if !lanes.launched_by(host, self.clock.now_ms) {
+                        bounds[lane] = 0;
+                    }
+                }
+            }
+        }
+        for (host, _) in self.state.touched() {
+            // What the columns say is not what this request has left of the host.
+            if hosts.has(host) {
+                all[host.at()] = 0;
+            }
+        }
+        all
+    }
+
+    /// How many victims at least each host of a block needs: one, or as many as the largest would have to be.
+    fn fewest_victims(&self, block: usize) -> [u32; BLOCK] {
+        let mut most = [1.0_f32; BLOCK];
+        for want in self.wanted {
+            let future = want.class.future.block(block);
+            let largest = want.class.largest.block(block);
+            for at in 0..BLOCK {
+                let missing = (want.amount - future[at]) as f32;
+                // Nothing to give at all is no bound here: the host is solved, or never looked at.
+                let each = if largest[at] > 0 {
+                    largest[at] as f32
+                } else {
+                    1e-3
+                };
+                // Less by more than what the roundings of both could have added.
+                let count = missing / each * (1.0 - 1e-6);
+                most[at] = if count > most[at] { count } else { most[at] };
+            }
+        }
+        most.map(whole)
+    }
+
+    /// A bound from the host's own instances, in units of the clock: in the scarcest class the cheapest by unit, the last of them
+    /// in part; in the others, too, if that is not above the limit.
+    pub(super) fn fractional(&self, host: HostIndex, limit: u32) -> u32 {
+        let regular = self.state.pending(host).is_none()
+            && self
+                .state
+                .table
+                .lanes()
+                .launched_by(host, self.clock.now_ms);
+        if !regular {
+            return 0;
+        }
+        let mut classes: SmallVec<[(f32, usize); 4]> = SmallVec::new();
+        for (position, want) in self.wanted.iter().enumerate() {
+            let missing = want.amount - want.class.future.get(host.at());
+            if missing > 0 {
+                let largest = want.class.largest.get(host.at()).max(1);
+                classes.push((missing as f32 / largest as f32, position));
+            }
+        }
+        classes.sort_unstable_by(|a, b| b.0.total_cmp(&a.0));
+        let mut best = 0;
+        for &(_, position) in &classes {
+            best = best.max(self.fractional_of(host, position));
+            if best > limit {
+                break;
+            }
+        }
+        best
+    }
+
+    fn fractional_of(&self, host: HostIndex, position: usize) -> u32 {
+        let table = self.state.table;
+        let want = &self.wanted[position];
+        let missing = want.amount - want.class.future.get(host.at());
+        let mut offers: SmallVec<[(f32, f32); 64]> = SmallVec::new();
+        let count = table.counts().preemptible[host.at()];
+        for (phase, shape) in table.lanes().of_host(host, count) {
+            let amount = if shape == OTHER_SHAPE {
+                want.class.largest.get(host.at())
+            } else {
+                self.freed[position][usize::from(shape)]
+            };
+            let amount = amount.min(missing) as f32;
+            if amount > 0.0 {
+                let cost = f32::from(self.clock.phase.wrapping_sub(phase).saturating_sub(1));
+                offers.push((cost / amount, amount));
+            }
+        }
+        offers.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
+        let (mut left, mut sum) = (missing as f32, 0.0);
+        for &(price, amount) in &offers {
+            let part = if amount < left { amount } else { left };
+            sum += price * part;
+            left -= part;
+            if left <= 0.0 {
+                break;
+            }
+        }
+        // Less by more than what the roundings could have added.
+        (sum * (1.0 - 1e-4)) as u32
+    }
+
+    /// Raises the bounds that are not above the limit, where prices say so: with any price of a unit of a class, nobody covers
+    /// what is missing for less than the price of it, less what each instance would be sold below that price (Lagrange). The
+    /// price is a little more than what the last of the best hosts, which are among `solved`, pays.
+    pub(super) fn raise(&self, hosts: &Bits, bounds: &mut [u32], limit: u32, solved: &[HostIndex]) {
+        let Some((position, price)) = self.price(limit, solved) else {
+            return;
+        };
+        let class = self.wanted[position].class;
+        let worth = self.freed[position].iter();
+        let worth: Vec<f32> = worth.map(|&freed| freed as f32 * price).collect();
+        for (block, &word) in hosts.words().iter().enumerate() {
+            if word == 0 {
+                continue;
+            }
+            let future = class.future.block(block).as_chunks::<WIDE>().0;
+            let largest = class.largest.block(block).as_chunks::<WIDE>().0;
+            let bounds = &mut bounds[block * BLOCK..(block + 1) * BLOCK];
+            for (part, bounds) in bounds.as_chunks_mut::<WIDE>().0.iter_mut().enumerate() {
+                if bounds.iter().all(|bound| *bound > limit) {
+                    continue;
+                }
+                let missing =
+                    future[part].map(|free| (self.wanted[position].amount - free).max(0) as f32);
+                let all = missing.map(|missing| missing * price);
+                let others = largest[part].map(|largest| largest as f32 * price);
+                let saved = self.saved(block * (BLOCK / WIDE) + part, &worth, &others, &all);
+                for lane in 0..WIDE {
+                    // Less by more than what the roundings could have added.
+                    let raised = (all[lane] - saved[lane] - all[lane] * 1e-5 - 8.0) as u32;
+                    let bound = &mut bounds[lane];
+                    // Zero may mean that nothing is known.
+                    if *bound != 0 && *bound <= limit && raised > *bound {
+                        *bound = raised.min(NEVER - 1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// How far below what they are worth, or below `all` of what is missing, the instances of eight hosts are sold in sum.
+    fn saved(
+        &self,
+        eight: usize,
+        worth: &[f32],
+        others: &[f32; WIDE],
+        all: &[f32; WIDE],
+    ) -> [f32; WIDE] {
+        let table = self.state.table;
+        let counts = table.counts().preemptible_of_eight(eight);
+        let mut saved = [0.0_f32; WIDE];
+        for (row, (phases, shapes)) in (0_u32..).zip(table.lanes().rows(eight)) {
+            let known = |lane: usize| worth.get(usize::from(shapes[lane]));
+            let worth: [f32; WIDE] =
+                std::array::from_fn(|lane| known(lane).copied().unwrap_or(others[lane]));
+            for lane in 0..WIDE {
+                let worth = if worth[lane] < all[lane] {
+                    worth[lane]
+                } else {
+                    all[lane]
+                };
+                let cost = f32::from(self.clock.phase.wrapping_sub(phases[lane])) - 1.0;
+                let saves = worth - cost;
+                let counts = row < counts[lane] && saves > 0.0;
+                saved[lane] += if counts { saves } else { 0.0 };
+            }
+        }
+        saved
+    }
+
+    /// The scarcest class on the hosts that are solved, and a price for it.
+    fn price(&self, limit: u32, solved: &[HostIndex]) -> Option<(usize, f32)> {
+        if limit >= NEVER - 1 {
+            return None;
+        }
+        let scarce = |want: &Wanted<'_>| -> (f32, f32) {
+            let missing = solved.iter().map(|host| {
+                let missing = (want.amount - want.class.future.get(host.at())).max(0) as f32;
+                let largest = want.class.largest.get(host.at()).max(1) as f32;
+                (missing / largest, missing)
+            });
+            missing.fold((0.0, 0.0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+        };
+        let sums = self.wanted.iter().map(scarce).enumerate();
+        let (position, (_, missing)) = sums.max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
+        let each = missing / solved.len() as f32;
+        (each > 0.0).then(|| (position, MARGINAL * limit as f32 / each))
+    }
+}
+
+/// A number not above the next whole one, and below it by a hair at most: small numbers are rounded up. Adding 2^23 leaves no
+/// digits behind the point of a short float, and its last bits are then the number.
+fn whole(count: f32) -> u32 {
+    const SHIFT: f32 = 8_388_608.0;
+    const MOST: f32 = 4_000_000.0;
+    let count = if count < MOST { count } else { MOST };
+    (count + 0.4999 + SHIFT).to_bits() - SHIFT.to_bits()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_rounded_up_but_for_a_hair() {
+        for n in 1..1000_u16 {
+            let exact = f32::from(n);
+            assert_eq!(whole(exact * (1.0 - 1e-6)), u32::from(n));
+            assert_eq!(whole(exact), u32::from(n));
+            assert_eq!(whole(exact + 0.01), u32::from(n) + 1);
+            assert_eq!(whole(exact + 0.99), u32::from(n) + 1);
+        }
+        assert_eq!(whole(f32::INFINITY), 4_000_000);
+    }
+}
