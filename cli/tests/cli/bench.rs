@@ -213,3 +213,15 @@ async fn nova_s_input_is_answered_as_nova_answers() {
         ran.err
     );
 }
+
+#[tokio::test]
+async fn the_service_cannot_be_measured_without_its_program_and_the_command_says_how_to_build_it() {
+    // Nothing of that name lies beside this test.
+    let ran = alone(&["bench", "service", "--hosts", "1", "--seconds", "1"]).await;
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.err.contains("EB-BENCH-005") && ran.err.contains("cargo build"),
+        "{}",
+        ran.err
+    );
+}
