@@ -1,5 +1,6 @@
 //! Callers that ask one request after another, each over a connection of its own.
 
+use crate::Call;
 use crate::clock;
 use crate::cloud::NORMAL;
 use crate::meters::Meters;
@@ -24,14 +25,14 @@ pub(crate) struct Done {
 }
 
 /// Asks for so long.
-pub(crate) async fn run(region: &Region, clients: u32, span: Duration) -> Result<Done> {
+pub(crate) async fn run(region: &Region, call: Call, clients: u32, span: Duration) -> Result<Done> {
     let mut callers = JoinSet::new();
     let mut connections = Vec::new();
     for _ in 0..clients {
-        connections.push(region.servers().await?);
+        connections.push((region.scheduler().await?, region.servers().await?));
     }
     let began = clock::instant();
-    for mut servers in connections {
+    for (mut scheduler, mut servers) in connections {
         callers.spawn(async move {
             let mut mine = Done::default();
             while began.elapsed() < span {
@@ -40,12 +41,23 @@ pub(crate) async fn run(region: &Region, clients: u32, span: Duration) -> Result
                     flavor: NORMAL.to_owned(),
                     ..Default::default()
                 };
-                let create = v1::CreateServersRequest {
-                    name: "load".to_owned(),
-                    request: Some(request),
-                };
                 let asked = clock::instant();
-                let decision = servers.create_servers(create).await?.into_inner().decision;
+                let decision = match call {
+                    Call::SelectDestinations => {
+                        let select = v1::SelectDestinationsRequest {
+                            request: Some(request),
+                            wait_for_room: false,
+                        };
+                        scheduler.select_destinations(select).await?.into_inner().decision
+                    }
+                    Call::CreateServers => {
+                        let create = v1::CreateServersRequest {
+                            name: "load".to_owned(),
+                            request: Some(request),
+                        };
+                        servers.create_servers(create).await?.into_inner().decision
+                    }
+                };
                 mine.times.push(asked.elapsed());
                 let Some(decision) = decision.filter(|d| d.no_valid_host.is_none()) else {
                     bail!("no valid host: the cloud is too small for this run; use more hosts or fewer seconds");

@@ -1,4 +1,5 @@
-//! How many placements a second go through the service: gRPC in, a durable claim, a notice for each victim on RabbitMQ.
+//! How many placements a second go through the service: gRPC in, a durable claim, a notice for each victim on RabbitMQ, and, where
+//! the service also starts the instances, a message for each start.
 //!
 //! A private broker and a scheduler with its own database are started and ended with the program. The hosts are heartbeats without
 //! agents behind them: what is measured is the scheduler, its database and its broker. `ebbtide bench service` runs this
@@ -45,6 +46,25 @@ impl Store {
     }
 }
 
+/// What is asked of the service.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Call {
+    /// What nova-conductor asks of a scheduler: places with durable claims. Somebody else starts the instances.
+    SelectDestinations,
+    /// A tenant's call: places, and a start message to an agent for each.
+    CreateServers,
+}
+
+impl Call {
+    /// As on the command line.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::SelectDestinations => "select-destinations",
+            Self::CreateServers => "create-servers",
+        }
+    }
+}
+
 /// Measures placements a second through the service.
 #[derive(Debug, Parser)]
 #[command(name = "ebbtide-bench-service", version)]
@@ -61,6 +81,9 @@ pub(crate) struct Options {
     /// Fill the cloud with preemptible instances first: every placement ends one
     #[arg(long)]
     preempting: bool,
+    /// What is asked
+    #[arg(long, value_enum, default_value = "select-destinations")]
+    call: Call,
     /// Where the state is kept
     #[arg(long, value_enum, default_value = "sqlite")]
     database: Store,
@@ -109,10 +132,17 @@ async fn measure(options: &Options) -> Result<Report> {
     let scheduler = region.scheduler_process()?.pid();
     // A second of load before the measurement: connections, caches and queues are as they are in a region that runs.
     eprintln!("measuring for {} s", options.seconds);
-    load::run(&region, options.clients, Duration::from_secs(1)).await?;
+    load::run(
+        &region,
+        options.call,
+        options.clients,
+        Duration::from_secs(1),
+    )
+    .await?;
     let before = Meters::read(&region, scheduler).await?;
     let done = load::run(
         &region,
+        options.call,
         options.clients,
         Duration::from_secs(u64::from(options.seconds)),
     )

@@ -29,6 +29,8 @@ pub(crate) struct Window {
 pub(crate) struct Report {
     hosts: u32,
     preempting: bool,
+    /// What was asked.
+    call: &'static str,
     clients: u32,
     database: String,
     /// How long was measured.
@@ -82,6 +84,7 @@ impl Report {
         let mut report = Self {
             hosts: options.hosts,
             preempting: options.preempting,
+            call: options.call.name(),
             clients: options.clients,
             database: format!("{:?}", options.database).to_lowercase(),
             seconds: rounded(seconds),

@@ -43,6 +43,9 @@ pub struct ServiceArgs {
     /// How long is measured
     #[arg(long, default_value_t = 10, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub seconds: u32,
+    /// What is asked: places only, as nova-conductor asks, or servers that are started as well
+    #[arg(long, default_value = "select-destinations", value_parser = ["select-destinations", "create-servers"])]
+    pub call: String,
     /// Where the state is kept
     #[arg(long, default_value = "sqlite", value_parser = ["sqlite", "mariadb", "postgres"])]
     pub database: String,
@@ -64,6 +67,7 @@ pub(super) fn run(context: &mut Context, args: &ServiceArgs) -> Result<(), CliEr
         .args(["--hosts", &args.hosts.to_string()])
         .args(["--clients", &args.clients.to_string()])
         .args(["--seconds", &args.seconds.to_string()])
+        .args(["--call", &args.call])
         .args(["--database", &args.database, "--json"])
         .args(args.preempting.then_some("--preempting"))
         .stdout(Stdio::piped());
@@ -95,6 +99,7 @@ pub(super) fn run(context: &mut Context, args: &ServiceArgs) -> Result<(), CliEr
     let shown = [
         "hosts",
         "preempting",
+        "call",
         "database",
         "clients",
         "placements",
