@@ -32,13 +32,17 @@ fn decide(workload: Workload) -> (Workload, Decision) {
     (workload, decision)
 }
 
-/// Nova's benchmark input of a thousand hosts, as columns.
+/// Nova's benchmark input of a thousand hosts, as columns, in a scheduler that has answered other requests already.
 fn nova(file: &str) -> (Cloud, RequestSpec) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../nova/bench")
         .join(file);
     let input = read_input(&path).unwrap();
-    (input.cloud(), input.requests[0].clone())
+    let mut cloud = input.cloud();
+    for other in &input.requests[1..] {
+        cloud.decide(other, 20).unwrap();
+    }
+    (cloud, input.requests[0].clone())
 }
 
 #[library_benchmark]
