@@ -242,30 +242,56 @@ fn touched(state: &State<'_>, hosts: &Bits, tier: Tier, parts: &[Part<'_>]) -> T
     touched.filter(|host| hosts.has(*host)).map(cells).collect()
 }
 
-/// The smallest and the largest cell of a part.
+/// The smallest and the largest cell of a part. An end that its bounds fix is not looked for: then it is the other one.
 fn ends(part: &Part<'_>, hosts: &Bits, touched: impl Iterator<Item = f64>) -> (f64, f64) {
-    let Source::Column { cells, .. } = part.source else {
+    let Source::Column { cells, negated, .. } = part.source else {
         return (0.0, 0.0);
     };
+    let open = (part.bounds.min.is_none(), part.bounds.max.is_none());
+    let (low, high) = if negated { (open.1, open.0) } else { open };
+    if !low && !high {
+        return (0.0, 0.0);
+    }
     let (mut least, mut most) = (f32::INFINITY, f32::NEG_INFINITY);
     for (block, &word) in hosts.words().iter().enumerate() {
         let (lowest, highest) = (cells.values.lowest(block), cells.values.highest(block));
-        if word == 0 || (lowest >= least && highest <= most) {
+        if word == 0 || ((!low || lowest >= least) && (!high || highest <= most)) {
             continue;
         }
-        if word == u64::MAX {
-            (least, most) = (least.min(lowest), most.max(highest));
-            continue;
-        }
-        let here = cells.values.block(block);
-        for at in ones(word) {
-            least = if here[at] < least { here[at] } else { least };
-            most = if here[at] > most { here[at] } else { most };
+        let (lowest, highest) = if word == u64::MAX {
+            (lowest, highest)
+        } else {
+            ends_of_some(cells.values.block(block), word)
+        };
+        least = if lowest < least { lowest } else { least };
+        most = if highest > most { highest } else { most };
+    }
+    let (least, most) = touched.fold((f64::from(least), f64::from(most)), |(lo, hi), x| {
+        (if x < lo { x } else { lo }, if x > hi { x } else { hi })
+    });
+    (
+        if low { least } else { most },
+        if high { most } else { least },
+    )
+}
+
+/// The smallest and the largest of those cells whose bit is set.
+fn ends_of_some(cells: &[f32; BLOCK], word: u64) -> (f32, f32) {
+    const BITS: [u32; 8] = [1, 2, 4, 8, 16, 32, 64, 128];
+    let (mut least, mut most) = ([f32::INFINITY; 8], [f32::NEG_INFINITY; 8]);
+    for (cells, byte) in cells.as_chunks::<8>().0.iter().zip(word.to_le_bytes()) {
+        for lane in 0..8 {
+            let here = u32::from(byte) & BITS[lane] != 0;
+            let low = if here { cells[lane] } else { f32::INFINITY };
+            let high = if here { cells[lane] } else { f32::NEG_INFINITY };
+            least[lane] = if low < least[lane] { low } else { least[lane] };
+            most[lane] = if high > most[lane] { high } else { most[lane] };
         }
     }
-    touched.fold((f64::from(least), f64::from(most)), |(lo, hi), x| {
-        (if x < lo { x } else { lo }, if x > hi { x } else { hi })
-    })
+    (
+        least.into_iter().fold(f32::INFINITY, f32::min),
+        most.into_iter().fold(f32::NEG_INFINITY, f32::max),
+    )
 }
 
 fn total(parts: &[Part<'_>], cells: &[f64]) -> f64 {
