@@ -5,7 +5,7 @@ use ebbtide_engine::Budgets;
 use ebbtide_model::{
     BudgetScope, DisruptionBudget, Evacuation, EvacuationState, ServerId, Timestamp,
 };
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 impl Region {
     /// How many more victims each budget allows at this time.
@@ -16,20 +16,14 @@ impl Region {
         if self.budgets.is_empty() {
             return left;
         }
-        let mut used: BTreeMap<&BudgetScope, BTreeSet<ServerId>> = BTreeMap::new();
-        for evacuation in self.evacuations.values() {
-            for budget in self
-                .budgets_of(evacuation)
-                .filter(|b| counts(evacuation, b, now))
-            {
-                used.entry(&budget.scope)
-                    .or_default()
-                    .insert(evacuation.victim_id);
-            }
-        }
         for (scope, budget) in &self.budgets {
-            let used = used.get(scope).map_or(0, BTreeSet::len);
-            let used = u32::try_from(used).unwrap_or(u32::MAX);
+            let ids = self.by_scope.get(scope).into_iter().flatten();
+            let used: BTreeSet<ServerId> = ids
+                .filter_map(|id| self.evacuations.get(id))
+                .filter(|evacuation| counts(evacuation, budget, now))
+                .map(|evacuation| evacuation.victim_id)
+                .collect();
+            let used = u32::try_from(used.len()).unwrap_or(u32::MAX);
             let remaining = budget.max_victims.saturating_sub(used);
             match scope {
                 BudgetScope::Project(project) => left.limit_project(project, remaining),
@@ -39,19 +33,19 @@ impl Region {
         left
     }
 
-    /// The budgets in whose scope the victim is.
-    fn budgets_of(&self, evacuation: &Evacuation) -> impl Iterator<Item = &DisruptionBudget> {
-        let project = BudgetScope::Project(evacuation.victim_project_id.clone());
-        let group = evacuation.victim_group_id.map(BudgetScope::Group);
-        let scopes = [Some(project), group].into_iter().flatten();
-        scopes.filter_map(|scope| self.budgets.get(&scope))
-    }
-
     /// True if some budget still looks back at the evacuation. A budget that is made later counts what is remembered then.
     pub(crate) fn is_counted(&self, evacuation: &Evacuation, now: Timestamp) -> bool {
-        self.budgets_of(evacuation)
+        scopes(evacuation)
+            .filter_map(|scope| self.budgets.get(&scope))
             .any(|budget| counts(evacuation, budget, now))
     }
+}
+
+/// What the loss of the victim counts against, where there is such a budget.
+pub(crate) fn scopes(evacuation: &Evacuation) -> impl Iterator<Item = BudgetScope> + use<> {
+    let project = BudgetScope::Project(evacuation.victim_project_id.clone());
+    let group = evacuation.victim_group_id.map(BudgetScope::Group);
+    [Some(project), group].into_iter().flatten()
 }
 
 /// An evacuation under way counts always; one that ended counts if the victim is gone and it was claimed within the window.

@@ -5,10 +5,12 @@
 
 use crate::state::Region;
 use crate::step::Step;
-use crate::{Event, RegionError};
+use crate::{Event, RegionError, budgets};
 use ebbtide_engine::{Instance, Phase};
 use ebbtide_model::record::Change;
-use ebbtide_model::{Evacuation, Resources, Seconds, Server, ServerId, ServerStatus, Timestamp};
+use ebbtide_model::{
+    Evacuation, EvacuationId, Resources, Seconds, Server, ServerId, ServerStatus, Timestamp,
+};
 
 /// A victim that is being spared is not chosen again before its agent has answered. 136 years from 1970 are longer than that.
 const NOT_AGAIN: Seconds = Seconds(u32::MAX);
@@ -201,7 +203,25 @@ impl Region {
                 self.leaving.remove(&evacuation.host);
             }
         }
+        for scope in budgets::scopes(&evacuation) {
+            self.by_scope.entry(scope).or_default().insert(id);
+        }
         self.evacuations.insert(id, evacuation);
+    }
+
+    /// Takes an evacuation out of memory that nobody counts any more.
+    pub(crate) fn forget_evacuation(&mut self, id: EvacuationId) {
+        let Some(evacuation) = self.evacuations.remove(&id) else {
+            return;
+        };
+        for scope in budgets::scopes(&evacuation) {
+            if let Some(there) = self.by_scope.get_mut(&scope) {
+                there.remove(&id);
+                if there.is_empty() {
+                    self.by_scope.remove(&scope);
+                }
+            }
+        }
     }
 }
 

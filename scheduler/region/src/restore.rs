@@ -47,6 +47,7 @@ impl Region {
             by_host: BTreeMap::new(),
             gone: Gone::default(),
             evacuations: HashMap::new(),
+            by_scope: HashMap::new(),
             active: BTreeSet::new(),
             leaving: BTreeMap::new(),
             waiting: BTreeMap::new(),

@@ -35,6 +35,8 @@ pub struct Region {
     pub(crate) gone: Gone,
     /// Evacuations under way, those that budgets still count, and those that ended lately.
     pub(crate) evacuations: HashMap<EvacuationId, Evacuation>,
+    /// The same by what they could count against, whether or not there is such a budget. No empty sets.
+    pub(crate) by_scope: HashMap<BudgetScope, BTreeSet<EvacuationId>>,
     /// Evacuations under way.
     pub(crate) active: BTreeSet<EvacuationId>,
     /// Evacuations under way, by host. No empty sets.

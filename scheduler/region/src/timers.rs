@@ -187,7 +187,7 @@ impl Region {
             .map(|e| e.id)
             .collect();
         for id in over {
-            self.evacuations.remove(&id);
+            self.forget_evacuation(id);
         }
     }
 }
