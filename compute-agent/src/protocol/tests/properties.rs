@@ -151,14 +151,14 @@ proptest! {
         let mut world = play(&ops, policy);
         let _ = world.come_to_rest();
         kept(&world, "spared")?;
-        // Evacuations 0 and 2 are the only ones of their servers. An attempt that failed may have asked the driver; the victim can
-        // still be spared in the next one.
+        // Evacuations 0 and 2 are the only ones of their servers. Where there was a second attempt, the first may have asked the driver
+        // in vain before the victim was spared.
         for e in [0, 2] {
+            let again = world.sent.iter().any(|m| {
+                matches!(&m.body, Body::Notice(n) if n.evacuation_id == evacuation(e) && n.attempt > 1)
+            });
             let mut verdicts = world.verdicts(evacuation(e));
-            let spared = verdicts.any(|body| matches!(body, Body::Spared(_)));
-            let mut verdicts = world.verdicts(evacuation(e));
-            let failed = verdicts.any(|body| matches!(body, Body::EvacuationFailed(_)));
-            if spared && !failed {
+            if !again && verdicts.any(|body| matches!(body, Body::Spared(_))) {
                 prop_assert_eq!(world.asked.get(&server(e)), None);
             }
         }
