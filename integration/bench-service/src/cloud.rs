@@ -53,7 +53,7 @@ fn heartbeat(number: u32, slots: u64) -> Result<Outgoing> {
     Ok(Outgoing::cloud_event(message.id.0, message.to_bytes()?))
 }
 
-/// Sends one heartbeat of each host, waits until all are registered, and makes the flavors.
+/// Sends one heartbeat of each host and declares its agent's queue, as an agent does when it starts; waits until all are registered, and makes the flavors.
 pub(crate) async fn register(region: &Region, options: &Options) -> Result<()> {
     let config = AmqpConfig::new(vec![region.broker_url().parse()?], "bench");
     let bus = Arc::new(AmqpBus::connect(config, PATIENCE).await?);
@@ -71,7 +71,11 @@ pub(crate) async fn register(region: &Region, options: &Options) -> Result<()> {
             prefix.scheduler(),
             heartbeat(number, slots)?,
         );
-        sending.spawn(async move { bus.publish(&queue, &beat).await });
+        let agent = prefix.agent(&host_name(number))?;
+        sending.spawn(async move {
+            bus.declare(&agent).await?;
+            bus.publish(&queue, &beat).await
+        });
     }
     while let Some(sent) = sending.join_next().await {
         sent??;
