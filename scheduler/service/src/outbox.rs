@@ -6,11 +6,11 @@
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
 use crate::task::{Tasks, pause};
-use ebbtide_bus::{Bus, Outgoing, QueuePrefix};
+use ebbtide_bus::{Bus, BusError, Outgoing, QueuePrefix};
 use ebbtide_model::MessageId;
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_region::Input;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Notify;
@@ -32,8 +32,8 @@ struct Shared {
     changed: Notify,
 }
 
-/// Every operation takes a time that does not depend on how many messages or hosts there are: with a broker that is slow or
-/// away there may be a hundred thousand.
+/// Putting a message in, sending it and taking it out take no time that grows with the number of hosts, or with messages for
+/// other hosts: with a broker that is slow or away there may be a hundred thousand.
 #[derive(Default)]
 struct Queues {
     by_host: HashMap<Arc<str>, HostQueue>,
@@ -177,30 +177,6 @@ pub(crate) struct Sender {
     pub(crate) prefix: QueuePrefix,
     pub(crate) keeper: Keeper,
     pub(crate) metrics: Metrics,
-    pub(crate) declared: Declared,
-}
-
-/// Hosts whose queues this process has declared. Publishing is mandatory, so a queue that has vanished since is noticed and
-/// declared anew; asking the broker before every message would cost more than the message.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Declared(Arc<Mutex<HashSet<Arc<str>>>>);
-
-impl Declared {
-    fn contains(&self, host: &str) -> bool {
-        self.0
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .contains(host)
-    }
-
-    fn set(&self, host: &Arc<str>, declared: bool) {
-        let mut hosts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if declared {
-            hosts.insert(Arc::clone(host));
-        } else {
-            hosts.remove(host);
-        }
-    }
 }
 
 /// Starts sending.
@@ -263,22 +239,16 @@ impl Sender {
         self.outbox.release(host);
     }
 
-    async fn send(
-        &self,
-        host: &Arc<str>,
-        message: &OutboxMessage,
-    ) -> Result<(), ebbtide_bus::BusError> {
+    async fn send(&self, host: &str, message: &OutboxMessage) -> Result<(), BusError> {
         let queue = self.prefix.agent(host)?;
-        if !self.declared.contains(host) {
-            // The agent may never have been there; its queue keeps the message until it comes.
-            self.bus.declare(&queue).await?;
-            self.declared.set(host, true);
-        }
         let outgoing = Outgoing::cloud_event(message.id.0, message.body.clone());
-        let published = self.bus.publish(&queue, &outgoing).await;
-        if matches!(published, Err(ebbtide_bus::BusError::Unroutable { .. })) {
-            self.declared.set(host, false);
+        match self.bus.publish(&queue, &outgoing).await {
+            // The agent has never been there, since it declares its queue when it starts. The queue keeps the message until it comes.
+            Err(BusError::Unroutable { .. }) => {
+                self.bus.declare(&queue).await?;
+                self.bus.publish(&queue, &outgoing).await
+            }
+            outcome => outcome,
         }
-        published
     }
 }

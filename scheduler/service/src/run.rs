@@ -161,7 +161,6 @@ pub async fn start(
             prefix,
             keeper: keeper.clone(),
             metrics: metrics.clone(),
-            declared: outbox::Declared::default(),
         },
         &tasks,
     );

@@ -1,7 +1,7 @@
 //! A request group and the query that groups make (`RequestGroup`, `ResourceRequest.to_querystring`).
 
-use super::traits::RESOURCE_CLASSES;
 use crate::python::number;
+use ebbtide_model::resource::STANDARD;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
@@ -22,7 +22,7 @@ pub(super) struct Group {
 impl Group {
     /// Sets an amount. Unknown classes and amounts that are no whole number or negative are dropped, as Nova does with a warning.
     pub(super) fn add_resource(&mut self, class: &str, amount: i128) {
-        let known = class.starts_with("CUSTOM_") || RESOURCE_CLASSES.contains(&class);
+        let known = class.starts_with("CUSTOM_") || STANDARD.contains(&class);
         if known && amount >= 0 {
             self.resources.insert(class.to_owned(), amount);
         }

@@ -87,28 +87,3 @@ const BUSES: [&str; 9] = [
 pub(super) const IMAGE_TYPES: [&str; 11] = [
     "AKI", "AMI", "ARI", "ISO", "PLOOP", "QCOW2", "RAW", "VDI", "VHD", "VHDX", "VMDK",
 ];
-
-/// Resource classes that are no custom ones (os-resource-classes).
-pub(super) const RESOURCE_CLASSES: [&str; 21] = [
-    "VCPU",
-    "MEMORY_MB",
-    "DISK_GB",
-    "PCI_DEVICE",
-    "SRIOV_NET_VF",
-    "NUMA_SOCKET",
-    "NUMA_CORE",
-    "NUMA_THREAD",
-    "NUMA_MEMORY_MB",
-    "IPV4_ADDRESS",
-    "VGPU",
-    "VGPU_DISPLAY_HEAD",
-    "NET_BW_EGR_KILOBIT_PER_SEC",
-    "NET_BW_IGR_KILOBIT_PER_SEC",
-    "PCPU",
-    "MEM_ENCRYPTION_CONTEXT",
-    "FPGA",
-    "PGPU",
-    "NET_PACKET_RATE_KILOPACKET_PER_SEC",
-    "NET_PACKET_RATE_EGR_KILOPACKET_PER_SEC",
-    "NET_PACKET_RATE_IGR_KILOPACKET_PER_SEC",
-];
