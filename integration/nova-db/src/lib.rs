@@ -1,0 +1,1 @@
+//! Nova's databases: cells, hosts, services, instances, and what changed since.

@@ -1,0 +1,1 @@
+//! Nova's versioned objects on the wire: requests in, selections out.

@@ -1,0 +1,1 @@
+//! Keystone, Placement and Nova's API over HTTP.

@@ -1,0 +1,1 @@
+//! Configuration files as oslo.config reads them.

@@ -1,0 +1,1 @@
+//! oslo.messaging over RabbitMQ: RPC server and client, notifier, transport_url.

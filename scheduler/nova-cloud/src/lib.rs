@@ -1,0 +1,1 @@
+//! The cloud in memory: hosts as Nova and Placement know them, decisions on both states.
