@@ -1,1 +1,3 @@
-//! The door for Nova: answers as nova-scheduler does, and makes room by preemption.
+//! The door for Nova: answers what nova-scheduler is asked, as nova-scheduler answers it, and makes room by preemption.
+
+pub mod preemption;

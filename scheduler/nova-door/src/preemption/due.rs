@@ -1,0 +1,149 @@
+//! What has to be done next.
+
+use super::{Policy, Preemption, ReplyWhen, State, VictimState};
+use ebbtide_model::Timestamp;
+
+/// A notice that is due.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoticeOrder {
+    /// The victim's place in the record.
+    pub victim: usize,
+    /// From 1.
+    pub attempt: u32,
+    /// After that its agent must not begin.
+    pub begin_before: Timestamp,
+}
+
+/// Something that has to be done now. The shell does it and feeds the outcome back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Send the swap: one `POST /allocations` that empties the victims and writes the newcomers' claims.
+    Swap,
+    /// Read from Placement whether the newcomers hold their claims.
+    ReadSwap,
+    /// Find out whether the caller still waits.
+    AskCaller,
+    /// Tell a victim's agent.
+    Notify(NoticeOrder),
+    /// Tell a victim's agent that it may stay (its place in the record).
+    Spare(usize),
+    /// Give the caller the result.
+    Answer,
+    /// Tell the caller that there is no room after all.
+    AnswerNoRoom,
+    /// Write a victim's usage record (its place in the record).
+    Record(usize),
+    /// Give allocations back.
+    GiveBack,
+}
+
+impl Preemption {
+    /// What has to be done in the state as it is. Empty: wait for reports or for time to pass, at most until [`Self::wake_at`].
+    #[must_use]
+    pub fn due(&self, now: Timestamp, policy: &Policy) -> Vec<Action> {
+        match self.state {
+            State::Planned if self.in_doubt => vec![Action::ReadSwap],
+            State::Planned => vec![Action::Swap],
+            State::Claimed => vec![Action::AskCaller],
+            State::Evacuating => self.evacuating(now, policy),
+            State::Withdrawing => self.withdrawing(now),
+            State::Done | State::Withdrawn | State::Refused => self.records(),
+        }
+    }
+
+    fn evacuating(&self, now: Timestamp, policy: &Policy) -> Vec<Action> {
+        let mut actions = self.records();
+        for (place, victim) in self.victims.iter().enumerate() {
+            let (attempt, begin_before) = match victim.state {
+                VictimState::Waiting => (1, now.plus(policy.patience())),
+                VictimState::Noticed {
+                    attempt,
+                    published: false,
+                    begin_before,
+                    ..
+                } => (attempt, begin_before),
+                _ => continue,
+            };
+            actions.push(Action::Notify(NoticeOrder {
+                victim: place,
+                attempt,
+                begin_before,
+            }));
+        }
+        if self.answered {
+            return actions;
+        }
+        let told = actions.iter().all(|a| !matches!(a, Action::Notify(_)));
+        if self.room_is_free() || (self.reply_when == ReplyWhen::AtOnce && told) {
+            actions.push(Action::Answer);
+        } else if self
+            .caller_seen
+            .is_none_or(|seen| seen.plus(policy.caller_every) <= now)
+        {
+            actions.push(Action::AskCaller);
+        }
+        actions
+    }
+
+    fn withdrawing(&self, now: Timestamp) -> Vec<Action> {
+        let mut actions = self.records();
+        for (place, victim) in self.victims.iter().enumerate() {
+            if matches!(
+                victim.state,
+                VictimState::Sparing {
+                    published: false,
+                    ..
+                }
+            ) {
+                actions.push(Action::Spare(place));
+            }
+        }
+        let settled = self.victims.iter().all(|v| !v.state.is_open());
+        if settled && self.give_back_at.is_none_or(|at| at <= now) {
+            actions.push(Action::GiveBack);
+        }
+        actions
+    }
+
+    /// Usage records and answers that are owed in any state.
+    fn records(&self) -> Vec<Action> {
+        let unrecorded = |state: &VictimState| {
+            matches!(
+                state,
+                VictimState::Gone {
+                    recorded: false,
+                    ..
+                }
+            )
+        };
+        let mut actions: Vec<Action> = (0..self.victims.len())
+            .filter(|place| unrecorded(&self.victims[*place].state))
+            .map(Action::Record)
+            .collect();
+        if self.state == State::Withdrawn && !self.answered {
+            actions.push(Action::AnswerNoRoom);
+        }
+        actions
+    }
+
+    /// When [`super::Input::Tick`] changes something or [`Self::due`] has something new, if nothing else happens before. `None`: never.
+    #[must_use]
+    pub fn wake_at(&self, policy: &Policy) -> Option<Timestamp> {
+        let victims = self.victims.iter().filter_map(|victim| match victim.state {
+            VictimState::Noticed { until, .. } | VictimState::Sparing { until, .. } => Some(until),
+            VictimState::Draining { deadline } => Some(deadline.plus(policy.act_timeout)),
+            VictimState::Failed { again, .. } if self.answered => Some(again),
+            _ => None,
+        });
+        match self.state {
+            State::Evacuating => {
+                let caller = (!self.answered)
+                    .then(|| self.caller_seen.map(|at| at.plus(policy.caller_every)))
+                    .flatten();
+                victims.chain(caller).min()
+            }
+            State::Withdrawing => victims.chain(self.give_back_at).min(),
+            _ => None,
+        }
+    }
+}

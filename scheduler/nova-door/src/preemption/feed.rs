@@ -1,0 +1,319 @@
+//! What came of an action, what agents report, what time does.
+
+use super::{Policy, Preemption, State, VictimState};
+use ebbtide_model::Timestamp;
+use ebbtide_model::message::Body;
+
+/// Something that has happened.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Input<'a> {
+    /// Placement has taken the swap.
+    Swapped,
+    /// Placement has refused the swap: nothing was changed.
+    SwapRefused {
+        /// Its words.
+        reason: &'a str,
+    },
+    /// The swap was sent, and no answer came.
+    SwapUnknown,
+    /// What reading showed after a lost answer.
+    SwapRead {
+        /// True if the newcomers hold their claims.
+        held: bool,
+    },
+    /// Whether the caller still waits.
+    Caller {
+        /// True if it does.
+        waits: bool,
+    },
+    /// The broker has a victim's notice.
+    NoticePublished {
+        /// Its place in the record.
+        victim: usize,
+        /// Which one.
+        attempt: u32,
+        /// What it says.
+        begin_before: Timestamp,
+    },
+    /// The broker has a victim's spare.
+    SparePublished {
+        /// Its place in the record.
+        victim: usize,
+    },
+    /// An agent has said something.
+    Report(&'a Body),
+    /// A usage record is written.
+    Recorded {
+        /// The victim's place in the record.
+        victim: usize,
+    },
+    /// The caller has its answer.
+    Answered,
+    /// Allocations are given back.
+    GivenBack,
+    /// Placement refused to take allocations back, or could not be asked.
+    GiveBackFailed {
+        /// Its words.
+        reason: &'a str,
+    },
+    /// Somebody wants it called off (the room is not needed, an operator says so).
+    Withdraw {
+        /// Why.
+        reason: &'a str,
+    },
+    /// Time has passed.
+    Tick,
+}
+
+impl Preemption {
+    /// Takes in what has happened. True if the record has changed and has to be written. What does not fit the state (late, repeated, about
+    /// somebody else) changes nothing.
+    pub fn feed(&mut self, input: &Input<'_>, now: Timestamp, policy: &Policy) -> bool {
+        let before = self.clone();
+        match *input {
+            Input::Swapped if self.state == State::Planned => self.claimed(),
+            Input::SwapRefused { reason } if self.state == State::Planned => {
+                self.state = State::Refused;
+                self.reason = Some(reason.to_owned());
+                // Nobody waits for this record any more: the request goes on with another plan.
+                self.answered = true;
+            }
+            Input::SwapUnknown if self.state == State::Planned => self.in_doubt = true,
+            Input::SwapRead { held: true } if self.state == State::Planned => self.claimed(),
+            Input::SwapRead { held: false } if self.state == State::Planned => {
+                self.in_doubt = false;
+            }
+            Input::Caller { waits: true } => {
+                self.caller_seen = Some(now);
+                if self.state == State::Claimed {
+                    self.state = State::Evacuating;
+                }
+            }
+            Input::Caller { waits: false } if !self.answered => {
+                self.withdraw("the caller does not wait any more", now, policy);
+            }
+            Input::Withdraw { reason } if !self.answered => self.withdraw(reason, now, policy),
+            Input::NoticePublished {
+                victim,
+                attempt,
+                begin_before,
+            } => self.noticed(victim, attempt, begin_before, now, policy),
+            Input::SparePublished { victim } => {
+                if let Some(victim) = self.victims.get_mut(victim)
+                    && let VictimState::Sparing { published, until } = &mut victim.state
+                    && !*published
+                {
+                    *published = true;
+                    *until = now.plus(policy.patience()).plus(policy.act_timeout);
+                }
+            }
+            Input::Report(body) => self.report(body, now, policy),
+            Input::Recorded { victim } => {
+                if let Some(victim) = self.victims.get_mut(victim)
+                    && let VictimState::Gone { recorded, .. } = &mut victim.state
+                {
+                    *recorded = true;
+                }
+            }
+            Input::Answered => self.answered = true,
+            Input::GivenBack if self.state == State::Withdrawing => self.state = State::Withdrawn,
+            Input::GiveBackFailed { reason } if self.state == State::Withdrawing => {
+                self.reason = Some(reason.to_owned());
+                self.give_back_at = Some(now.plus(policy.give_back_pause));
+            }
+            Input::Tick => self.tick(now, policy),
+            _ => {}
+        }
+        if self.state == State::Evacuating && self.answered && self.room_is_free() {
+            self.state = State::Done;
+        }
+        *self != before
+    }
+
+    fn claimed(&mut self) {
+        self.state = State::Claimed;
+        self.in_doubt = false;
+    }
+
+    fn noticed(
+        &mut self,
+        place: usize,
+        attempt: u32,
+        begin_before: Timestamp,
+        now: Timestamp,
+        policy: &Policy,
+    ) {
+        if self.state != State::Evacuating {
+            return;
+        }
+        let Some(victim) = self.victims.get_mut(place) else {
+            return;
+        };
+        let awaited = match victim.state {
+            VictimState::Waiting => attempt == 1,
+            VictimState::Noticed {
+                attempt: current,
+                published: false,
+                ..
+            } => attempt == current,
+            _ => false,
+        };
+        if awaited {
+            victim.state = VictimState::Noticed {
+                attempt,
+                published: true,
+                // The agent's time begins when the broker has the message.
+                until: now.plus(policy.notice_timeout),
+                begin_before,
+            };
+        }
+    }
+
+    fn report(&mut self, body: &Body, now: Timestamp, policy: &Policy) {
+        let (evacuation, host) = match body {
+            Body::Draining(report) => (report.evacuation_id, &report.host),
+            Body::Evacuated(report) => (report.evacuation_id, &report.host),
+            Body::EvacuationFailed(report) => (report.evacuation_id, &report.host),
+            Body::Spared(report) => (report.evacuation_id, &report.host),
+            _ => return,
+        };
+        let server = body.server_id();
+        let Some(victim) = self.victims.iter_mut().find(|victim| {
+            victim.evacuation == evacuation && Some(victim.server) == server && victim.host == *host
+        }) else {
+            return;
+        };
+        match body {
+            Body::Draining(report) => {
+                if matches!(
+                    victim.state,
+                    VictimState::Waiting | VictimState::Noticed { .. }
+                ) {
+                    victim.state = VictimState::Draining {
+                        // A clock that is far ahead must not make us wait for ever.
+                        deadline: report.deadline_at.min(now.plus(victim.grace)),
+                    };
+                }
+            }
+            // Believed in any state: a victim that was late to be spared is gone all the same.
+            Body::Evacuated(report) => {
+                if !matches!(victim.state, VictimState::Gone { .. }) {
+                    victim.state = VictimState::Gone {
+                        how: report.how,
+                        at: report.at.min(now),
+                        recorded: false,
+                    };
+                }
+            }
+            Body::Spared(_) => {
+                let told = matches!(
+                    victim.state,
+                    VictimState::Noticed { .. }
+                        | VictimState::Draining { .. }
+                        | VictimState::Sparing { .. }
+                );
+                if told {
+                    victim.state = VictimState::Spared;
+                    if self.state == State::Evacuating && !self.answered {
+                        self.withdraw("an agent has let a victim live", now, policy);
+                    }
+                }
+            }
+            Body::EvacuationFailed(report) => {
+                if victim.state.is_open() {
+                    let reason = report.reason.clone();
+                    victim.state = VictimState::Failed {
+                        reason: reason.clone(),
+                        again: now.plus(policy.failed_rest),
+                    };
+                    if self.state == State::Evacuating && !self.answered {
+                        self.withdraw(&reason, now, policy);
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Calls it off: who has been told is asked to stay, who has not simply stays.
+    fn withdraw(&mut self, reason: &str, now: Timestamp, policy: &Policy) {
+        if !matches!(self.state, State::Claimed | State::Evacuating) {
+            return;
+        }
+        self.state = State::Withdrawing;
+        self.reason = Some(reason.to_owned());
+        for victim in &mut self.victims {
+            match victim.state {
+                VictimState::Waiting => victim.state = VictimState::Spared,
+                VictimState::Noticed { .. } | VictimState::Draining { .. } => {
+                    victim.state = VictimState::Sparing {
+                        published: false,
+                        until: now.plus(policy.patience()).plus(policy.act_timeout),
+                    };
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn tick(&mut self, now: Timestamp, policy: &Policy) {
+        let mut silent = None;
+        let answered = self.answered;
+        for victim in &mut self.victims {
+            let failed = |reason: String| VictimState::Failed {
+                reason,
+                again: now.plus(policy.failed_rest),
+            };
+            match &mut victim.state {
+                VictimState::Noticed {
+                    attempt,
+                    published,
+                    until,
+                    ..
+                } if *until <= now && *published => {
+                    if *attempt < policy.notice_attempts {
+                        *attempt += 1;
+                        *published = false;
+                    } else {
+                        let reason = format!(
+                            "the agent on {} did not answer {attempt} notices",
+                            victim.host
+                        );
+                        victim.state = failed(reason.clone());
+                        silent = Some(reason);
+                    }
+                }
+                VictimState::Draining { deadline } if deadline.plus(policy.act_timeout) <= now => {
+                    let reason = format!(
+                        "the agent on {} did not report the end within {} after the grace period",
+                        victim.host, policy.act_timeout
+                    );
+                    victim.state = failed(reason.clone());
+                    silent = Some(reason);
+                }
+                VictimState::Sparing { until, .. } if *until <= now => {
+                    victim.state = failed(format!(
+                        "the agent on {} did not say whether the server lives",
+                        victim.host
+                    ));
+                }
+                // The newcomer is there already: its room has to be made, however long it takes.
+                VictimState::Failed { again, .. }
+                    if answered && self.state == State::Evacuating && *again <= now =>
+                {
+                    victim.begin_anew();
+                }
+                VictimState::Spared if answered && self.state == State::Evacuating => {
+                    victim.begin_anew();
+                }
+                _ => {}
+            }
+        }
+        if let Some(reason) = silent
+            && self.state == State::Evacuating
+            && !self.answered
+        {
+            self.withdraw(&reason, now, policy);
+        }
+    }
+}

@@ -1,0 +1,32 @@
+//! A preemption on Placement: who comes, who has to leave, and how far it is. Pure.
+//!
+//! The record is the whole truth and lives in the ledger; every scheduler that shares the ledger can go on with it. It is
+//! level-triggered: [`Preemption::due`] says what has to be done in the state as it is, the shell does it and feeds the outcome back
+//! with [`Preemption::feed`], and what changed is written before the next thing is done. An action may therefore happen twice (the
+//! scheduler died between doing and writing); each of them is safe to repeat.
+//!
+//! ```text
+//! Planned ─▶ Claimed ─▶ Evacuating ─▶ Done
+//!    │          │            │
+//!    ▼          └────────────┴─▶ Withdrawing ─▶ Withdrawn
+//! Refused
+//! ```
+//!
+//! What holds:
+//! - Nobody is told before Placement has taken the swap, nor without the caller having been asked whether it still waits.
+//! - A preemption that is called off gives back exactly what it took: victims that live get their allocations, newcomers lose theirs, in
+//!   one transaction of Placement.
+//! - Whoever was told and can still stay is asked to stay before anything is given back.
+
+mod due;
+mod feed;
+mod policy;
+mod record;
+
+pub use due::{Action, NoticeOrder};
+pub use feed::Input;
+pub use policy::Policy;
+pub use record::{Newcomer, Preemption, ReplyWhen, State, Victim, VictimState};
+
+#[cfg(test)]
+mod tests;

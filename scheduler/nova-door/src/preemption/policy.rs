@@ -1,0 +1,41 @@
+//! How long what may take.
+
+use ebbtide_model::Seconds;
+
+/// Limits of a preemption. The defaults are those of the region (`docs/evacuation.md`), so that agents see the same from both doors.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Policy {
+    /// From a notice that the broker has to the agent's answer.
+    pub notice_timeout: Seconds,
+    /// How often a notice is sent before its agent counts as silent.
+    pub notice_attempts: u32,
+    /// From the end of the grace period to the report that the victim is gone.
+    pub act_timeout: Seconds,
+    /// How often the caller is asked whether it still waits while victims leave.
+    pub caller_every: Seconds,
+    /// How long a refused return of allocations rests before it is tried again.
+    pub give_back_pause: Seconds,
+    /// After an early answer: how long a victim rests whose evacuation has failed, before it is told again.
+    pub failed_rest: Seconds,
+}
+
+impl Default for Policy {
+    fn default() -> Self {
+        Self {
+            notice_timeout: Seconds(10),
+            notice_attempts: 3,
+            act_timeout: Seconds(60),
+            caller_every: Seconds(5),
+            give_back_pause: Seconds(5),
+            failed_rest: Seconds(60),
+        }
+    }
+}
+
+impl Policy {
+    /// How long an agent has in all to begin: after that it must not.
+    #[must_use]
+    pub fn patience(&self) -> Seconds {
+        Seconds(self.notice_timeout.0.saturating_mul(self.notice_attempts))
+    }
+}

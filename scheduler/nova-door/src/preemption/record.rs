@@ -1,0 +1,221 @@
+//! The record of a preemption, as the ledger keeps it.
+
+use ebbtide_model::message::EvacuatedHow;
+use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// How far a preemption is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Written down; Placement may or may not have taken the swap.
+    Planned,
+    /// Placement has taken the swap; nobody has been told.
+    Claimed,
+    /// Victims are being told and leave.
+    Evacuating,
+    /// Called off: who can stay is asked to stay, then allocations go back.
+    Withdrawing,
+    /// Over: the newcomers have the room.
+    Done,
+    /// Over: everything was given back that could be.
+    Withdrawn,
+    /// Over: Placement did not take the swap, nothing has happened.
+    Refused,
+}
+
+impl State {
+    /// The word for it, as the ledger's column has it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Claimed => "claimed",
+            Self::Evacuating => "evacuating",
+            Self::Withdrawing => "withdrawing",
+            Self::Done => "done",
+            Self::Withdrawn => "withdrawn",
+            Self::Refused => "refused",
+        }
+    }
+
+    /// True once nothing more will happen.
+    #[must_use]
+    pub fn is_final(self) -> bool {
+        matches!(self, Self::Done | Self::Withdrawn | Self::Refused)
+    }
+}
+
+/// When the caller gets its answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ReplyWhen {
+    /// When all victims are gone.
+    #[default]
+    RoomFree,
+    /// When the swap is done and the notices are out.
+    AtOnce,
+}
+
+/// An instance that gets room.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Newcomer {
+    /// The instance: Placement's consumer.
+    pub instance: Uuid,
+    /// Name of the service's host.
+    pub host: String,
+    /// Its entry in `POST /allocations`: allocations, mappings, project, user and the consumer's generation before the swap.
+    pub claim: Value,
+    /// Its allocations before the swap, as they go back when it is called off: an instance that is evacuated holds some. `None` for a
+    /// consumer that did not exist.
+    #[serde(default)]
+    pub before: Option<Value>,
+}
+
+/// Where a victim is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", tag = "is")]
+pub enum VictimState {
+    /// Nothing was said.
+    Waiting,
+    /// A notice is on its way.
+    Noticed {
+        /// From 1.
+        attempt: u32,
+        /// The broker has it.
+        published: bool,
+        /// When the next attempt is due, or patience ends.
+        until: Timestamp,
+        /// After that an agent that has not begun must not begin; the same for all attempts.
+        begin_before: Timestamp,
+    },
+    /// The guest knows; the grace period runs.
+    Draining {
+        /// When its time is over, by the agent's word.
+        deadline: Timestamp,
+    },
+    /// Gone, its room is free.
+    Gone {
+        /// How it ended.
+        how: EvacuatedHow,
+        /// When.
+        at: Timestamp,
+        /// The usage record is written.
+        recorded: bool,
+    },
+    /// It was asked to stay after all.
+    Sparing {
+        /// The broker has the message.
+        published: bool,
+        /// When its agent counts as silent.
+        until: Timestamp,
+    },
+    /// It stays.
+    Spared,
+    /// It could not be evacuated, or nobody knows.
+    Failed {
+        /// Why.
+        reason: String,
+        /// After an early answer: when it is told again.
+        again: Timestamp,
+    },
+}
+
+impl VictimState {
+    /// True while the victim's agent owes an answer.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        matches!(
+            self,
+            Self::Noticed { .. } | Self::Draining { .. } | Self::Sparing { .. }
+        )
+    }
+}
+
+/// A preemptible instance that has to leave.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Victim {
+    /// The instance: Placement's consumer.
+    pub server: ServerId,
+    /// Its evacuation, by which its agent knows it.
+    pub evacuation: EvacuationId,
+    /// Name of the service's host: whose agent is told.
+    pub host: String,
+    /// Owner.
+    pub project_id: String,
+    /// Its entry in `POST /allocations` with which it would get back what it had: allocations, project, user.
+    pub holdings: Value,
+    /// Its consumer generation when it was chosen. Never null: Placement would make a consumer that cannot be removed.
+    pub generation: i64,
+    /// How it leaves.
+    pub behaviour: InterruptionBehaviour,
+    /// Time from notice to end.
+    pub grace: Seconds,
+    /// Name of its flavor.
+    pub flavor: String,
+    /// Since when it runs, for the bill.
+    #[serde(default)]
+    pub launched_at: Option<Timestamp>,
+    /// Where it is.
+    pub state: VictimState,
+}
+
+impl Victim {
+    /// Lets its evacuation begin once more. It is another evacuation then: its agent remembers how the last one ended.
+    pub(super) fn begin_anew(&mut self) {
+        self.evacuation = EvacuationId(Uuid::new_v5(&self.evacuation.0, b"once more"));
+        self.state = VictimState::Waiting;
+    }
+}
+
+/// A preemption.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Preemption {
+    /// Its name in the ledger.
+    pub id: Uuid,
+    /// Nova's request (`req-…`).
+    pub request_id: String,
+    /// The message's `_unique_id`: a redelivered request is recognised by it.
+    pub unique_id: String,
+    /// When it was written down.
+    pub planned_at: Timestamp,
+    /// How far it is.
+    pub state: State,
+    /// When the caller gets its answer.
+    pub reply_when: ReplyWhen,
+    /// The caller has its answer, or nobody waits for one.
+    pub answered: bool,
+    /// The swap was sent and its answer did not come.
+    pub in_doubt: bool,
+    /// When the caller was last known to wait.
+    pub caller_seen: Option<Timestamp>,
+    /// Who comes.
+    pub newcomers: Vec<Newcomer>,
+    /// Who has to leave.
+    pub victims: Vec<Victim>,
+    /// What the caller is told when the room is there: the reply's `result`.
+    pub result: Value,
+    /// Why it was called off or refused.
+    pub reason: Option<String>,
+    /// When giving back is tried (again).
+    pub give_back_at: Option<Timestamp>,
+}
+
+impl Preemption {
+    /// True once all victims are gone.
+    #[must_use]
+    pub fn room_is_free(&self) -> bool {
+        self.victims
+            .iter()
+            .all(|victim| matches!(victim.state, VictimState::Gone { .. }))
+    }
+
+    /// Victims that live, as far as anybody knows: who is given back what it had, if it is still there.
+    pub fn survivors(&self) -> impl Iterator<Item = &Victim> {
+        self.victims
+            .iter()
+            .filter(|victim| !matches!(victim.state, VictimState::Gone { .. }))
+    }
+}

@@ -1,0 +1,361 @@
+//! A small world around the record: Placement, agents, a caller, and a scheduler that may die between doing and writing.
+
+use super::{Action, Input, Newcomer, Policy, Preemption, ReplyWhen, State, Victim, VictimState};
+use ebbtide_model::message::{Body, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Spared};
+use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
+use proptest::prelude::*;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use uuid::Uuid;
+
+fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
+    let victim = |n: u8| Victim {
+        server: ServerId(Uuid::from_u128(u128::from(n) + 100)),
+        evacuation: EvacuationId(Uuid::from_u128(u128::from(n) + 200)),
+        host: "h".to_owned(),
+        project_id: "p".to_owned(),
+        holdings: serde_json::json!({}),
+        generation: 1,
+        behaviour: InterruptionBehaviour::Terminate,
+        grace: Seconds(30),
+        flavor: "spot".to_owned(),
+        launched_at: None,
+        state: VictimState::Waiting,
+    };
+    Preemption {
+        id: Uuid::from_u128(1),
+        request_id: "req-1".to_owned(),
+        unique_id: "u".to_owned(),
+        planned_at: Timestamp::default(),
+        state: State::Planned,
+        reply_when,
+        answered: false,
+        in_doubt: false,
+        caller_seen: None,
+        newcomers: vec![Newcomer {
+            instance: Uuid::from_u128(50),
+            host: "h".to_owned(),
+            claim: serde_json::json!({}),
+            before: None,
+        }],
+        victims: (0..victims).map(victim).collect(),
+        result: serde_json::json!([]),
+        reason: None,
+        give_back_at: None,
+    }
+}
+
+/// What an agent does with a victim.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Agent {
+    Prompt,
+    Silent,
+    Fails,
+}
+
+#[derive(Debug, Clone)]
+struct Plan {
+    agents: Vec<Agent>,
+    /// After how many steps the caller gives up.
+    patience: Option<u32>,
+    /// What Placement answers to swaps, in order; then it takes them.
+    swaps: Vec<Swap>,
+    /// At which steps the scheduler dies after doing and before writing.
+    deaths: Vec<u32>,
+    at_once: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Swap {
+    Takes,
+    Refuses,
+    /// It takes it, and the answer is lost.
+    TakesSilently,
+    /// It never hears of it.
+    Lost,
+}
+
+#[derive(Default)]
+struct World {
+    /// Placement: the swap is in force.
+    swapped: bool,
+    /// Placement: allocations were given back.
+    given_back: bool,
+    notices: BTreeMap<usize, Timestamp>,
+    gone: BTreeSet<usize>,
+    draining: BTreeSet<usize>,
+    inbox: VecDeque<Body>,
+    told_while_unclaimed: bool,
+    answers: Vec<bool>,
+    usage: BTreeMap<usize, u32>,
+}
+
+fn run(plan: &Plan) -> (Preemption, World) {
+    let policy = Policy::default();
+    let reply = if plan.at_once {
+        ReplyWhen::AtOnce
+    } else {
+        ReplyWhen::RoomFree
+    };
+    let victims = u8::try_from(plan.agents.len()).unwrap();
+    let mut stored = record(victims, reply);
+    let mut world = World::default();
+    let mut swaps: VecDeque<Swap> = plan.swaps.iter().copied().collect();
+    let mut now = Timestamp::from_millis(1_000_000);
+    for step in 0..4_000_u32 {
+        let mut doc: Preemption =
+            serde_json::from_str(&serde_json::to_string(&stored).unwrap()).unwrap();
+        let waits = plan.patience.is_none_or(|patience| step < patience);
+        let report = world.inbox.pop_front();
+        match &report {
+            Some(body) => doc.feed(&Input::Report(body), now, &policy),
+            None => doc.feed(&Input::Tick, now, &policy),
+        };
+        if let Some(action) = doc.due(now, &policy).first().cloned() {
+            perform(
+                &action, &mut doc, &mut world, &mut swaps, waits, now, &policy,
+            );
+        } else {
+            if doc.state.is_final() {
+                return (doc, world);
+            }
+            now = now.plus(Seconds(1));
+            agents(&doc, &mut world, plan, now);
+        }
+        if plan.deaths.contains(&step) {
+            // What was not written was not acknowledged: it comes again.
+            world.inbox.extend(report);
+        } else {
+            stored = doc;
+        }
+    }
+    panic!("it never ends: {stored:?}");
+}
+
+fn perform(
+    action: &Action,
+    doc: &mut Preemption,
+    world: &mut World,
+    swaps: &mut VecDeque<Swap>,
+    waits: bool,
+    now: Timestamp,
+    policy: &Policy,
+) {
+    match action {
+        Action::Swap => {
+            let answer = if world.swapped {
+                // The same swap a second time: the victims' generations are gone.
+                Swap::Refuses
+            } else {
+                swaps.pop_front().unwrap_or(Swap::Takes)
+            };
+            world.swapped |= matches!(answer, Swap::Takes | Swap::TakesSilently);
+            let input = match answer {
+                Swap::Takes => Input::Swapped,
+                // The shell reads before it believes a refusal of a swap that may have been sent before.
+                Swap::Refuses if world.swapped => Input::SwapUnknown,
+                Swap::Refuses => Input::SwapRefused { reason: "409" },
+                Swap::TakesSilently | Swap::Lost => Input::SwapUnknown,
+            };
+            doc.feed(&input, now, policy);
+        }
+        Action::ReadSwap => {
+            let held = world.swapped;
+            doc.feed(&Input::SwapRead { held }, now, policy);
+        }
+        Action::AskCaller => {
+            doc.feed(&Input::Caller { waits }, now, policy);
+        }
+        Action::Notify(order) => {
+            world.told_while_unclaimed |= !world.swapped || world.given_back;
+            world.notices.entry(order.victim).or_insert(now);
+            let input = Input::NoticePublished {
+                victim: order.victim,
+                attempt: order.attempt,
+                begin_before: order.begin_before,
+            };
+            doc.feed(&input, now, policy);
+        }
+        Action::Spare(victim) => {
+            if world.notices.contains_key(victim) && !world.gone.contains(victim) {
+                world.notices.remove(victim);
+                world.inbox.push_back(Body::Spared(Spared {
+                    evacuation_id: doc.victims[*victim].evacuation,
+                    host: "h".to_owned(),
+                    server_id: doc.victims[*victim].server,
+                }));
+            }
+            doc.feed(&Input::SparePublished { victim: *victim }, now, policy);
+        }
+        Action::Answer | Action::AnswerNoRoom => {
+            world.answers.push(*action == Action::Answer);
+            doc.feed(&Input::Answered, now, policy);
+        }
+        Action::Record(victim) => {
+            *world.usage.entry(*victim).or_default() += 1;
+            doc.feed(&Input::Recorded { victim: *victim }, now, policy);
+        }
+        Action::GiveBack => {
+            assert!(world.swapped, "nothing was taken that could go back");
+            world.given_back = true;
+            doc.feed(&Input::GivenBack, now, policy);
+        }
+    }
+}
+
+/// Agents answer notices: at once that the guest knows, 30 seconds later that it is gone.
+fn agents(doc: &Preemption, world: &mut World, plan: &Plan, now: Timestamp) {
+    for (place, since) in world.notices.clone() {
+        let victim = &doc.victims[place];
+        let (evacuation_id, server_id, host) =
+            (victim.evacuation, victim.server, victim.host.clone());
+        if world.gone.contains(&place) {
+            continue;
+        }
+        match plan.agents[place] {
+            Agent::Silent => {}
+            Agent::Fails => {
+                world.notices.remove(&place);
+                world
+                    .inbox
+                    .push_back(Body::EvacuationFailed(EvacuationFailed {
+                        evacuation_id,
+                        host,
+                        server_id,
+                        reason: "it would not go".to_owned(),
+                        still_running: true,
+                    }));
+            }
+            Agent::Prompt => {
+                if now.millis_since(since) > 30_000 {
+                    world.gone.insert(place);
+                    world.inbox.push_back(Body::Evacuated(Evacuated {
+                        evacuation_id,
+                        host,
+                        server_id,
+                        how: EvacuatedHow::Terminated,
+                        at: now,
+                    }));
+                } else if world.draining.insert(place) {
+                    world.inbox.push_back(Body::Draining(Draining {
+                        evacuation_id,
+                        host,
+                        server_id,
+                        notified_at: since,
+                        deadline_at: since.plus(Seconds(30)),
+                    }));
+                }
+            }
+        }
+    }
+}
+
+fn plans() -> impl Strategy<Value = Plan> {
+    let agent = prop_oneof![
+        6 => Just(Agent::Prompt),
+        1 => Just(Agent::Silent),
+        1 => Just(Agent::Fails),
+    ];
+    let swap = prop_oneof![
+        Just(Swap::Takes),
+        Just(Swap::Refuses),
+        Just(Swap::TakesSilently),
+        Just(Swap::Lost),
+    ];
+    (
+        prop::collection::vec(agent, 1..4),
+        prop::option::of(0..200_u32),
+        prop::collection::vec(swap, 0..3),
+        prop::collection::vec(0..200_u32, 0..20),
+        any::<bool>(),
+    )
+        .prop_map(|(agents, patience, swaps, deaths, at_once)| Plan {
+            // Once the caller has its answer a victim that never goes keeps the record open for ever, as it should.
+            agents: if at_once {
+                vec![Agent::Prompt; agents.len()]
+            } else {
+                agents
+            },
+            patience,
+            swaps,
+            deaths,
+            at_once,
+        })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn nobody_is_told_before_placement_has_taken_the_swap(plan in plans()) {
+        let (_, world) = run(&plan);
+        prop_assert!(!world.told_while_unclaimed);
+    }
+
+    #[test]
+    fn it_ends_with_the_room_free_or_with_everything_given_back(plan in plans()) {
+        let (doc, world) = run(&plan);
+        match doc.state {
+            State::Done => {
+                prop_assert!(world.swapped && !world.given_back);
+                prop_assert_eq!(world.gone.len(), doc.victims.len());
+            }
+            State::Withdrawn => prop_assert!(world.given_back),
+            State::Refused => prop_assert!(world.notices.is_empty() && !world.swapped),
+            other => prop_assert!(false, "ended as {:?}", other),
+        }
+    }
+
+    #[test]
+    fn a_caller_that_waits_gets_one_kind_of_answer(plan in plans()) {
+        let (doc, world) = run(&plan);
+        let yes = world.answers.iter().any(|answer| *answer);
+        let no = world.answers.iter().any(|answer| !answer);
+        prop_assert!(!(yes && no), "{:?}", world.answers);
+        prop_assert_eq!(yes, doc.state == State::Done);
+    }
+
+    #[test]
+    fn every_victim_that_is_gone_has_its_usage_recorded(plan in plans()) {
+        let (doc, world) = run(&plan);
+        for (place, victim) in doc.victims.iter().enumerate() {
+            let gone = matches!(victim.state, VictimState::Gone { .. });
+            prop_assert_eq!(gone, world.usage.contains_key(&place), "{:?}", victim);
+        }
+    }
+}
+
+#[test]
+fn a_report_about_somebody_else_changes_nothing() {
+    let policy = Policy::default();
+    let mut doc = record(1, ReplyWhen::RoomFree);
+    doc.state = State::Evacuating;
+    let now = Timestamp::from_millis(5);
+    for (host, server) in [("other", 100), ("h", 7)] {
+        let body = Body::Evacuated(Evacuated {
+            evacuation_id: doc.victims[0].evacuation,
+            host: host.to_owned(),
+            server_id: ServerId(Uuid::from_u128(server)),
+            how: EvacuatedHow::Terminated,
+            at: now,
+        });
+        assert!(!doc.feed(&Input::Report(&body), now, &policy));
+    }
+}
+
+#[test]
+fn a_victim_that_would_not_go_is_told_again_once_the_newcomer_is_there() {
+    let policy = Policy::default();
+    let mut doc = record(1, ReplyWhen::AtOnce);
+    doc.state = State::Evacuating;
+    doc.answered = true;
+    let first = doc.victims[0].evacuation;
+    let now = Timestamp::from_millis(5);
+    doc.victims[0].state = VictimState::Failed {
+        reason: "it would not go".to_owned(),
+        again: now,
+    };
+    assert_eq!(doc.wake_at(&policy), Some(now));
+    assert!(doc.feed(&Input::Tick, now, &policy));
+    assert_eq!(doc.victims[0].state, VictimState::Waiting);
+    assert_ne!(doc.victims[0].evacuation, first, "it is another evacuation");
+}
