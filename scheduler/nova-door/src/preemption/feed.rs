@@ -196,39 +196,27 @@ impl Preemption {
                 }
             }
             // Believed in any state: a victim that was late to be spared is gone all the same.
-            Body::Evacuated(report) => {
-                if !matches!(victim.state, VictimState::Gone { .. }) {
-                    victim.state = VictimState::Gone {
-                        how: report.how,
-                        at: report.at.min(now),
-                        recorded: false,
-                    };
+            Body::Evacuated(report) if !matches!(victim.state, VictimState::Gone { .. }) => {
+                victim.state = VictimState::Gone {
+                    how: report.how,
+                    at: report.at.min(now),
+                    recorded: false,
+                };
+            }
+            Body::Spared(_) if victim.state.is_open() => {
+                victim.state = VictimState::Spared;
+                if self.state == State::Evacuating && !self.answered {
+                    self.withdraw("an agent has let a victim live", now, policy);
                 }
             }
-            Body::Spared(_) => {
-                let told = matches!(
-                    victim.state,
-                    VictimState::Noticed { .. }
-                        | VictimState::Draining { .. }
-                        | VictimState::Sparing { .. }
-                );
-                if told {
-                    victim.state = VictimState::Spared;
-                    if self.state == State::Evacuating && !self.answered {
-                        self.withdraw("an agent has let a victim live", now, policy);
-                    }
-                }
-            }
-            Body::EvacuationFailed(report) => {
-                if victim.state.is_open() {
-                    let reason = report.reason.clone();
-                    victim.state = VictimState::Failed {
-                        reason: reason.clone(),
-                        again: now.plus(policy.failed_rest),
-                    };
-                    if self.state == State::Evacuating && !self.answered {
-                        self.withdraw(&reason, now, policy);
-                    }
+            Body::EvacuationFailed(report) if victim.state.is_open() => {
+                let reason = report.reason.clone();
+                victim.state = VictimState::Failed {
+                    reason: reason.clone(),
+                    again: now.plus(policy.failed_rest),
+                };
+                if self.state == State::Evacuating && !self.answered {
+                    self.withdraw(&reason, now, policy);
                 }
             }
             _ => {}
