@@ -1,1 +1,40 @@
 //! The cloud in memory: hosts as Nova and Placement know them, decisions on both states.
+//!
+//! The crate is pure: no clock, no I/O. Whoever holds a [`Cloud`] tells it what Nova's databases and Placement say, row by row and
+//! change by change, and asks it
+//!
+//! - which hosts Placement would offer for a request ([`Cloud::ask`], [`Cloud::candidates`]),
+//! - what Nova would decide on them ([`Cloud::decide`], step by step so that claims are made outside of any lock),
+//! - who would have to leave for a normal request that found no room ([`Cloud::plan`]).
+//!
+//! What Placement and Nova's database hold is the truth; this is a belief about it that a claim verifies.
+
+mod candidates;
+mod cloud;
+mod error;
+mod facts;
+mod plan;
+mod scheduling;
+
+pub use candidates::{AskPlacement, Asked, Candidates};
+pub use cloud::{Cloud, CloudSettings, Counts};
+pub use error::CloudError;
+pub use facts::{
+    Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,
+    ProviderFacts, ProviderLine, ServiceFacts,
+};
+pub use plan::{
+    NoPlan, NoPlanReason, Plan, PlanOptions, PlannedInstance, PlannedVictim, ProviderTruth,
+    SecondBest, Verdict,
+};
+pub use scheduling::{Claim, Claimed, Next, Scheduling, Selected};
+
+use ebbtide_nova::model::Flavor;
+
+/// Whether a flavor says `ebbtide:preemptible=true`.
+#[must_use]
+pub fn is_preemptible(flavor: &Flavor) -> bool {
+    let specs = flavor.extra_specs.as_ref();
+    let says = specs.and_then(|specs| specs.get(ebbtide_model::flavor::PREEMPTIBLE));
+    says.is_some_and(|says| says.eq_ignore_ascii_case("true"))
+}

@@ -1,5 +1,6 @@
 //! A request group and the query that groups make (`RequestGroup`, `ResourceRequest.to_querystring`).
 
+use super::asked::QueryGroup;
 use crate::python::number;
 use ebbtide_model::resource::STANDARD;
 use std::collections::{BTreeMap, BTreeSet};
@@ -54,6 +55,19 @@ impl Group {
             && self.forbidden.is_empty()
             && self.aggregates.is_empty()
             && self.forbidden_aggregates.is_empty()
+    }
+
+    /// The group as others see it.
+    pub(super) fn asked(&self) -> QueryGroup {
+        QueryGroup {
+            suffix: self.suffix.clone().filter(|suffix| !suffix.is_empty()),
+            resources: self.resources.clone(),
+            required: self.required.clone(),
+            forbidden: self.forbidden.clone(),
+            member_of: self.aggregates.clone(),
+            forbidden_aggregates: self.forbidden_aggregates.clone(),
+            in_tree: self.in_tree.clone().filter(|in_tree| !in_tree.is_empty()),
+        }
     }
 
     /// The parameters of the query.

@@ -1,11 +1,14 @@
 //! What Nova asks Placement before it filters hosts: the query of `GET /allocation_candidates`, byte for byte
 //! (`nova/scheduler/request_filter.py`, `nova/scheduler/utils.py`).
 
+mod asked;
 mod constraints;
 mod group;
 mod prefilters;
 mod resources;
 mod traits;
+
+pub use asked::{Query, QueryGroup};
 
 use crate::fault::Fault;
 use crate::image::Image;
@@ -46,6 +49,10 @@ pub struct PlacementQuery {
     pub query: Option<String>,
     /// The second query for pinned CPUs, with VCPU for PCPU.
     pub fallback_query: Option<String>,
+    /// The first query in parts.
+    pub asked: Option<Query>,
+    /// The second query in parts.
+    pub asked_fallback: Option<Query>,
     /// Host and node of the destination, filled in where exactly one node has the name; `None`: no destination.
     pub destination: Option<(Option<String>, Option<String>)>,
     /// What stopped it. The first query may be there all the same.
@@ -92,9 +99,11 @@ fn ask(spec: &RequestSpec, world: &World<'_>, out: &mut PlacementQuery) -> Resul
     request.prefilter(world)?;
     let resources = request.resources(world, true)?;
     out.query = Some(resources.query(&request.root));
+    out.asked = Some(resources.asked(&request.root));
     if resources.pinned && !world.options.disable_fallback_pcpu_query {
         let fallback = request.resources(world, false)?;
         out.fallback_query = Some(fallback.query(&request.root));
+        out.asked_fallback = Some(fallback.asked(&request.root));
     }
     out.destination = request
         .destination

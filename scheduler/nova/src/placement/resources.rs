@@ -1,5 +1,6 @@
 //! What a request asks of Placement (`nova/scheduler/utils.py`, `ResourceRequest.from_request_spec`).
 
+use super::asked::Query;
 use super::group::{self, Group};
 use super::{Request, Root};
 use crate::fault::Fault;
@@ -79,6 +80,18 @@ impl Resources {
         self.groups
             .iter()
             .flat_map(|(_, group)| group.required.iter())
+    }
+
+    /// The query in parts.
+    pub(super) fn asked(&self, root: &Root) -> Query {
+        Query {
+            text: self.query(root),
+            limit: self.limit,
+            group_policy: self.policy.clone(),
+            root_required: root.required.clone(),
+            root_forbidden: root.forbidden.clone(),
+            groups: self.groups.iter().map(|(_, group)| group.asked()).collect(),
+        }
     }
 
     /// The query string.

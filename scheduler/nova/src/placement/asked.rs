@@ -1,0 +1,39 @@
+//! The query in parts, for whoever answers it without Placement.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What is asked of `GET /allocation_candidates`.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Query {
+    /// The query string.
+    pub text: String,
+    /// `limit`.
+    pub limit: Option<i64>,
+    /// `group_policy`.
+    pub group_policy: Option<String>,
+    /// Traits that the root must have.
+    pub root_required: BTreeSet<String>,
+    /// Traits that the root must not have.
+    pub root_forbidden: BTreeSet<String>,
+    /// Groups; at most one has no suffix.
+    pub groups: Vec<QueryGroup>,
+}
+
+/// A group of the query.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct QueryGroup {
+    /// Suffix of its parameters.
+    pub suffix: Option<String>,
+    /// Amounts by resource class.
+    pub resources: BTreeMap<String, i128>,
+    /// `required`.
+    pub required: BTreeSet<String>,
+    /// `required` with `!`.
+    pub forbidden: BTreeSet<String>,
+    /// `member_of=in:`, each a choice of aggregates, all to be met.
+    pub member_of: Vec<Vec<String>>,
+    /// `member_of=!in:`.
+    pub forbidden_aggregates: BTreeSet<String>,
+    /// `in_tree`.
+    pub in_tree: Option<String>,
+}
