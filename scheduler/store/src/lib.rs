@@ -20,6 +20,7 @@ mod config;
 mod connect;
 mod error;
 mod lease;
+pub mod ledger;
 mod load;
 mod migration;
 mod purge;

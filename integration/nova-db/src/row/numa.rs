@@ -1,0 +1,1 @@
+//! `compute_nodes.numa_topology` (`nova/objects/numa.py`).

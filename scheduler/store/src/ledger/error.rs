@@ -1,0 +1,56 @@
+//! What can go wrong between the ledger and its database.
+
+use crate::StoreError;
+use thiserror::Error;
+use uuid::Uuid;
+
+/// An error of the ledger. Nothing of the operation has been written.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum LedgerError {
+    /// The database.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// An instance is a victim of another preemption that is under way: look again, and plan without it.
+    #[error("instance {victim} is a victim of the preemption {by} already; plan again without it")]
+    VictimTaken {
+        /// The instance.
+        victim: Uuid,
+        /// The row that has it.
+        by: Uuid,
+    },
+    /// A row with this id exists.
+    #[error("there is a preemption {id} in the ledger already; a new one needs a new id")]
+    Exists {
+        /// Id.
+        id: Uuid,
+    },
+    /// A scheduler with the same name registered after us: two run under one name, or this one was thought dead.
+    #[error(
+        "another scheduler registered as {name:?} after this one (epoch {epoch}); give each scheduler a name of its own ([DEFAULT] host), and restart this one"
+    )]
+    Superseded {
+        /// Name.
+        name: String,
+        /// Our epoch.
+        epoch: i64,
+    },
+}
+
+impl LedgerError {
+    /// The stable code, as listed in `docs/errors.md`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Store(error) => error.code(),
+            Self::VictimTaken { .. } => "EB-LEDGER-001",
+            Self::Exists { .. } => "EB-LEDGER-002",
+            Self::Superseded { .. } => "EB-LEDGER-003",
+        }
+    }
+
+    /// True if the same operation can succeed later although nobody changes it.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Store(error) if error.is_retryable())
+    }
+}
