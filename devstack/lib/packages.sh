@@ -38,6 +38,11 @@ _packages_present() {
                 [ -x "$dir/postgres" ] && [ -x "$dir/initdb" ] && [ -x "$dir/psql" ] && return 0
             done
             return 1 ;;
+        openstack)
+            for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
+                eatmydata openstack curl mariadb-dump /usr/lib/python3/dist-packages/{nova,fixtures,pika,pymysql}/__init__.py; do
+                case $dir in *.py) [ -f "$dir" ] ;; *) _packages_have "$dir" ;; esac || return 1
+            done ;;
     esac
 }
 
@@ -47,6 +52,9 @@ _packages_names() {
         rabbitmq) echo rabbitmq-server ;;
         mariadb) echo mariadb-server-core mariadb-client-core ;;
         postgresql) echo postgresql ;;
+        # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake driver needs python3-fixtures.
+        openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
+            memcached mariadb-client python3-openstackclient python3-pika python3-pymysql uwsgi-core uwsgi-plugin-python3 eatmydata curl ;;
     esac
 }
 
@@ -56,6 +64,7 @@ _packages_units() {
         rabbitmq) echo rabbitmq-server.service epmd.service epmd.socket ;;
         mariadb) ;;
         postgresql) echo postgresql.service ;;
+        openstack) echo {nova-api,nova-api-metadata,nova-conductor,nova-scheduler,placement-api,keystone,glance-api,memcached}.service ;;
     esac
 }
 
@@ -139,12 +148,12 @@ _packages_install() (
     exit 0
 )
 
-# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql.
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, openstack" >&2
             return 1
         fi
     done
@@ -189,7 +198,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|postgresql ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|postgresql|openstack ..." >&2
         exit 2
     fi
     ensure_packages "$@"

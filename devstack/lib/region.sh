@@ -4,6 +4,8 @@
 # Every process has a file $region_dir/pid/NAME with its process id and the time at which it was started (from /proc), so that
 # down never ends a stranger that got the same id later.
 
+. devstack/lib/process.sh
+
 region_dir=${EBBTIDE_DEVSTACK_DIR:-$PWD/.devstack}
 region_target=${CARGO_TARGET_DIR:-$PWD/target}
 region_bin=$region_target/debug
@@ -15,25 +17,10 @@ region_json() {
     sed -n 's/.*"'"$2"'": *"\([^"]*\)".*/\1/p' "$1" | head -n 1
 }
 
-# The time at which a process was started, in ticks since boot: with the id it names one process for ever.
-_region_birth() {
-    local stat
-    stat=$(cat "/proc/$1/stat" 2>/dev/null) || return 1
-    # The second field is the name in parentheses and may hold spaces; the birth is field 22, the 20th after it.
-    set -- ${stat##*) }
-    printf '%s' "${20}"
-}
-
-_region_alive() {
-    local pid birth
-    read -r pid birth < "$1" 2>/dev/null || return 1
-    [ "$(_region_birth "$pid")" = "$birth" ]
-}
-
 region_is_running() {
     local file
     for file in "$region_dir"/pid/*; do
-        [ -e "$file" ] && _region_alive "$file" && return 0
+        [ -e "$file" ] && process_alive "$file" && return 0
     done
     return 1
 }
@@ -57,7 +44,7 @@ region_start() {
     mkdir -p "$region_dir/pid" "$region_dir/log"
     setsid "$@" > "$region_dir/log/$name.log" 2>&1 < /dev/null &
     local pid=$!
-    printf '%s %s\n' "$pid" "$(_region_birth "$pid")" > "$region_dir/pid/$name"
+    printf '%s %s\n' "$pid" "$(process_birth "$pid")" > "$region_dir/pid/$name"
     disown "$pid"
 }
 
@@ -65,7 +52,7 @@ region_start() {
 region_wait_for() {
     local tries=0
     until [ -s "$1" ]; do
-        _region_alive "$region_dir/pid/$2" || { echo "devstack: $2 has ended; its log says why:" >&2; return 1; }
+        process_alive "$region_dir/pid/$2" || { echo "devstack: $2 has ended; its log says why:" >&2; return 1; }
         tries=$((tries + 1))
         [ "$tries" -lt 600 ] || { echo "devstack: $2 is not ready after a minute" >&2; return 1; }
         sleep 0.1
@@ -128,7 +115,7 @@ region_wait_for_host() {
     local tries=0 endpoint
     endpoint=http://$(region_json "$region_dir/ready.json" grpc)
     until "$region_bin/ebbtide" --endpoint "$endpoint" host show "$1" >/dev/null 2>&1; do
-        _region_alive "$region_dir/pid/agent-$1" || { echo "devstack: the agent of $1 has ended; its log says why:" >&2; return 1; }
+        process_alive "$region_dir/pid/agent-$1" || { echo "devstack: the agent of $1 has ended; its log says why:" >&2; return 1; }
         tries=$((tries + 1))
         [ "$tries" -lt 600 ] || { echo "devstack: host $1 has not registered after a minute" >&2; return 1; }
         sleep 0.1
@@ -155,7 +142,7 @@ region_stop() {
     local file ended=() pid birth tries
     for file in "$region_dir"/pid/agent-* "$region_dir"/pid/embedded "$region_dir"/pid/scheduler "$region_dir"/pid/services; do
         [ -e "$file" ] || continue
-        if _region_alive "$file"; then
+        if process_alive "$file"; then
             read -r pid birth < "$file"
             kill -TERM "$pid" 2>/dev/null || true
             ended+=("$(basename "$file")")
@@ -164,11 +151,11 @@ region_stop() {
     for file in "$region_dir"/pid/*; do
         [ -e "$file" ] || continue
         tries=0
-        while _region_alive "$file" && [ "$tries" -lt 200 ]; do
+        while process_alive "$file" && [ "$tries" -lt 200 ]; do
             sleep 0.1
             tries=$((tries + 1))
         done
-        if _region_alive "$file"; then
+        if process_alive "$file"; then
             read -r pid birth < "$file"
             kill -KILL "$pid" 2>/dev/null || true
         fi

@@ -1,0 +1,97 @@
+#!/usr/bin/env bash
+# Processes of the stack: each has a command file ($stack_run/NAME.command) with which it can be started again, an id with time of
+# birth ($stack_run/NAME.pid), and a log ($stack_log/NAME.out). `down` ends what is written there and nothing else.
+
+# The second is the whole line: what was done, after how many seconds since the beginning.
+stack_say() {
+    local now=${EPOCHREALTIME//[!0-9]/} ms
+    ms=$(( (now - ${stack_t0:=$now}) / 1000 ))
+    printf '%5d.%01ds  %s\n' $((ms / 1000)) $((ms % 1000 / 100)) "$*"
+}
+
+# stack_start NAME COMMAND…: in its own session; nothing happens when it runs already.
+stack_start() {
+    local name=$1
+    shift
+    ! process_alive "$stack_run/$name.pid" || return 0
+    {
+        echo '#!/bin/bash'
+        # The variables that a restart by a tool must not depend on.
+        for variable in PATH PYTHONDONTWRITEBYTECODE PYTHONWARNINGS ERL_EPMD_PORT ERL_EPMD_ADDRESS RABBITMQ_NODENAME RABBITMQ_HOME_DIR; do
+            printf 'export %s=%q\n' "$variable" "${!variable}"
+        done
+        printf 'cd %q && ulimit -n 65536 2>/dev/null\n' "$stack_var"
+        printf 'exec %s\n' "${*@Q}"
+    } > "$stack_run/$name.command"
+    stack_start_again "$name"
+}
+
+# stack_start_again NAME: the same command as last time.
+stack_start_again() {
+    setsid bash "$stack_run/$1.command" >> "$stack_log/$1.out" 2>&1 < /dev/null &
+    local pid=$!
+    printf '%s %s\n' "$pid" "$(process_birth "$pid")" > "$stack_run/$1.pid"
+    disown "$pid"
+}
+
+# stack_stop NAME [SECONDS]: TERM, and KILL to its process group when it has not ended after SECONDS (default 15).
+stack_stop() {
+    local file=$stack_run/$1.pid pid birth tries
+    [ -f "$file" ] || return 0
+    read -r pid birth < "$file"
+    if process_alive "$file"; then
+        kill -TERM "$pid" 2>/dev/null || true
+        tries=$((${2:-15} * 10))
+        while process_alive "$file" && [ "$tries" -gt 0 ]; do sleep 0.1; tries=$((tries - 1)); done
+        ! process_alive "$file" || kill -KILL -- "-$pid" 2>/dev/null || true
+    fi
+    rm -f "$file"
+}
+
+# The names of all processes that were started and not stopped, one a line.
+stack_names() { (cd "$stack_run" 2>/dev/null && for f in *.pid; do [ -e "$f" ] && echo "${f%.pid}"; done); return 0; }
+
+# stack_stop_all: first Nova and ours, then the API services, then what they all stand on.
+stack_stop_all() {
+    local name base='^(rabbit|epmd|memcached|mysql)$' nova='^(nova-|ebbtide-)'
+    for name in $(stack_names | grep -E "$nova"); do stack_stop "$name" & done
+    wait
+    for name in $(stack_names | grep -vE "$base"); do stack_stop "$name" & done
+    wait
+    for name in rabbit memcached mysql; do stack_stop "$name" 30 & done
+    wait
+    stack_stop epmd
+}
+
+# stack_wait_for SECONDS "WHAT" PROCESS COMMAND…: until COMMAND succeeds. PROCESS ("" for none) must live all the while.
+stack_wait_for() {
+    local seconds=$1 what=$2 process=$3 end=$((SECONDS + $1))
+    shift 3
+    until "$@" >/dev/null 2>&1; do
+        if [ -n "$process" ] && ! process_alive "$stack_run/$process.pid"; then
+            echo "devstack/openstack: $process has ended while waiting for $what; the end of its log:" >&2
+            stack_show_log "$process"
+            return 1
+        fi
+        if [ "$SECONDS" -ge "$end" ]; then
+            echo "devstack/openstack: after $seconds s still waiting for $what" >&2
+            [ -z "$process" ] || stack_show_log "$process"
+            return 1
+        fi
+        sleep 0.2
+    done
+}
+
+stack_show_log() {
+    local log
+    for log in "$stack_log/$1.out" "$stack_log/$1.log"; do
+        [ ! -s "$log" ] || { echo "--- $log"; tail -n 15 "$log"; } >&2
+    done
+}
+
+stack_sql() { mariadb --no-defaults -uroot -S "$stack_run/mysql.sock" "$@"; }
+
+stack_rabbitctl() {
+    HOME=$stack_var/rabbit RABBITMQ_MNESIA_BASE=$stack_var/rabbit/mnesia /usr/lib/rabbitmq/bin/rabbitmqctl \
+        --erlang-cookie "$(cat "$stack_var/rabbit/.erlang.cookie")" -q "$@"
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# The program under test: ours or the original. Our command line and configuration stand here and nowhere else.
+
+# What ours needs in nova.conf beside Nova's own sections; the original ignores it.
+stack_ebbtide_section() { cat <<X
+[ebbtide]
+connection = $(_stack_db ebbtide)
+X
+}
+
+stack_ebbtide_bin() {
+    if [ -n "${EBBTIDE_BIN_DIR:-}" ]; then echo "$EBBTIDE_BIN_DIR"
+    elif [ "$STACK_PROFILE" = release ]; then echo "$stack_target/release"
+    else echo "$stack_target/debug"; fi
+}
+
+# Builds ours, unless $EBBTIDE_BIN_DIR says where it is.
+stack_build_ebbtide() {
+    local flags=()
+    [ -z "${EBBTIDE_BIN_DIR:-}" ] || return 0
+    [ "$STACK_PROFILE" != release ] || flags=(--release)
+    command -v cargo >/dev/null || { echo "devstack/openstack: cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }
+    cargo build --quiet --locked "${flags[@]}" -p ebbtide-scheduler -p ebbtide-agent
+}
+
+# stack_scheduler_command WITH N [CONFIG…]: the command of scheduler N, with further configuration files.
+stack_scheduler_command() {
+    local with=$1 n=$2 config command
+    shift 2
+    case $with in
+        nova-scheduler) command=("$stack_bin/nova-scheduler") ;;
+        ebbtide) command=("$(stack_ebbtide_bin)/ebbtide-scheduler") ;;
+    esac
+    for config in "$stack_etc/nova.conf" "$stack_etc/scheduler-$n.conf" "$@"; do command+=(--config-file "$config"); done
+    printf '%s\n' "${command[@]}"
+}
+
+# stack_start_scheduler WITH N [CONFIG…]: processes nova-scheduler-N or ebbtide-scheduler-N.
+stack_start_scheduler() {
+    local name=$1-$2 command
+    [ "$1" != ebbtide ] || name=ebbtide-scheduler-$2
+    mapfile -t command < <(stack_scheduler_command "$@")
+    stack_start "$name" "${command[@]}"
+}
+
+# All schedulers of this stack, and our agent beside them.
+stack_start_schedulers() {
+    local n
+    for ((n = 1; n <= STACK_SCHEDULERS; n++)); do stack_start_scheduler "$STACK_WITH" "$n" "$@"; done
+    [ "$STACK_WITH" != ebbtide ] || stack_start_agent
+}
+
+# One agent with the driver `nova` for all hosts.
+stack_start_agent() {
+    :
+}
+
+stack_stop_schedulers() {
+    local name
+    for name in $(stack_names | grep -E '^(nova|ebbtide)-scheduler-|^ebbtide-agent'); do stack_stop "$name" & done
+    wait
+}
+
+# A scheduler is up when its service record says so.
+stack_schedulers_are_up() {
+    [ "$(stack_sql -N -e "select count(*) from nova_cell1.services where \`binary\` = 'nova-scheduler' and deleted = 0
+        and host like 'scheduler%' and updated_at > utc_timestamp() - interval 60 second")" -ge "$STACK_SCHEDULERS" ]
+}

@@ -1,0 +1,58 @@
+#!/usr/bin/env bash
+# OpenStack's own services: Keystone, Placement, Glance, something in Neutron's place, Nova's API, conductor and computes.
+
+stack_start_apis() {
+    stack_start keystone env OS_KEYSTONE_CONFIG_FILES="$stack_etc/keystone.conf" "$stack_bin/uwsgi" --ini "$stack_etc/keystone-uwsgi.ini"
+    stack_start placement env OS_PLACEMENT_CONFIG_DIR="$stack_etc" "$stack_bin/uwsgi" --ini "$stack_etc/placement-uwsgi.ini"
+    stack_start glance "$stack_bin/glance-api" --config-file "$stack_etc/glance-api.conf"
+    # Nova's API answers 500 to everything without a network service in the catalog, even for servers without networks.
+    stack_start neutron "$stack_python" "$stack_tools/fake_neutron.py" "$port_neutron"
+    stack_wait_for 90 'Keystone' keystone curl -sf "$OS_AUTH_URL"
+    "$stack_python" "$stack_tools/bootstrap.py" nova="$port_nova" placement="$port_placement" glance="$port_glance" neutron="$port_neutron"
+    stack_wait_for 90 'RabbitMQ' rabbit stack_port_is_open "$port_amqp"
+    stack_say "Keystone and RabbitMQ answer"
+}
+
+# stack_start_compute N VCPUS:MEMORY_MB:DISK_GB
+stack_start_compute() {
+    local vcpus memory disk
+    IFS=: read -r vcpus memory disk <<< "$2"
+    stack_start "nova-compute-$1" env FAKE_VCPUS="$vcpus" FAKE_MEMORY_MB="$memory" FAKE_LOCAL_GB="$disk" \
+        FAKE_SPAWN_S="$STACK_SPAWN_S" FAKE_DESTROY_S="$STACK_DESTROY_S" "$stack_nova_python" "$stack_tools/fake_compute.py" \
+        --config-file "$stack_etc/nova-compute.conf" --config-file "$stack_etc/nova-compute-$1.conf" --log-file "$stack_log/nova-compute-$1.log"
+}
+
+stack_start_nova() {
+    stack_start nova-conductor "$stack_bin/nova-conductor" --config-file "$stack_etc/nova.conf" --log-file "$stack_log/nova-conductor.log"
+    stack_start nova-api "$stack_bin/nova-api" --config-file "$stack_etc/nova.conf" --log-file "$stack_log/nova-api.log"
+    stack_start_computes
+}
+
+stack_start_computes() {
+    local size n=0
+    for size in $STACK_COMPUTES; do
+        n=$((n + 1))
+        stack_start_compute "$n" "$size"
+    done
+}
+
+_stack_all_registered() {
+    [ "$(stack_sql -N -e "select count(*) from nova_cell1.compute_nodes where deleted = 0 and host regexp '^compute[0-9]+$'")" -ge "$1" ] &&
+        [ "$(stack_sql -N -e "select count(*) from placement.inventories i join placement.resource_providers p
+            on i.resource_provider_id = p.id where p.name regexp '^compute[0-9]+$'")" -ge "$((3 * $1))" ]
+}
+
+_stack_computes() { set -- $STACK_COMPUTES; echo $#; }
+
+stack_wait_for_nova() {
+    local unmapped
+    stack_wait_for 90 'Nova API' nova-api stack_port_is_open "$port_nova"
+    stack_wait_for 90 'Placement' placement stack_port_is_open "$port_placement"
+    stack_wait_for 90 'Glance' glance stack_port_is_open "$port_glance"
+    stack_wait_for 150 'all computes to register' nova-compute-1 _stack_all_registered "$(_stack_computes)"
+    unmapped=$(stack_sql -N -e "select count(*) from nova_cell1.compute_nodes where deleted = 0 and host not in (select host from nova_api.host_mappings)")
+    if [ "$unmapped" != 0 ]; then
+        "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 discover_hosts > "$stack_log/discover-hosts.out" 2>&1
+    fi
+    stack_say "$(_stack_computes) computes are registered and mapped to their cell"
+}

@@ -1,0 +1,32 @@
+"""The stack's MariaDB, read and written as root over its socket."""
+import os
+
+import pymysql
+import pymysql.cursors
+
+HOME = os.environ['STACK_HOME']
+
+
+def connect(database=None):
+    return pymysql.connect(unix_socket=HOME + '/run/mysql.sock', user='root', database=database, autocommit=True,
+                           cursorclass=pymysql.cursors.DictCursor)
+
+
+def rows(statement, *arguments):
+    """All rows of one statement, each a dict."""
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.execute(statement, arguments or None)
+        return list(cursor.fetchall())
+
+
+def one(statement, *arguments):
+    """The first value of the first row."""
+    return next(iter(rows(statement, *arguments)[0].values()))
+
+
+def run(*statements):
+    """Statements without an answer, on one connection."""
+    with connect() as connection, connection.cursor() as cursor:
+        for statement in statements:
+            if statement.strip():
+                cursor.execute(statement)

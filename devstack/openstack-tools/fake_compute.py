@@ -1,0 +1,39 @@
+#!/usr/bin/python3
+"""nova-compute on Nova's own fake driver.
+
+Debian's package nova-compute brings libvirt and QEMU; the program itself is in python3-nova. The host's size comes from FAKE_VCPUS,
+FAKE_MEMORY_MB and FAKE_LOCAL_GB. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server take.
+"""
+import os
+import sys
+import time
+
+import eventlet  # noqa: F401
+from nova import monkey_patch  # noqa: F401  (as the real entry point does)
+from nova.virt import fake
+
+driver = fake.MediumFakeDriver
+driver.vcpus = int(os.environ['FAKE_VCPUS'])
+driver.memory_mb = int(os.environ['FAKE_MEMORY_MB'])
+driver.local_gb = int(os.environ['FAKE_LOCAL_GB'])
+
+
+def slow(name, variable):
+    delay = float(os.environ.get(variable) or 0)
+    if not delay:
+        return
+    real = getattr(fake.FakeDriver, name)
+
+    def slowly(self, *arguments, **options):
+        time.sleep(delay)
+        return real(self, *arguments, **options)
+    setattr(fake.FakeDriver, name, slowly)
+
+
+slow('spawn', 'FAKE_SPAWN_S')
+slow('destroy', 'FAKE_DESTROY_S')
+
+from nova.cmd.compute import main  # noqa: E402
+if __name__ == '__main__':
+    sys.argv[0] = 'nova-compute'
+    sys.exit(main())

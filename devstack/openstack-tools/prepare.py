@@ -1,0 +1,23 @@
+#!/usr/bin/python3
+"""What every cloud has on its first day: flavors and an image. Safe to repeat."""
+from cloud import Cloud
+
+# Name, VCPUs, memory in MB, disk in GB, extra specs.
+FLAVORS = [
+    ('small', 1, 2000, 20, None),
+    ('medium', 2, 4000, 40, None),
+    ('large', 4, 8000, 80, None),
+    ('huge', 64, 2000, 20, None),
+    ('small.preemptible', 1, 2000, 20, {'ebbtide:preemptible': 'true'}),
+    ('medium.preemptible', 2, 4000, 40, {'ebbtide:preemptible': 'true'}),
+    ('large.preemptible', 4, 8000, 80, {'ebbtide:preemptible': 'true'}),
+    # Passes Placement, and no host passes Nova's filters.
+    ('small.norealfilter', 1, 2000, 20, {'capabilities:hypervisor_type': 'ironic'}),
+]
+
+if __name__ == '__main__':
+    cloud = Cloud()
+    for flavor in FLAVORS:
+        cloud.flavor(*flavor)
+    cloud.image('tiny')
+    cloud.image('tiny2')
