@@ -37,7 +37,7 @@ pub(super) fn coerce(kind: Kind, value: &Value) -> Result<Value, Fault> {
     }
 }
 
-fn refused(value: &Value) -> Fault {
+pub(super) fn refused(value: &Value) -> Fault {
     Fault::new("ValueError", format!("{} is not allowed", value.repr()))
 }
 
@@ -166,6 +166,17 @@ pub(super) fn cpus(value: &Value) -> Result<Value, Fault> {
         mapping: false,
         len: Some(items.len()),
     })))
+}
+
+/// The CPUs of one cell, from a list of numbers as a message carries it.
+pub(super) fn cpu_list(value: &Value) -> Result<Value, Fault> {
+    let Value::List(items) = value else {
+        return Err(refused(value));
+    };
+    let numbers = items.iter().map(|item| int_of(item).map(|n| n.to_string()));
+    cpus(&Value::Str(
+        numbers.collect::<Result<Vec<_>, _>>()?.join(","),
+    ))
 }
 
 /// Longest range of CPUs that is taken; Nova would run out of memory at some point.

@@ -148,6 +148,37 @@ impl ImageProps {
         Ok(read)
     }
 
+    /// Reads the fields of an ImageMetaProps object as RPC messages carry them: each property under its present name, with its
+    /// type; lists for the NUMA cells and the traits. Fields that are not known are dropped.
+    ///
+    /// # Errors
+    /// See [`Self::read`].
+    pub fn from_fields(given: &Dict<Value>) -> Result<Self, Fault> {
+        let mut read = Self::default();
+        for (name, kind) in fields::FIELDS {
+            let Some(value) = given.get(name) else {
+                continue;
+            };
+            let of_list = |one: fn(&Value) -> Result<Value, Fault>| match value {
+                Value::List(items) => items.iter().map(one).collect(),
+                other => Err(coerce::refused(other)),
+            };
+            let items = match kind {
+                fields::Kind::NumaMem => {
+                    of_list(|item| crate::options::int_of(item).map(Value::Int))
+                }
+                fields::Kind::NumaCpus => of_list(coerce::cpu_list),
+                fields::Kind::Traits => of_list(|item| coerce::text(item).map(Value::Str)),
+                _ => {
+                    read.set(name, value)?;
+                    continue;
+                }
+            };
+            read.0.insert(name, Value::List(items?));
+        }
+        Ok(read)
+    }
+
     fn set(&mut self, name: &str, value: &Value) -> Result<(), Fault> {
         if let Some((_, kind)) = fields::FIELDS.iter().find(|(field, _)| *field == name) {
             self.0.insert(name, coerce::coerce(*kind, value)?);
