@@ -1,0 +1,160 @@
+//! Allocations of consumers: read, write, swap, delete.
+
+use super::{CLAIM_VERSION, CONSUMER_GENERATION_VERSION, Generation, Placement, Resources};
+use crate::adapter::Ask;
+use crate::error::OpenStackError;
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// What a consumer (a server, or a migration) holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+pub struct ConsumerAllocations {
+    /// By provider; empty if Placement does not know the consumer.
+    pub allocations: BTreeMap<Uuid, ProviderAllocation>,
+    /// `None` if Placement does not know the consumer.
+    #[serde(default)]
+    pub consumer_generation: Option<Generation>,
+    /// Whose it is.
+    #[serde(default)]
+    pub project_id: Option<String>,
+    /// Who made it.
+    #[serde(default)]
+    pub user_id: Option<String>,
+}
+
+/// What a consumer holds on one provider.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct ProviderAllocation {
+    /// By resource class.
+    pub resources: BTreeMap<String, u64>,
+    /// The provider's generation.
+    #[serde(default)]
+    pub generation: Option<Generation>,
+}
+
+/// What a consumer shall hold from now on, in place of what it holds.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewClaim {
+    /// The server.
+    pub consumer: Uuid,
+    /// What it shall hold.
+    pub resources: Resources,
+    /// Whose it is.
+    pub project_id: String,
+    /// Who made it.
+    pub user_id: String,
+    /// `None` for a consumer that holds nothing yet.
+    pub generation: Option<Generation>,
+}
+
+/// A consumer that shall hold nothing any more. The generation is what Placement said: with none, Placement would make
+/// a consumer of an unknown one that nobody can remove.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Victim {
+    /// The server.
+    pub consumer: Uuid,
+    /// As it was read.
+    pub generation: Generation,
+    /// Whose it is.
+    pub project_id: String,
+    /// Who made it.
+    pub user_id: String,
+}
+
+impl NewClaim {
+    pub(super) fn payload(&self) -> Value {
+        let mut payload = self.resources.to_json();
+        payload["project_id"] = Value::from(self.project_id.as_str());
+        payload["user_id"] = Value::from(self.user_id.as_str());
+        payload["consumer_generation"] = json!(self.generation);
+        payload
+    }
+}
+
+impl Victim {
+    fn payload(&self) -> Value {
+        let Self {
+            generation,
+            project_id,
+            user_id,
+            ..
+        } = self;
+        json!({"allocations": {}, "project_id": project_id, "user_id": user_id, "consumer_generation": generation})
+    }
+}
+
+impl Placement {
+    /// What a consumer holds; nothing and no generation if Placement does not know it.
+    ///
+    /// # Errors
+    /// [`OpenStackError::Unavailable`] and the like.
+    pub async fn allocations(&self, consumer: Uuid) -> Result<ConsumerAllocations, OpenStackError> {
+        let ask = Ask::get(format!("/allocations/{consumer}")).at(CONSUMER_GENERATION_VERSION);
+        let (answer, call) = self.adapter.call(&ask).await?;
+        answer.json(&call)
+    }
+
+    /// Replaces what one consumer holds.
+    ///
+    /// # Errors
+    /// [`OpenStackError::Conflict`] if somebody changed it meanwhile or it does not fit; nothing is changed then.
+    pub async fn put_allocations(&self, claim: &NewClaim) -> Result<(), OpenStackError> {
+        let payload = claim.payload();
+        let ask =
+            Ask::new(Method::PUT, format!("/allocations/{}", claim.consumer)).at(CLAIM_VERSION);
+        self.adapter.call(&ask.with(&payload)).await.map(drop)
+    }
+
+    /// The atomic swap: in one transaction the victims hold nothing any more and the claims hold what they ask for, or nothing
+    /// changes at all.
+    ///
+    /// A conflict of either code means: look again. If the answer is lost ([`Effect::Unknown`](crate::Effect::Unknown)), read
+    /// the newcomers' allocations.
+    ///
+    /// # Errors
+    /// [`OpenStackError::Conflict`], [`OpenStackError::Config`] if one consumer is named twice or nobody at all,
+    /// [`OpenStackError::Unavailable`] and the like.
+    pub async fn post_allocations(
+        &self,
+        victims: &[Victim],
+        claims: &[NewClaim],
+    ) -> Result<(), OpenStackError> {
+        let mut payload = Map::new();
+        let emptied = victims
+            .iter()
+            .map(|victim| (victim.consumer, victim.payload()));
+        let filled = claims.iter().map(|claim| (claim.consumer, claim.payload()));
+        for (consumer, entry) in emptied.chain(filled) {
+            if payload.insert(consumer.to_string(), entry).is_some() {
+                let problem = format!("consumer {consumer} is named twice");
+                return Err(OpenStackError::config("swap", "consumer", problem));
+            }
+        }
+        if payload.is_empty() {
+            return Err(OpenStackError::config(
+                "swap",
+                "consumer",
+                "nobody is named",
+            ));
+        }
+        let payload = Value::Object(payload);
+        let ask = Ask::new(Method::POST, "/allocations").at(CLAIM_VERSION);
+        self.adapter.call(&ask.with(&payload)).await.map(drop)
+    }
+
+    /// Takes everything from a consumer, whatever its generation is. `false` if it held nothing.
+    ///
+    /// # Errors
+    /// [`OpenStackError::Conflict`] if it was changed at this very moment; [`OpenStackError::Unavailable`] and the like.
+    pub async fn delete_allocations(&self, consumer: Uuid) -> Result<bool, OpenStackError> {
+        let ask = Ask::new(Method::DELETE, format!("/allocations/{consumer}"));
+        match self.adapter.call(&ask).await {
+            Ok(_) => Ok(true),
+            Err(OpenStackError::NotFound { .. }) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Claiming for one server, as Nova's `SchedulerReportClient.claim_resources` does.
+
+use super::{CLAIM_VERSION, CONSUMER_GENERATION_VERSION, ConsumerAllocations, NewClaim, Placement};
+use crate::adapter::Ask;
+use crate::error::{ConflictCode, OpenStackError};
+use crate::ids;
+use reqwest::Method;
+use std::borrow::Cow;
+use std::time::Duration;
+
+/// How often Nova tries a claim that met another writer (its decorator `retries`).
+const TRIES: u32 = 4;
+/// Placement's words for a consumer that is not as we named it; there is no code of its own for it.
+const CONSUMER_CONFLICT: &str = "consumer generation conflict";
+
+/// What became of a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claimed {
+    /// The server holds it.
+    Yes,
+    /// It does not; nothing was changed. Nova goes on with the next host.
+    No {
+        /// The HTTP status.
+        status: u16,
+        /// Which conflict, if it was one.
+        code: ConflictCode,
+        /// Placement's words.
+        text: String,
+    },
+}
+
+enum Put {
+    Done(Claimed),
+    ConsumerConflict(String),
+}
+
+impl Placement {
+    /// Claims exactly as Nova does: reads what the consumer holds (at 1.28), adds the claim to it if there is something (an
+    /// evacuation), and writes (at 1.36); tries a write that met another writer up to four times, after random waits of up to 2, 4
+    /// and 6 seconds, reading anew each time.
+    ///
+    /// # Errors
+    /// [`OpenStackError::ConsumerChanged`] if the consumer was changed between reading and writing (Nova's
+    /// `AllocationUpdateFailed`); [`OpenStackError::Unavailable`] and the like, with the effect unknown.
+    pub async fn claim(&self, claim: &NewClaim) -> Result<Claimed, OpenStackError> {
+        self.try_claim(claim, true).await
+    }
+
+    /// The same for a consumer that is most probably new: writes at once, which saves a third of the time. Only if Placement
+    /// knows the consumer after all it goes the exact way.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim).
+    pub async fn claim_new(&self, claim: &NewClaim) -> Result<Claimed, OpenStackError> {
+        match self.try_claim(claim, false).await {
+            Err(OpenStackError::ConsumerChanged { .. }) => self.try_claim(claim, true).await,
+            other => other,
+        }
+    }
+
+    async fn try_claim(
+        &self,
+        claim: &NewClaim,
+        read_first: bool,
+    ) -> Result<Claimed, OpenStackError> {
+        let mut last = None;
+        for attempt in 0..TRIES {
+            if attempt > 0 {
+                tokio::time::sleep(
+                    Duration::from_secs(2).mul_f64(f64::from(attempt) * ids::fraction()),
+                )
+                .await;
+            }
+            let claim = if read_first {
+                self.with_current(claim).await?
+            } else {
+                Cow::Borrowed(claim)
+            };
+            match self.put_claim(&claim).await? {
+                Put::Done(Claimed::No {
+                    status,
+                    code: ConflictCode::ConcurrentUpdate,
+                    text,
+                }) => {
+                    tracing::debug!(consumer = %claim.consumer, attempt, "Placement met another writer, claiming again");
+                    last = Some(Claimed::No {
+                        status,
+                        code: ConflictCode::ConcurrentUpdate,
+                        text,
+                    });
+                }
+                Put::Done(claimed) => return Ok(claimed),
+                Put::ConsumerConflict(text) => {
+                    let consumer = claim.consumer.to_string();
+                    return Err(OpenStackError::ConsumerChanged { consumer, text });
+                }
+            }
+        }
+        // Four times somebody else was faster: Nova takes that for a claim that failed.
+        Ok(last.unwrap_or(Claimed::No {
+            status: 409,
+            code: ConflictCode::ConcurrentUpdate,
+            text: String::new(),
+        }))
+    }
+
+    /// The claim with what the consumer holds already, and its generation.
+    async fn with_current<'a>(
+        &self,
+        claim: &'a NewClaim,
+    ) -> Result<Cow<'a, NewClaim>, OpenStackError> {
+        let ask =
+            Ask::get(format!("/allocations/{}", claim.consumer)).at(CONSUMER_GENERATION_VERSION);
+        let (answer, call) = self.adapter.exchange(&ask).await?;
+        // As Nova: whatever else it answers is as if there were nothing. The write will show.
+        if answer.status != 200 {
+            return Ok(Cow::Borrowed(claim));
+        }
+        let current: ConsumerAllocations = answer.json(&call)?;
+        if current.allocations.is_empty() {
+            return Ok(Cow::Borrowed(claim));
+        }
+        let resources = claim.resources.doubled_up(&current.allocations);
+        let generation = current.consumer_generation;
+        Ok(Cow::Owned(NewClaim {
+            resources,
+            generation,
+            ..claim.clone()
+        }))
+    }
+
+    async fn put_claim(&self, claim: &NewClaim) -> Result<Put, OpenStackError> {
+        let payload = claim.payload();
+        let ask =
+            Ask::new(Method::PUT, format!("/allocations/{}", claim.consumer)).at(CLAIM_VERSION);
+        let ask = ask.with(&payload);
+        let (answer, _) = self.adapter.exchange(&ask).await?;
+        if answer.status == 204 {
+            return Ok(Put::Done(Claimed::Yes));
+        }
+        let (code, text) = answer.explanation();
+        let code = ConflictCode::from_code(code.as_deref());
+        if code == ConflictCode::ConcurrentUpdate && text.contains(CONSUMER_CONFLICT) {
+            return Ok(Put::ConsumerConflict(text));
+        }
+        Ok(Put::Done(Claimed::No {
+            status: answer.status,
+            code,
+            text,
+        }))
+    }
+}

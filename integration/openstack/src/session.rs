@@ -1,0 +1,242 @@
+//! A session: the connections, the token, and the sending of one request with all that belongs to it.
+
+mod exchange;
+
+pub(crate) use exchange::{Answer, Call};
+
+use crate::error::{Effect, OpenStackError};
+use crate::keystone::{self, Token};
+use crate::options::{AdapterOptions, AuthMethod, AuthOptions, SessionOptions};
+use crate::tls;
+use std::fmt;
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+/// How long Keystone may take if nothing is configured.
+const KEYSTONE_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Who we are towards an OpenStack. Cheap to clone; all clones share connections and token.
+#[derive(Clone)]
+pub struct Session {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    http: reqwest::Client,
+    auth: AuthOptions,
+    options: SessionOptions,
+    token: RwLock<Option<Arc<Token>>>,
+    // Held by the one who gets a token, so that a hundred requests with an old token cause one question to Keystone.
+    renewing: tokio::sync::Mutex<()>,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("auth_url", &self.inner.auth.auth_url)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// A session; nothing is sent yet.
+    ///
+    /// # Errors
+    /// [`OpenStackError::Config`] if certificates cannot be read.
+    pub fn new(auth: AuthOptions, options: SessionOptions) -> Result<Self, OpenStackError> {
+        let http = tls::client(&auth.tls, &options)?;
+        let token = match &auth.method {
+            AuthMethod::AdminToken { token } => Some(Arc::new(Token::fixed(token.clone()))),
+            _ => None,
+        };
+        let (token, renewing) = (RwLock::new(token), tokio::sync::Mutex::new(()));
+        Ok(Self {
+            inner: Arc::new(Inner {
+                http,
+                auth,
+                options,
+                token,
+                renewing,
+            }),
+        })
+    }
+
+    /// Gets a token now, unless there is a good one: to find wrong credentials at start.
+    ///
+    /// # Errors
+    /// [`OpenStackError::Unauthorized`], [`OpenStackError::Unavailable`] and the like.
+    pub async fn authenticate(&self) -> Result<(), OpenStackError> {
+        self.token().await.map(drop)
+    }
+
+    /// The project of the token, if it has one.
+    ///
+    /// # Errors
+    /// As [`authenticate`](Self::authenticate).
+    pub async fn project_id(&self) -> Result<Option<String>, OpenStackError> {
+        Ok(self
+            .token()
+            .await?
+            .and_then(|token| token.project_id.clone()))
+    }
+
+    /// The user of the token.
+    ///
+    /// # Errors
+    /// As [`authenticate`](Self::authenticate).
+    pub async fn user_id(&self) -> Result<Option<String>, OpenStackError> {
+        Ok(self.token().await?.and_then(|token| token.user_id.clone()))
+    }
+
+    /// Where a service is, without a slash at the end.
+    ///
+    /// # Errors
+    /// [`OpenStackError::NoEndpoint`], and those of getting a token.
+    pub async fn endpoint(&self, wanted: &AdapterOptions) -> Result<String, OpenStackError> {
+        if let Some(url) = wanted
+            .endpoint_override
+            .as_ref()
+            .or(self.inner.auth.endpoint.as_ref())
+        {
+            return Ok(url.trim().trim_end_matches('/').to_owned());
+        }
+        let token = self.token().await?;
+        if let Some(url) = token.as_ref().and_then(|token| token.catalog.find(wanted)) {
+            return Ok(url);
+        }
+        if let Some(token) = token {
+            // The endpoint may have been registered since; the next one to ask gets a new catalog.
+            self.forget(&token);
+        }
+        Err(OpenStackError::NoEndpoint {
+            service: wanted.service_type.clone(),
+            interfaces: wanted.valid_interfaces.join(", "),
+            region: wanted
+                .region_name
+                .clone()
+                .unwrap_or_else(|| "any".to_owned()),
+        })
+    }
+
+    fn held(&self) -> Option<Arc<Token>> {
+        self.inner
+            .token
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    fn hold(&self, token: Option<Arc<Token>>) {
+        *self
+            .inner
+            .token
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = token;
+    }
+
+    /// The token to send; `None` if none is to be sent.
+    pub(crate) async fn token(&self) -> Result<Option<Arc<Token>>, OpenStackError> {
+        let Some(body) = keystone::request_body(&self.inner.auth.method) else {
+            return Ok(self.held());
+        };
+        let fresh = |token: &Arc<Token>| token.is_fresh();
+        if let Some(token) = self.held().filter(fresh) {
+            return Ok(Some(token));
+        }
+        let _one_at_a_time = self.inner.renewing.lock().await;
+        if let Some(token) = self.held().filter(fresh) {
+            return Ok(Some(token));
+        }
+        match self.get_token(&body).await {
+            Ok(token) => {
+                let token = Arc::new(token);
+                self.hold(Some(Arc::clone(&token)));
+                Ok(Some(token))
+            }
+            Err(error) => match self.held().filter(|token| token.is_valid()) {
+                // Keystone is away for the moment, and the old token still has some seconds.
+                Some(token) if error.is_passing() => Ok(Some(token)),
+                _ => Err(error),
+            },
+        }
+    }
+
+    /// Drops a token that a service did not accept, unless somebody has replaced it already.
+    pub(crate) fn forget(&self, refused: &Arc<Token>) {
+        let mut token = self
+            .inner
+            .token
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let renewable = keystone::request_body(&self.inner.auth.method).is_some();
+        if renewable
+            && token
+                .as_ref()
+                .is_some_and(|held| Arc::ptr_eq(held, refused))
+        {
+            *token = None;
+        }
+    }
+
+    async fn get_token(&self, body: &serde_json::Value) -> Result<Token, OpenStackError> {
+        let auth_url = self.inner.auth.auth_url.as_deref().unwrap_or_default();
+        let url = keystone::tokens_url(auth_url);
+        let mut call = Call::new("keystone", reqwest::Method::POST, "/v3/auth/tokens");
+        call.body = Some(body);
+        call.timeout = self.inner.auth.timeout.unwrap_or(KEYSTONE_TIMEOUT);
+        let answer = self.exchange(&url, &call, None).await?;
+        match answer.status {
+            200 | 201 => {
+                let bad = |problem| OpenStackError::BadAnswer {
+                    service: "keystone".to_owned(),
+                    what: call.what(),
+                    problem,
+                };
+                Token::from_answer(
+                    answer.subject_token.as_ref().map(crate::Secret::reveal),
+                    &answer.body,
+                )
+                .map_err(bad)
+            }
+            401 => Err(OpenStackError::Unauthorized {
+                service: "keystone".to_owned(),
+                problem: format!(
+                    "{auth_url} answers 401 to auth_type {}",
+                    method_name(&self.inner.auth.method)
+                ),
+            }),
+            // Asking for a token twice does no harm.
+            _ => Err(match answer.into_error(&call) {
+                OpenStackError::Unavailable {
+                    service,
+                    what,
+                    problem,
+                    ..
+                } => OpenStackError::Unavailable {
+                    service,
+                    what,
+                    problem,
+                    effect: Effect::None,
+                },
+                other => other,
+            }),
+        }
+    }
+
+    pub(crate) fn http(&self) -> &reqwest::Client {
+        &self.inner.http
+    }
+
+    pub(crate) fn max_answer_bytes(&self) -> usize {
+        self.inner.options.max_answer_bytes
+    }
+}
+
+fn method_name(method: &AuthMethod) -> &'static str {
+    match method {
+        AuthMethod::Password { .. } => "password",
+        AuthMethod::ApplicationCredential { .. } => "v3applicationcredential",
+        AuthMethod::AdminToken { .. } => "admin_token",
+        AuthMethod::None => "none",
+    }
+}

@@ -1,0 +1,240 @@
+//! One request and its answer.
+
+use super::Session;
+use crate::error::{ConflictCode, Effect, OpenStackError};
+use crate::keystone::Token;
+use crate::secret::Secret;
+use reqwest::header::{HeaderName, HeaderValue};
+use reqwest::{Method, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::time::Duration;
+
+/// How much of a service's words is repeated in an error.
+const MAX_TEXT: usize = 500;
+
+/// What is asked of a service.
+#[derive(Debug, Clone)]
+pub(crate) struct Call<'a> {
+    pub(crate) service: &'a str,
+    pub(crate) method: Method,
+    /// Behind the endpoint, with its query.
+    pub(crate) path: String,
+    pub(crate) headers: Vec<(&'static str, String)>,
+    pub(crate) body: Option<&'a Value>,
+    pub(crate) timeout: Duration,
+}
+
+impl<'a> Call<'a> {
+    pub(crate) fn new(service: &'a str, method: Method, path: impl Into<String>) -> Self {
+        let (headers, body) = (Vec::new(), None);
+        let timeout = Duration::from_secs(120);
+        Self {
+            service,
+            method,
+            path: path.into(),
+            headers,
+            body,
+            timeout,
+        }
+    }
+
+    /// Method and path, for messages. A long query is cut.
+    pub(crate) fn what(&self) -> String {
+        let short: String = self.path.chars().take(160).collect();
+        format!("{} {short}", self.method)
+    }
+
+    fn unavailable(&self, problem: impl Into<String>, effect: Effect) -> OpenStackError {
+        let (service, what) = (self.service.to_owned(), self.what());
+        OpenStackError::Unavailable {
+            service,
+            what,
+            problem: problem.into(),
+            effect,
+        }
+    }
+}
+
+/// What the service answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) body: Vec<u8>,
+    pub(crate) subject_token: Option<Secret>,
+}
+
+impl Answer {
+    /// Reads the body.
+    pub(crate) fn json<T: DeserializeOwned>(&self, call: &Call<'_>) -> Result<T, OpenStackError> {
+        serde_json::from_slice(&self.body).map_err(|error| self.bad(call, error.to_string()))
+    }
+
+    pub(crate) fn bad(&self, call: &Call<'_>, problem: impl Into<String>) -> OpenStackError {
+        let (service, what) = (call.service.to_owned(), call.what());
+        OpenStackError::BadAnswer {
+            service,
+            what,
+            problem: problem.into(),
+        }
+    }
+
+    pub(crate) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+
+    /// The code and the words of a failure, in whichever of OpenStack's forms they come.
+    pub(crate) fn explanation(&self) -> (Option<String>, String) {
+        let body: Value = serde_json::from_slice(&self.body).unwrap_or(Value::Null);
+        let text_of = |value: &Value| value.as_str().map(str::to_owned);
+        // Placement: {"errors": [{"code", "detail"}]}. Nova and Keystone: {"conflictingRequest": {"code": 409, "message"}}.
+        let first = &body["errors"][0];
+        let code = text_of(&first["code"]);
+        let in_object = || {
+            body.as_object()?
+                .values()
+                .find_map(|fault| text_of(&fault["message"]))
+        };
+        let text = text_of(&first["detail"]).or_else(in_object);
+        let text = text.unwrap_or_else(|| String::from_utf8_lossy(&self.body).into_owned());
+        (code, shorten(&text))
+    }
+
+    /// The error of a status that is no success.
+    pub(crate) fn into_error(self, call: &Call<'_>) -> OpenStackError {
+        let (service, what) = (call.service.to_owned(), call.what());
+        let (code, text) = self.explanation();
+        match self.status {
+            401 => OpenStackError::Unauthorized {
+                service,
+                problem: format!("{what} is answered with 401"),
+            },
+            403 => OpenStackError::Forbidden {
+                service,
+                what,
+                text,
+            },
+            404 => OpenStackError::NotFound {
+                service,
+                what,
+                text,
+            },
+            409 => OpenStackError::Conflict {
+                service,
+                what,
+                code: ConflictCode::from_code(code.as_deref()),
+                text,
+            },
+            // A proxy in front says 502 to 504 also when the service has done its work.
+            status @ 500..=599 => {
+                call.unavailable(format!("status {status}: {text}"), Effect::Unknown)
+            }
+            status => OpenStackError::Refused {
+                service,
+                what,
+                status,
+                text,
+            },
+        }
+    }
+}
+
+fn shorten(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    words
+        .join(" ")
+        .chars()
+        .filter(|c| !c.is_control())
+        .take(MAX_TEXT)
+        .collect()
+}
+
+impl Session {
+    /// Sends one request once. Whatever status comes is an answer.
+    pub(crate) async fn exchange(
+        &self,
+        url: &str,
+        call: &Call<'_>,
+        token: Option<&Token>,
+    ) -> Result<Answer, OpenStackError> {
+        let url = Url::parse(url).map_err(|error| {
+            OpenStackError::config(
+                call.service,
+                "endpoint",
+                format!("{url:?} is no URL: {error}"),
+            )
+        })?;
+        let mut request = self
+            .http()
+            .request(call.method.clone(), url)
+            .timeout(call.timeout);
+        request = request.header("Accept", "application/json");
+        for (name, value) in &call.headers {
+            // What cannot be a header (a request id from outside with strange bytes) is left out.
+            if let Ok(value) = HeaderValue::from_str(value) {
+                request = request.header(HeaderName::from_static(name), value);
+            }
+        }
+        if let Some(token) = token {
+            let problem = "the token holds bytes that no header can";
+            let mut value = HeaderValue::from_str(token.id.reveal())
+                .map_err(|_| OpenStackError::config(call.service, "token", problem))?;
+            value.set_sensitive(true);
+            request = request.header("X-Auth-Token", value);
+        }
+        if let Some(body) = call.body {
+            request = request.json(body);
+        }
+        let mut response = request.send().await.map_err(|error| failure(call, error))?;
+        let status = response.status().as_u16();
+        let subject_token = response
+            .headers()
+            .get("x-subject-token")
+            .and_then(|value| value.to_str().ok())
+            .map(Secret::new);
+        let mut body = Vec::new();
+        while let Some(chunk) = response
+            .chunk()
+            .await
+            .map_err(|error| failure(call, error))?
+        {
+            if body.len() + chunk.len() > self.max_answer_bytes() {
+                let (service, what) = (call.service.to_owned(), call.what());
+                let problem = format!("it is larger than {} bytes", self.max_answer_bytes());
+                return Err(OpenStackError::BadAnswer {
+                    service,
+                    what,
+                    problem,
+                });
+            }
+            body.extend_from_slice(&chunk);
+        }
+        Ok(Answer {
+            status,
+            body,
+            subject_token,
+        })
+    }
+}
+
+fn failure(call: &Call<'_>, error: reqwest::Error) -> OpenStackError {
+    // Nothing was sent while there was no connection.
+    let effect = if error.is_connect() || error.is_builder() {
+        Effect::None
+    } else {
+        Effect::Unknown
+    };
+    let kind = if error.is_timeout() {
+        "no answer in time"
+    } else {
+        "the connection failed"
+    };
+    let error = error.without_url();
+    let mut problem = format!("{kind}: {error}");
+    let mut cause = std::error::Error::source(&error);
+    while let Some(inner) = cause {
+        problem = format!("{problem}: {inner}");
+        cause = inner.source();
+    }
+    call.unavailable(problem, effect)
+}
