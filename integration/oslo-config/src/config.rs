@@ -1,0 +1,376 @@
+//! Files, directories and the environment, read together (`ConfigOpts`).
+
+use crate::error::{ConfigError, Place, Result};
+use crate::option::{Kind, Opt};
+use crate::parse;
+use crate::template::{self, Part};
+use crate::value::{self, Value};
+use std::collections::{BTreeMap, HashMap};
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+/// How deep variables may stand for values with variables. Python gives up at a thousand; nobody needs ten.
+const DEPTH: usize = 100;
+
+/// A configuration. Its values may be secret, so debug output shows where they came from only.
+#[derive(Clone)]
+pub struct Config {
+    files: Vec<PathBuf>,
+    dirs: Vec<PathBuf>,
+    environment: BTreeMap<String, String>,
+    /// In the order in which they were read: what comes later wins.
+    parsed: Vec<Parsed>,
+    /// Options whose defaults and older names count where a variable names them.
+    known: HashMap<(String, &'static str), Opt>,
+}
+
+#[derive(Clone)]
+struct Parsed {
+    path: PathBuf,
+    /// Values by group and name, each with its line.
+    values: HashMap<(String, String), Vec<(String, usize)>>,
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("files", &self.files)
+            .field("dirs", &self.dirs)
+            .finish_non_exhaustive()
+    }
+}
+
+/// `DEFAULT` is what it is; all other groups compare without case.
+fn normalized(group: &str) -> String {
+    if group == "DEFAULT" {
+        group.to_owned()
+    } else {
+        group.to_lowercase()
+    }
+}
+
+impl Config {
+    /// Reads files, then directories (their `*.conf`, by name); what comes later wins. The environment of the process wins over all.
+    /// Without any file or directory, use [`Self::find`].
+    ///
+    /// # Errors
+    /// A file or directory that is not there or cannot be read, a line that is wrong.
+    pub fn load(files: &[PathBuf], dirs: &[PathBuf]) -> Result<Self> {
+        Self::load_with(
+            files,
+            dirs,
+            std::env::vars_os().filter_map(|(name, value)| {
+                Some((name.into_string().ok()?, value.into_string().ok()?))
+            }),
+        )
+    }
+
+    /// The same with an environment of one's own.
+    ///
+    /// # Errors
+    /// See [`Self::load`].
+    pub fn load_with(
+        files: &[PathBuf],
+        dirs: &[PathBuf],
+        environment: impl IntoIterator<Item = (String, String)>,
+    ) -> Result<Self> {
+        let mut config = Self {
+            files: files.to_vec(),
+            dirs: dirs.to_vec(),
+            environment: environment.into_iter().collect(),
+            parsed: Vec::new(),
+            known: HashMap::new(),
+        };
+        config.parsed = config.read_all()?;
+        Ok(config)
+    }
+
+    /// Reads what is named; where nothing is, what is found in the usual places ([`crate::default_paths`]). No file at all is no
+    /// error: then all options have their defaults.
+    ///
+    /// # Errors
+    /// See [`Self::load`].
+    pub fn find(project: &str, program: &str, files: &[PathBuf], dirs: &[PathBuf]) -> Result<Self> {
+        if !files.is_empty() || !dirs.is_empty() {
+            return Self::load(files, dirs);
+        }
+        let environment = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let (files, dirs) = crate::search::default_paths(project, program, &environment);
+        Self::load(&files, &dirs)
+    }
+
+    /// Reads everything again. This configuration stays as it is, whatever happens.
+    ///
+    /// # Errors
+    /// See [`Self::load`].
+    pub fn reload(&self) -> Result<Self> {
+        let mut fresh = self.clone();
+        fresh.parsed = fresh.read_all()?;
+        Ok(fresh)
+    }
+
+    /// The files that were read, in order.
+    pub fn sources(&self) -> impl Iterator<Item = &Path> {
+        self.parsed.iter().map(|parsed| parsed.path.as_path())
+    }
+
+    /// Makes options known, so that their defaults and older names count where a `$variable` names them.
+    pub fn declare(&mut self, options: &[Opt]) {
+        for option in options {
+            self.known
+                .insert((normalized(option.group), option.name), *option);
+        }
+    }
+
+    fn read_all(&self) -> Result<Vec<Parsed>> {
+        let mut all = Vec::new();
+        for file in &self.files {
+            all.push(read_file(file)?);
+        }
+        for dir in &self.dirs {
+            for file in conf_files(dir)? {
+                all.push(read_file(&file)?);
+            }
+        }
+        Ok(all)
+    }
+
+    /// The last value that stands for a group and a name, variables replaced; `None` if there is none. For options of which nothing
+    /// else is known; see [`Self::value`] for the others.
+    ///
+    /// # Errors
+    /// A variable that stands for nothing.
+    pub fn get(&self, group: &str, name: &str) -> Result<Option<String>> {
+        match self.last(&[(group, name)]) {
+            None => Ok(None),
+            Some((text, place)) => self
+                .substituted(&text, &Reading::of(group, name, place))
+                .map(Some),
+        }
+    }
+
+    /// The value of an option, or its default; `None` if it has none. An empty number is [`Value::Null`].
+    ///
+    /// # Errors
+    /// A value that the option does not take, or a variable that stands for nothing.
+    pub fn value(&self, option: &Opt) -> Result<Option<Value>> {
+        self.value_at(option, 0)
+    }
+
+    fn value_at(&self, option: &Opt, depth: usize) -> Result<Option<Value>> {
+        let names: Vec<(&str, &str)> = std::iter::once((option.group, option.name))
+            .chain(option.deprecated.iter().copied())
+            .collect();
+        let found = match option.kind {
+            Kind::Many(_) => self.all(&names),
+            _ => self.last(&names).into_iter().collect(),
+        };
+        let found = match option.default {
+            Some(default) if found.is_empty() => vec![(default.to_owned(), Place::Default)],
+            _ => found,
+        };
+        let mut values = Vec::new();
+        for (text, place) in found {
+            let mut reading = Reading::of(option.group, option.name, place);
+            reading.depth = depth;
+            let text = self.substituted(&text, &reading)?;
+            let read = value::read(option.kind, &text);
+            values.push(read.map_err(|allowed| ConfigError::Value {
+                place: Box::new(reading.place),
+                group: option.group.to_owned(),
+                name: option.name.to_owned(),
+                shown: if option.secret {
+                    "***".to_owned()
+                } else {
+                    text
+                },
+                allowed,
+            })?);
+        }
+        Ok(match option.kind {
+            Kind::Many(_) if !values.is_empty() => Some(Value::List(values)),
+            _ => values.pop(),
+        })
+    }
+
+    /// The last value under any of the names; within a file the names stand in order.
+    fn last(&self, names: &[(&str, &str)]) -> Option<(String, Place)> {
+        if let Some((name, text)) = self.variable(names) {
+            return Some((text, Place::Variable(name)));
+        }
+        self.parsed.iter().rev().find_map(|parsed| {
+            names.iter().find_map(|(group, name)| {
+                let all = parsed
+                    .values
+                    .get(&(normalized(group), (*name).to_owned()))?;
+                let (text, line) = all.last()?;
+                Some((text.clone(), parsed.place(*line)))
+            })
+        })
+    }
+
+    /// All values under any of the names, oldest first.
+    fn all(&self, names: &[(&str, &str)]) -> Vec<(String, Place)> {
+        if let Some((name, text)) = self.variable(names) {
+            return vec![(text, Place::Variable(name))];
+        }
+        let mut found = Vec::new();
+        for parsed in &self.parsed {
+            // Within a file the values of older names stand before those of newer ones.
+            for (group, name) in names.iter().rev() {
+                let key = (normalized(group), (*name).to_owned());
+                for (text, line) in parsed.values.get(&key).into_iter().flatten() {
+                    found.push((text.clone(), parsed.place(*line)));
+                }
+            }
+        }
+        found
+    }
+
+    /// `OS_GROUP__NAME`, for the present name only.
+    fn variable(&self, names: &[(&str, &str)]) -> Option<(String, String)> {
+        let (group, name) = names.first()?;
+        let variable = format!(
+            "OS_{}__{}",
+            group.to_uppercase(),
+            name.to_uppercase().replace('-', "_")
+        );
+        let text = self.environment.get(&variable)?.clone();
+        Some((variable, text))
+    }
+
+    fn substituted(&self, text: &str, reading: &Reading<'_>) -> Result<String> {
+        if !text.contains('$') {
+            return Ok(text.to_owned());
+        }
+        let mut out = String::with_capacity(text.len());
+        for part in template::parts(text) {
+            match part {
+                Part::Text(text) => out.push_str(text),
+                Part::Dollar => out.push('$'),
+                Part::Variable(name) => out.push_str(&self.variable_value(name, reading)?),
+            }
+        }
+        Ok(out)
+    }
+
+    /// What a variable stands for: `group.name`, else the option of the same group, else that of `DEFAULT`.
+    fn variable_value(&self, variable: &str, reading: &Reading<'_>) -> Result<String> {
+        let wrong = |why: &'static str| ConfigError::Variable {
+            place: Box::new(reading.place.clone()),
+            group: reading.group.to_owned(),
+            name: reading.name.to_owned(),
+            variable: variable.to_owned(),
+            why,
+        };
+        if reading.depth >= DEPTH {
+            return Err(wrong("variables stand for each other without end"));
+        }
+        let candidates = match variable.split_once('.') {
+            Some((group, name)) => vec![(group, name)],
+            None => vec![(reading.group, variable), ("DEFAULT", variable)],
+        };
+        for (group, name) in candidates {
+            if let Some(option) = self.known_option(group, name) {
+                let value = self.value_at(option, reading.depth + 1)?;
+                return Ok(value.map(|value| value.to_string()).unwrap_or_default());
+            }
+            // Options that we do not declare are Nova's all the same: what the file says is their value.
+            if let Some((text, place)) = self.last(&[(group, name)]) {
+                let mut inner = Reading::of(group, name, place);
+                inner.depth = reading.depth + 1;
+                return self.substituted(&text, &inner);
+            }
+        }
+        Err(wrong("there is no such option"))
+    }
+
+    fn known_option(&self, group: &str, name: &str) -> Option<&Opt> {
+        let group = normalized(group);
+        self.known
+            .iter()
+            .find(|((known, option), _)| *known == group && *option == name)
+            .map(|(_, option)| option)
+    }
+}
+
+/// A value on its way, for errors.
+struct Reading<'a> {
+    group: &'a str,
+    name: &'a str,
+    place: Place,
+    depth: usize,
+}
+
+impl<'a> Reading<'a> {
+    fn of(group: &'a str, name: &'a str, place: Place) -> Self {
+        Self {
+            group,
+            name,
+            place,
+            depth: 0,
+        }
+    }
+}
+
+impl Parsed {
+    fn place(&self, line: usize) -> Place {
+        Place::Line {
+            file: self.path.clone(),
+            line,
+        }
+    }
+}
+
+fn unreadable(path: &Path, source: std::io::Error) -> ConfigError {
+    if source.kind() == std::io::ErrorKind::NotFound {
+        ConfigError::NotFound(path.to_owned())
+    } else {
+        ConfigError::Unreadable {
+            path: path.to_owned(),
+            source,
+        }
+    }
+}
+
+fn read_file(path: &Path) -> Result<Parsed> {
+    let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
+    let wrong = |(line, what): (usize, &'static str)| ConfigError::Line {
+        path: path.to_owned(),
+        line,
+        what,
+    };
+    let text = String::from_utf8(bytes).map_err(|error| {
+        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
+        wrong((line, "this is no UTF-8"))
+    })?;
+    let mut values: HashMap<(String, String), Vec<(String, usize)>> = HashMap::new();
+    for assignment in parse::parse(&text).map_err(wrong)? {
+        values
+            .entry((normalized(&assignment.section), assignment.key))
+            .or_default()
+            .push((assignment.value, assignment.line));
+    }
+    Ok(Parsed {
+        path: path.to_owned(),
+        values,
+    })
+}
+
+/// `*.conf` of a directory, by name; hidden files are none of them.
+fn conf_files(dir: &Path) -> Result<Vec<PathBuf>> {
+    let wrong = |source| unreadable(dir, source);
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir).map_err(wrong)? {
+        let path = entry.map_err(wrong)?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.ends_with(".conf") && !name.starts_with('.') {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
