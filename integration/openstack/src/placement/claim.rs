@@ -6,7 +6,6 @@ use crate::error::{ConflictCode, OpenStackError};
 use crate::ids;
 use reqwest::Method;
 use std::borrow::Cow;
-use std::time::Duration;
 
 /// How often Nova tries a claim that met another writer (its decorator `retries`).
 const TRIES: u32 = 4;
@@ -66,10 +65,8 @@ impl Placement {
         let mut last = None;
         for attempt in 0..TRIES {
             if attempt > 0 {
-                tokio::time::sleep(
-                    Duration::from_secs(2).mul_f64(f64::from(attempt) * ids::fraction()),
-                )
-                .await;
+                let longest = self.retry_wait * attempt;
+                tokio::time::sleep(longest.mul_f64(ids::fraction())).await;
             }
             let claim = if read_first {
                 self.with_current(claim).await?

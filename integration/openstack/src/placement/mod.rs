@@ -20,6 +20,7 @@ use crate::options::AdapterOptions;
 use crate::session::Session;
 use crate::version::{Microversion, VersionRange};
 use serde::Deserialize;
+use std::time::Duration;
 
 /// What Nova asks candidates and claims with (`same_subtree`).
 pub const CLAIM_VERSION: Microversion = Microversion::new(1, 36);
@@ -36,7 +37,11 @@ pub const TRAIT_VERSION: Microversion = Microversion::new(1, 6);
 #[derive(Debug, Clone)]
 pub struct Placement {
     adapter: Adapter,
+    retry_wait: Duration,
 }
+
+/// By how much the longest wait grows from try to try when a claim met another writer.
+const NOVA_RETRY_WAIT: Duration = Duration::from_secs(2);
 
 impl Placement {
     /// A client; nothing is sent yet.
@@ -57,6 +62,7 @@ impl Placement {
         }
         Ok(Self {
             adapter: Adapter::new(session, options),
+            retry_wait: NOVA_RETRY_WAIT,
         })
     }
 
@@ -65,7 +71,14 @@ impl Placement {
     pub fn for_request(&self, request_id: &str) -> Self {
         Self {
             adapter: self.adapter.for_request(request_id),
+            ..self.clone()
         }
+    }
+
+    /// Another step for the waits between the tries of a claim than Nova's 2 seconds.
+    #[must_use]
+    pub fn with_retry_wait(self, retry_wait: Duration) -> Self {
+        Self { retry_wait, ..self }
     }
 
     /// Which microversions it supports: `GET /`, without a token, as keystoneauth does.

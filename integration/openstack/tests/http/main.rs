@@ -1,0 +1,11 @@
+//! The clients against a real HTTP server that answers what a test says.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)]
+
+mod compute;
+mod connection;
+mod hostile;
+mod keystone;
+mod recorded;
+mod server;
+mod swap;
