@@ -5,7 +5,7 @@ use crate::option::{Kind, Opt};
 use crate::parse;
 use crate::template::{self, Part};
 use crate::value::{self, Value};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,8 @@ pub struct Config {
     parsed: Vec<Parsed>,
     /// Options whose defaults and older names count where a variable names them.
     known: HashMap<(String, &'static str), Opt>,
+    /// Defaults that are known only here: the name of the machine, its address.
+    defaults: HashMap<(String, String), String>,
 }
 
 #[derive(Clone)]
@@ -80,6 +82,7 @@ impl Config {
             environment: environment.into_iter().collect(),
             parsed: Vec::new(),
             known: HashMap::new(),
+            defaults: HashMap::new(),
         };
         config.parsed = config.read_all()?;
         Ok(config)
@@ -124,6 +127,68 @@ impl Config {
         }
     }
 
+    /// Sets the default of an option that depends on the machine.
+    pub fn set_default(&mut self, group: &str, name: &str, default: impl Into<String>) {
+        self.defaults
+            .insert((normalized(group), name.to_owned()), default.into());
+    }
+
+    /// All that is said of a group, by name, variables replaced: for whoever reads options by name and checks them itself.
+    ///
+    /// # Errors
+    /// A variable that stands for nothing.
+    pub fn section(&self, group: &str) -> Result<BTreeMap<String, String>> {
+        let wanted = normalized(group);
+        let in_files = self.parsed.iter().flat_map(|parsed| parsed.values.keys());
+        let mut names: BTreeSet<String> = in_files
+            .filter(|(group, _)| *group == wanted)
+            .map(|(_, name)| name.clone())
+            .collect();
+        let prefix = format!("OS_{}__", group.to_uppercase());
+        let in_environment = self.environment.keys();
+        names.extend(
+            in_environment.filter_map(|name| Some(name.strip_prefix(&prefix)?.to_lowercase())),
+        );
+        let mut section = BTreeMap::new();
+        for name in names {
+            if let Some(value) = self.get(group, &name)? {
+                section.insert(name, value);
+            }
+        }
+        Ok(section)
+    }
+
+    /// What is said of an option, variables replaced, not checked: nothing, one text, or of an option that may come several times
+    /// each one, oldest first. Its default is not among them.
+    ///
+    /// # Errors
+    /// A variable that stands for nothing.
+    pub fn texts(&self, option: &Opt) -> Result<Vec<(String, Place)>> {
+        let mut texts = self.found(option);
+        for (text, place) in &mut texts {
+            let reading = Reading::of(option.group, option.name, place.clone());
+            *text = self.substituted(text, &reading)?;
+        }
+        Ok(texts)
+    }
+
+    fn found(&self, option: &Opt) -> Vec<(String, Place)> {
+        let names: Vec<(&str, &str)> = std::iter::once((option.group, option.name))
+            .chain(option.deprecated.iter().copied())
+            .collect();
+        match option.kind {
+            Kind::Many(_) => self.all(&names),
+            _ => self.last(&names).into_iter().collect(),
+        }
+    }
+
+    /// The default of an option: the machine's, else the declared one.
+    fn default_of(&self, option: &Opt) -> Option<String> {
+        let key = (normalized(option.group), option.name.to_owned());
+        let declared = || option.default.map(str::to_owned);
+        self.defaults.get(&key).cloned().or_else(declared)
+    }
+
     fn read_all(&self) -> Result<Vec<Parsed>> {
         let mut all = Vec::new();
         for file in &self.files {
@@ -160,17 +225,10 @@ impl Config {
     }
 
     fn value_at(&self, option: &Opt, depth: usize) -> Result<Option<Value>> {
-        let names: Vec<(&str, &str)> = std::iter::once((option.group, option.name))
-            .chain(option.deprecated.iter().copied())
-            .collect();
-        let found = match option.kind {
-            Kind::Many(_) => self.all(&names),
-            _ => self.last(&names).into_iter().collect(),
-        };
-        let found = match option.default {
-            Some(default) if found.is_empty() => vec![(default.to_owned(), Place::Default)],
-            _ => found,
-        };
+        let mut found = self.found(option);
+        if found.is_empty() {
+            found.extend(self.default_of(option).map(|text| (text, Place::Default)));
+        }
         let mut values = Vec::new();
         for (text, place) in found {
             let mut reading = Reading::of(option.group, option.name, place);

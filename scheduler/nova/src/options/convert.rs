@@ -51,7 +51,39 @@ pub(super) fn declared(group: &str, name: &str) -> Result<Declared<'static>, Fau
     }
 }
 
+/// Checks what a configuration says of an option that shapes a decision.
+///
+/// # Errors
+/// What is allowed, in our words.
+pub fn check(group: &str, name: &str, given: &Value) -> Result<(), String> {
+    let option = declared(group, name).map_err(|fault| fault.message)?;
+    option
+        .convert(given)
+        .map(drop)
+        .map_err(|_| option.allowed())
+}
+
 impl Declared<'_> {
+    fn allowed(&self) -> String {
+        let what = match self.kind {
+            "bool" => "true, yes, on, 1, false, no, off, 0",
+            "int" => "a whole number",
+            "float" => "a number",
+            "words" => "a list with commas between",
+            "ints" => "a list of whole numbers with commas between",
+            _ => "text",
+        };
+        let bound = |word: &str, bound: Option<f64>| {
+            bound.map_or(String::new(), |bound| format!(" of {word} {bound}"))
+        };
+        if self.choices.is_empty() {
+            let (least, most) = (bound("at least", self.least), bound("at most", self.most));
+            format!("allowed is {what}{least}{most}")
+        } else {
+            format!("allowed is one of {}", self.choices.replace('|', ", "))
+        }
+    }
+
     /// The value that `set_override` keeps. Null stays null, whatever the type.
     ///
     /// # Errors

@@ -1,0 +1,113 @@
+//! Section `[ebbtide]`: what the original does not have. Nova's own programs ignore it.
+
+use super::Section;
+use oslo_config::{Config, Opt, Result};
+use std::fmt;
+
+const GROUP: &str = "ebbtide";
+
+// The table: one line for each option, a field for each below. What is in the file and not here is left to `section`.
+const CONNECTION: Opt = Opt::text(GROUP, "connection").secret();
+const BUS_URL: Opt = Opt::text(GROUP, "bus_url").secret();
+const PREEMPTION: Opt = Opt::bool(GROUP, "preemption").default("true");
+const REPLY_WHEN: Opt = Opt::text(GROUP, "reply_when")
+    .choices(&["room_free", "at_once"])
+    .default("room_free");
+// Longer than the default grace period and a slow deletion together, well below long_rpc_timeout (1800).
+const ROOM_TIMEOUT: Opt = Opt::int(GROUP, "room_timeout")
+    .between(1, 86_400)
+    .default("300");
+const COST_MODULE: Opt = Opt::text(GROUP, "cost_module");
+// The region's default as well.
+const DEFAULT_GRACE: Opt = Opt::int(GROUP, "default_grace")
+    .between(0, 86_400)
+    .default("30");
+const PLAN_ROUNDS: Opt = Opt::int(GROUP, "plan_rounds").between(1, 100).default("4");
+const MAX_IN_FLIGHT: Opt = Opt::int(GROUP, "max_in_flight")
+    .between(1, 10_000)
+    .default("64");
+const METRICS_LISTEN: Opt = Opt::text(GROUP, "metrics_listen");
+const AGENTS: Opt = Opt::list(GROUP, "agents");
+
+/// When the conductor gets its answer for a request that preempts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyWhen {
+    /// When the victims are gone and the room is free; heartbeats keep the call alive until then.
+    RoomFree,
+    /// As soon as the claim is committed: the new server starts while the victims are still there.
+    AtOnce,
+}
+
+/// `[ebbtide]`. Times are in seconds. URLs never show in debug output.
+#[derive(Clone, PartialEq)]
+pub struct EbbtideSection {
+    /// URL of the ledger's database; `None`: preemption is impossible.
+    pub connection: Option<String>,
+    /// URL of the broker between schedulers and agents; `None`: that of `[DEFAULT] transport_url`.
+    pub bus_url: Option<String>,
+    /// Whether normal requests may evict preemptible servers; true.
+    pub preemption: bool,
+    /// When the answer goes out; when the room is free.
+    pub reply_when: ReplyWhen,
+    /// How long the room may take to become free before the request fails; 300.
+    pub room_timeout: i64,
+    /// Cost module; `None`: the default one.
+    pub cost_module: Option<String>,
+    /// Grace period of flavors that name none; 30.
+    pub default_grace: i64,
+    /// How often a plan that met a conflict is made anew before the request is refused; 4.
+    pub plan_rounds: i64,
+    /// How many requests are worked on at once; 64.
+    pub max_in_flight: i64,
+    /// Address and port for metrics; `None`: none are served.
+    pub metrics_listen: Option<String>,
+    /// Names of the hosts whose agents are asked; empty: an agent beside every compute.
+    pub agents: Vec<String>,
+    /// Everything that the section holds, by name.
+    pub section: Section,
+}
+
+impl fmt::Debug for EbbtideSection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EbbtideSection")
+            .field("connection", &self.connection.as_ref().map(|_| "***"))
+            .field("preemption", &self.preemption)
+            .field("reply_when", &self.reply_when)
+            .field("room_timeout", &self.room_timeout)
+            .field("cost_module", &self.cost_module)
+            .field("default_grace", &self.default_grace)
+            .field("plan_rounds", &self.plan_rounds)
+            .finish_non_exhaustive()
+    }
+}
+
+impl EbbtideSection {
+    pub(super) fn read(config: &Config) -> Result<Self> {
+        let text = |option| {
+            let text: Result<Option<String>> = config.text(option);
+            text.map(|text| text.filter(|text| !text.is_empty()))
+        };
+        // A number that was left empty is as good as one that was left out.
+        let number = |option: &Opt| -> Result<i64> {
+            let default = option.default.and_then(|default| default.parse().ok());
+            Ok(config.int(option)?.or(default).unwrap_or(0))
+        };
+        Ok(Self {
+            connection: text(&CONNECTION)?,
+            bus_url: text(&BUS_URL)?,
+            preemption: config.bool(&PREEMPTION)?.unwrap_or(true),
+            reply_when: match config.text(&REPLY_WHEN)?.as_deref() {
+                Some("at_once") => ReplyWhen::AtOnce,
+                _ => ReplyWhen::RoomFree,
+            },
+            room_timeout: number(&ROOM_TIMEOUT)?,
+            cost_module: text(&COST_MODULE)?,
+            default_grace: number(&DEFAULT_GRACE)?,
+            plan_rounds: number(&PLAN_ROUNDS)?,
+            max_in_flight: number(&MAX_IN_FLIGHT)?,
+            metrics_listen: text(&METRICS_LISTEN)?,
+            agents: config.list(&AGENTS)?,
+            section: Section(config.section(GROUP)?),
+        })
+    }
+}
