@@ -38,7 +38,7 @@ fn nova(file: &str) -> (Cloud, RequestSpec) {
         .join("../nova/bench")
         .join(file);
     let input = read_input(&path).unwrap();
-    let mut cloud = input.cloud();
+    let cloud = input.cloud();
     for other in &input.requests[1..] {
         cloud.decide(other, 20).unwrap();
     }
@@ -47,7 +47,7 @@ fn nova(file: &str) -> (Cloud, RequestSpec) {
 
 #[library_benchmark]
 #[bench::nova_1000(args = ("hosts_1000.jsonl.gz"), setup = nova)]
-fn decide_as_nova((mut cloud, request): (Cloud, RequestSpec)) -> (Cloud, RequestSpec, usize) {
+fn decide_as_nova((cloud, request): (Cloud, RequestSpec)) -> (Cloud, RequestSpec, usize) {
     let decision = cloud.decide(black_box(&request), 20).unwrap();
     (cloud, request, black_box(decision.passing))
 }

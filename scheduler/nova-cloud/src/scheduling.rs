@@ -72,6 +72,10 @@ impl Scheduling {
     }
 
     /// What to do next. Asked again without [`Self::claimed`] it says the same again.
+    #[allow(
+        clippy::should_implement_trait,
+        reason = "a request is no iterator: it waits for claims"
+    )]
     pub fn next(&mut self) -> Next {
         let fault = self
             .failed

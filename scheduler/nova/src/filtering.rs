@@ -3,6 +3,7 @@
 use crate::fault::Fault;
 use crate::filters::{self, Context, Filter};
 use crate::model::{Destination, HostState, RequestSpec};
+use crate::states::States;
 use std::collections::BTreeSet;
 
 /// What one filter of the pipeline did. Hosts are places in the list of states.
@@ -53,6 +54,25 @@ pub fn passes(
     spec: &RequestSpec,
     context: &Context<'_>,
 ) -> Result<bool, Fault> {
+    if !filter.narrows(spec) {
+        return looks(filter, host, spec, context);
+    }
+    if !filter.on_rebuild() && is_rebuild(spec)? {
+        return Ok(true);
+    }
+    filter.narrow(host, spec, context)
+}
+
+/// One filter on one host, where it does not narrow anything for this request.
+///
+/// # Errors
+/// What the filter raises.
+pub(crate) fn looks(
+    filter: &dyn Filter,
+    host: &HostState,
+    spec: &RequestSpec,
+    context: &Context<'_>,
+) -> Result<bool, Fault> {
     if !filter.on_rebuild() && is_rebuild(spec)? {
         return Ok(true);
     }
@@ -64,8 +84,8 @@ pub fn passes(
 ///
 /// # Errors
 /// What a filter raises, or what is wrong with the destination or the hints.
-pub fn filter(
-    states: &mut [HostState],
+pub fn filter<S: States + ?Sized>(
+    states: &mut S,
     hosts: Vec<usize>,
     spec: &RequestSpec,
     context: &Context<'_>,
@@ -94,8 +114,8 @@ pub(crate) enum Narrowed {
 ///
 /// # Errors
 /// ObjectActionError for a destination with a host and no node, AttributeError for hints that are null.
-pub(crate) fn narrow(
-    states: &[HostState],
+pub(crate) fn narrow<S: States + ?Sized>(
+    states: &S,
     mut hosts: Vec<usize>,
     spec: &RequestSpec,
 ) -> Result<Narrowed, Fault> {
@@ -114,7 +134,7 @@ pub(crate) fn narrow(
     };
     if !ignored.is_empty() {
         let ignored = lower(&ignored);
-        hosts.retain(|h| !ignored.contains(&states[*h].host.to_lowercase()));
+        hosts.retain(|h| !ignored.contains(&states.get(*h).host.to_lowercase()));
         if hosts.is_empty() {
             // Nothing left: Nova does not even look at the hints.
             return Ok(Narrowed::Decided(hosts));
@@ -122,10 +142,10 @@ pub(crate) fn narrow(
     }
     if !forced_hosts.is_empty() {
         let forced = lower(&forced_hosts);
-        hosts.retain(|h| forced.contains(&states[*h].host.to_lowercase()));
+        hosts.retain(|h| forced.contains(&states.get(*h).host.to_lowercase()));
     }
     if !forced_nodes.is_empty() {
-        hosts.retain(|h| forced_nodes.contains(&states[*h].nodename));
+        hosts.retain(|h| forced_nodes.contains(&states.get(*h).nodename));
     }
     let checked = hints(spec)?.get("_nova_check_type");
     Ok(if forced && checked.is_none_or(Vec::is_empty) {
@@ -136,8 +156,8 @@ pub(crate) fn narrow(
 }
 
 /// The node is read even where the destination does not name one, and then it is an error.
-fn at_destination(
-    states: &[HostState],
+fn at_destination<S: States + ?Sized>(
+    states: &S,
     mut hosts: Vec<usize>,
     destination: &Destination,
 ) -> Result<Vec<usize>, Fault> {
@@ -152,14 +172,14 @@ fn at_destination(
     };
     let node = node.as_ref().filter(|node| !node.is_empty());
     hosts.retain(|h| {
-        host.as_ref() == Some(&states[*h].host)
-            && node.is_none_or(|node| *node == states[*h].nodename)
+        host.as_ref() == Some(&states.get(*h).host)
+            && node.is_none_or(|node| *node == states.get(*h).nodename)
     });
     Ok(hosts)
 }
 
-fn pipeline(
-    states: &mut [HostState],
+fn pipeline<S: States + ?Sized>(
+    states: &mut S,
     mut hosts: Vec<usize>,
     spec: &RequestSpec,
     context: &Context<'_>,
@@ -173,10 +193,15 @@ fn pipeline(
         if filter.once_per_request() && index > 0 {
             continue;
         }
+        let narrows = filter.narrows(spec);
         let mut kept = Vec::with_capacity(hosts.len());
         let mut removed = Vec::new();
         for &host in &hosts {
-            let passed = passes(filter, &mut states[host], spec, context);
+            let passed = if narrows {
+                passes(filter, states.edit(host), spec, context)
+            } else {
+                looks(filter, states.get(host), spec, context)
+            };
             let passed = passed.map_err(|fault| FilterFault {
                 filter: Some(filter.name()),
                 fault,

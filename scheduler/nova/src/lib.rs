@@ -20,5 +20,6 @@ pub mod pci;
 pub mod placement;
 pub mod python;
 pub mod schedule;
+pub mod states;
 pub mod table;
 pub mod weighing;

@@ -147,7 +147,8 @@ fn state(at: usize, host: &Host, all: &[(Arc<Aggregate>, u64)]) -> HostState {
         .instances
         .iter()
         .map(|n| (uuid(*n), InstanceFacts::default()))
-        .collect();
+        .collect::<BTreeMap<_, _>>()
+        .into();
     if host.never_updated {
         return state;
     }
@@ -345,6 +346,7 @@ proptest! {
         options in options(),
         requests in prop::collection::vec(request(), 1..4),
         top in select(vec![1, 3, 20, usize::MAX]),
+        changes in prop::collection::vec((0_usize..90, prop::option::weighted(0.8, host())), 0..30),
     ) {
         let all: Vec<(Arc<Aggregate>, u64)> = aggregates
             .into_iter()
@@ -363,6 +365,18 @@ proptest! {
         let states: Vec<HostState> = hosts.iter().enumerate().map(|(at, h)| state(at, h, &all)).collect();
         let mut cloud = Cloud::new(states, options, NOW);
         // One cloud answers several requests: none leaves anything behind.
+        for spec in &requests {
+            let reference = bits(cloud.reference(spec, top));
+            prop_assert_eq!(bits(cloud.decide(spec, top)), reference);
+        }
+        // Hosts change, come and go; what is kept ready follows them.
+        for (at, change) in changes {
+            match change {
+                Some(host) if cloud.known().has(at) => cloud.put(at, state(at, &host, &all)),
+                Some(host) => drop(cloud.add(state(at, &host, &all))),
+                None => cloud.remove(at),
+            }
+        }
         for spec in &requests {
             let reference = bits(cloud.reference(spec, top));
             prop_assert_eq!(bits(cloud.decide(spec, top)), reference);

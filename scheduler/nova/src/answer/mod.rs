@@ -60,7 +60,7 @@ fn table_differs(
     now: i64,
 ) -> Option<Value> {
     let states: Vec<HostState> = placed.iter().map(|p| p.state.clone()).collect();
-    let mut cloud = Cloud::new(states, options.clone(), now);
+    let cloud = Cloud::new(states, options.clone(), now);
     let bits = |decision: Result<Decision, DecideFault>| {
         decision.map(|decision| {
             let best = decision.best.into_iter();

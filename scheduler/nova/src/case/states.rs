@@ -66,7 +66,7 @@ pub fn states(
         hosts::update(state, row)?;
         state.service = service.clone();
         state.aggregates = aggregates(&case.aggregates, host);
-        state.instances = instances.get(host.as_str()).cloned().unwrap_or_default();
+        state.instances = Arc::new(instances.get(host.as_str()).cloned().unwrap_or_default());
     }
     placed.sort_by_key(|placed| placed.place);
     Ok(placed)

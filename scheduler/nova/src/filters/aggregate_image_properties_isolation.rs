@@ -23,7 +23,7 @@ impl Filter for AggregateImagePropertiesIsolation {
 
     fn passes(
         &self,
-        host: &mut HostState,
+        host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
     ) -> Result<bool, Fault> {

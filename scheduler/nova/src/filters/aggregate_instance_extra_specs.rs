@@ -20,12 +20,7 @@ impl Filter for AggregateInstanceExtraSpecs {
         true
     }
 
-    fn passes(
-        &self,
-        host: &mut HostState,
-        spec: &RequestSpec,
-        _: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         for (key, requirement) in spec
             .flavor
             .extra_specs

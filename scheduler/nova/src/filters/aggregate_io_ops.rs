@@ -14,7 +14,7 @@ impl Filter for AggregateIoOps {
 
     fn passes(
         &self,
-        host: &mut HostState,
+        host: &HostState,
         _: &RequestSpec,
         context: &Context<'_>,
     ) -> Result<bool, Fault> {

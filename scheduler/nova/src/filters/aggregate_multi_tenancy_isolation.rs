@@ -16,12 +16,7 @@ impl Filter for AggregateMultiTenancyIsolation {
         true
     }
 
-    fn passes(
-        &self,
-        host: &mut HostState,
-        spec: &RequestSpec,
-        _: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         let mut tenants = values::keys(host)
             .into_iter()
             .filter(|key| key.starts_with("filter_tenant_id"))

@@ -16,12 +16,7 @@ impl Filter for AggregateTypeAffinity {
         true
     }
 
-    fn passes(
-        &self,
-        host: &mut HostState,
-        spec: &RequestSpec,
-        _: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         let flavors = values::split(host, "instance_type");
         Ok(flavors.is_empty() || flavors.contains(&spec.flavor.name.as_str()))
     }

@@ -16,7 +16,7 @@ impl Filter for AllHosts {
         true
     }
 
-    fn passes(&self, _: &mut HostState, _: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(&self, _: &HostState, _: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         Ok(true)
     }
 }

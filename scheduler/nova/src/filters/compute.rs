@@ -26,7 +26,7 @@ impl Filter for Compute {
 
     fn passes(
         &self,
-        host: &mut HostState,
+        host: &HostState,
         _: &RequestSpec,
         context: &Context<'_>,
     ) -> Result<bool, Fault> {

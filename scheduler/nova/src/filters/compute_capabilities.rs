@@ -18,12 +18,7 @@ impl Filter for ComputeCapabilities {
         true
     }
 
-    fn passes(
-        &self,
-        host: &mut HostState,
-        spec: &RequestSpec,
-        _: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         let Some(extra_specs) = &spec.flavor.extra_specs else {
             return Ok(true);
         };

@@ -27,7 +27,7 @@ impl Filter for ImageProperties {
 
     fn passes(
         &self,
-        host: &mut HostState,
+        host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
     ) -> Result<bool, Fault> {

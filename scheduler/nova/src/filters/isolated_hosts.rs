@@ -22,7 +22,7 @@ impl Filter for IsolatedHosts {
 
     fn passes(
         &self,
-        host: &mut HostState,
+        host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
     ) -> Result<bool, Fault> {

@@ -14,12 +14,7 @@ impl Filter for Json {
         "JsonFilter"
     }
 
-    fn passes(
-        &self,
-        host: &mut HostState,
-        spec: &RequestSpec,
-        _: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         let query = match spec.hint("query") {
             None | Some([]) => return Ok(true),
             Some([query]) if query.is_empty() => return Ok(true),

@@ -21,7 +21,7 @@ impl Filter for Metrics {
 
     fn passes(
         &self,
-        host: &mut HostState,
+        host: &HostState,
         _: &RequestSpec,
         context: &Context<'_>,
     ) -> Result<bool, Fault> {

@@ -90,14 +90,32 @@ pub trait Filter: Sync {
         Ok(())
     }
 
-    /// Whether the host passes. Called for a rebuild only if [`Self::on_rebuild`].
+    /// Whether the host passes. Called for a rebuild only if [`Self::on_rebuild`], and not if [`Self::narrows`].
     ///
     /// # Errors
     /// What Nova raises there.
     fn passes(
         &self,
-        host: &mut HostState,
+        host: &HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
     ) -> Result<bool, Fault>;
+
+    /// True if it changes hosts for this request: their allocation candidates, their limits. Then [`Self::narrow`] is called.
+    fn narrows(&self, _spec: &RequestSpec) -> bool {
+        false
+    }
+
+    /// Whether the host passes, and with what.
+    ///
+    /// # Errors
+    /// What Nova raises there.
+    fn narrow(
+        &self,
+        host: &mut HostState,
+        spec: &RequestSpec,
+        context: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        self.passes(host, spec, context)
+    }
 }

@@ -12,7 +12,7 @@
 use super::candidates::keep_good;
 use super::{Context, Filter};
 use crate::fault::Fault;
-use crate::model::{HostState, NumaTopology, RequestSpec};
+use crate::model::{HostState, InstanceNumaTopology, NumaTopology, RequestSpec};
 use crate::numa::{Limits, PciNeeds, fit};
 use crate::pci::{PciStats, ProviderMapping};
 
@@ -25,26 +25,29 @@ impl Filter for NumaTopologyFits {
         "NUMATopologyFilter"
     }
 
-    fn passes(
+    /// Without a topology of the guest only its threads count.
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+        let needs_threads = requires_threads(spec)?;
+        Ok(!(needs_threads && topology(host).is_some_and(|host| !host.has_threads())))
+    }
+
+    fn narrows(&self, spec: &RequestSpec) -> bool {
+        wanted(spec).is_some()
+    }
+
+    fn narrow(
         &self,
         host: &mut HostState,
         spec: &RequestSpec,
         context: &Context<'_>,
     ) -> Result<bool, Fault> {
-        let needs_threads = requires_threads(spec)?;
-        let cells = |host: &NumaTopology| !host.cells.is_empty();
-        let topology = host.numa_topology.as_ref().filter(|host| cells(host));
-        if needs_threads && topology.is_some_and(|host| !host.has_threads()) {
+        if !self.passes(host, spec, context)? {
             return Ok(false);
         }
-        let Some(wanted) = spec
-            .numa_topology
-            .as_ref()
-            .filter(|guest| !guest.cells.is_empty())
-        else {
+        let Some(wanted) = wanted(spec) else {
             return Ok(true);
         };
-        if topology.is_none() {
+        if topology(host).is_none() {
             return Ok(false);
         }
         let (Some(cpu), Some(ram)) = (host.cpu_allocation_ratio, host.ram_allocation_ratio) else {
@@ -74,6 +77,18 @@ impl Filter for NumaTopologyFits {
         }
         Ok(any)
     }
+}
+
+/// The host's topology, if it has cells.
+fn topology(host: &HostState) -> Option<&NumaTopology> {
+    let topology = host.numa_topology.as_ref();
+    topology.filter(|host| !host.cells.is_empty())
+}
+
+/// The guest's topology, if it has cells.
+fn wanted(spec: &RequestSpec) -> Option<&InstanceNumaTopology> {
+    let guest = spec.numa_topology.as_ref();
+    guest.filter(|guest| !guest.cells.is_empty())
 }
 
 /// Policies `dedicated` and `require`, each from flavor or image.

@@ -19,16 +19,24 @@ impl Filter for PciPassthrough {
         "PciPassthroughFilter"
     }
 
-    fn passes(
+    /// Without devices it has nothing to say.
+    fn passes(&self, _: &HostState, _: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+        Ok(true)
+    }
+
+    fn narrows(&self, spec: &RequestSpec) -> bool {
+        spec.pci_requests
+            .as_ref()
+            .is_some_and(|requests| !requests.is_empty())
+    }
+
+    fn narrow(
         &self,
         host: &mut HostState,
         spec: &RequestSpec,
         _context: &Context<'_>,
     ) -> Result<bool, Fault> {
         let requests = spec.pci_requests.as_deref().unwrap_or_default();
-        if requests.is_empty() {
-            return Ok(true);
-        }
         keep_good(host, |host, candidate| match PciStats::of(host) {
             Some(stats) => stats.supports(
                 requests,

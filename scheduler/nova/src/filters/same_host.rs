@@ -16,12 +16,7 @@ impl Filter for SameHost {
         true
     }
 
-    fn passes(
-        &self,
-        host: &mut HostState,
-        spec: &RequestSpec,
-        _: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         let hint = hints::uuids(spec, "same_host");
         Ok(hint.is_none_or(|uuids| uuids.iter().any(|uuid| host.instances.contains_key(uuid))))
     }

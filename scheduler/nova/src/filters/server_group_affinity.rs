@@ -12,12 +12,7 @@ impl Filter for ServerGroupAffinity {
         "ServerGroupAffinityFilter"
     }
 
-    fn passes(
-        &self,
-        host: &mut HostState,
-        spec: &RequestSpec,
-        _: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         Ok(spec.instance_group.as_ref().is_none_or(|group| {
             group.policy != "affinity" || group.hosts.is_empty() || group.hosts.contains(&host.host)
         }))

@@ -15,12 +15,7 @@ impl Filter for ServerGroupAntiAffinity {
         "ServerGroupAntiAffinityFilter"
     }
 
-    fn passes(
-        &self,
-        host: &mut HostState,
-        spec: &RequestSpec,
-        _: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         let Some(group) = spec
             .instance_group
             .as_ref()

@@ -16,12 +16,7 @@ impl Filter for SimpleCidrAffinity {
         true
     }
 
-    fn passes(
-        &self,
-        host: &mut HostState,
-        spec: &RequestSpec,
-        _: &Context<'_>,
-    ) -> Result<bool, Fault> {
+    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
         let near = match spec.hint("build_near_host_ip") {
             None | Some([]) => return Ok(true),
             Some([near]) if near.is_empty() => return Ok(true),

@@ -9,7 +9,7 @@ pub use row::{ComputeRow, Ratios, ServiceRow};
 pub use update::update;
 
 use crate::model::{HostState, Service};
-use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// A host state of which nothing is known yet (`HostState.__init__`). A node that was never updated stays like this.
 #[must_use]
@@ -44,7 +44,7 @@ pub fn new_state(host: &str, nodename: &str, cell_uuid: &str) -> HostState {
         updated_at: None,
         aggregates: Vec::new(),
         service: Service::default(),
-        instances: BTreeMap::new(),
+        instances: Arc::default(),
         allocation_candidates: Vec::new(),
         numa_limits: None,
         fitted: None,

@@ -112,7 +112,7 @@ pub struct HostState {
     /// Service record. Hosts without one are never built.
     pub service: Service,
     /// Instances on the host, by UUID.
-    pub instances: BTreeMap<String, InstanceFacts>,
+    pub instances: Arc<BTreeMap<String, InstanceFacts>>,
     /// Allocation candidates that are left; filters remove some. Empty for a rebuild.
     pub allocation_candidates: Vec<AllocationCandidate>,
     /// `limits['numa_topology']`: CPU and memory allocation ratio, set by NUMATopologyFilter.

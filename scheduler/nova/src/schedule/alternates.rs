@@ -1,6 +1,6 @@
 //! What the caller gets: for each instance the chosen host, and hosts to fall back on (`_get_alternate_hosts`).
 
-use super::Chosen;
+use super::{Chosen, Field};
 use crate::model::{AllocationCandidate, HostState};
 use crate::python::text;
 
@@ -19,8 +19,8 @@ pub struct Selection {
 
 /// Alternates are of the chosen host's cell and none of the chosen ones; they are not claimed, so several instances get the same. A
 /// host whose claim was refused may be among them.
-pub(super) fn select(
-    states: &[HostState],
+pub(super) fn select<S: Field>(
+    states: &S,
     chosen: &[Chosen],
     hosts: &[usize],
     alternates: i64,
@@ -30,8 +30,8 @@ pub(super) fn select(
     let selection = |host: usize, candidate: Option<AllocationCandidate>| Selection {
         host,
         candidate,
-        limits: states[host].numa_limits,
-        availability_zone: availability_zone(&states[host], default_zone),
+        limits: states.get(host).numa_limits,
+        availability_zone: availability_zone(states.get(host), default_zone),
     };
     let wanted = usize::try_from(alternates).unwrap_or(0);
     chosen
@@ -42,14 +42,14 @@ pub(super) fn select(
                 if all.len() > wanted {
                     break;
                 }
-                let same_cell = states[host].cell_uuid == states[own.host].cell_uuid;
+                let same_cell = states.get(host).cell_uuid == states.get(own.host).cell_uuid;
                 if !same_cell || chosen.iter().any(|other| other.host == host) {
                     continue;
                 }
                 if !claimed {
                     all.push(selection(host, None));
-                } else if let Some(candidate) = states[host].allocation_candidates.first() {
-                    all.push(selection(host, Some(candidate.clone())));
+                } else if let Some(candidate) = states.candidate(host) {
+                    all.push(selection(host, Some(candidate)));
                 }
             }
             all

@@ -1,9 +1,9 @@
 //! The best hosts without sorting all of them.
 
-use super::bits::{Bits, WORD, ones};
+use super::bits::{HostSet, WORD, ones};
 
 /// The `top` hosts with the largest totals among those alive, best first; of equal ones the earlier. Totals are no NaN.
-pub(super) fn best(totals: &[f64], alive: &Bits, top: usize) -> Vec<(usize, f64)> {
+pub(super) fn best(totals: &[f64], alive: &HostSet, top: usize) -> Vec<(usize, f64)> {
     let mut found: Vec<(usize, f64)> = Vec::with_capacity(top.min(totals.len()) + 1);
     if top == 0 {
         return found;
@@ -66,7 +66,7 @@ mod tests {
             top in 0_usize..40,
         ) {
             let totals: Vec<f64> = hosts.iter().map(|(total, _)| f64::from(*total) - 2.0).collect();
-            let mut alive = Bits::none(hosts.len());
+            let mut alive = HostSet::none(hosts.len());
             hosts.iter().enumerate().filter(|(_, h)| h.1).for_each(|(at, _)| alive.set(at));
             let mut expected: Vec<(usize, f64)> = alive.iter().map(|at| (at, totals[at])).collect();
             expected.sort_by(|a, b| b.1.partial_cmp(&a.1).unwrap());

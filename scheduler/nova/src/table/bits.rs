@@ -1,72 +1,125 @@
-//! A set of hosts, one bit each.
+//! A set of hosts, one bit each, by their places.
 
 /// Hosts of a cloud.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(super) struct Bits {
+pub struct HostSet {
     words: Vec<u64>,
 }
 
 /// Bits in a word.
 pub(super) const WORD: usize = 64;
 
-impl Bits {
-    /// No host of `len`.
-    pub(super) fn none(len: usize) -> Self {
+impl HostSet {
+    /// No host, with room for `len` places.
+    #[must_use]
+    pub fn none(len: usize) -> Self {
         Self {
             words: vec![0; len.div_ceil(WORD)],
         }
     }
 
-    /// All hosts.
-    pub(super) fn fill(&mut self, len: usize) {
-        self.words.clear();
-        self.words.resize(len.div_ceil(WORD), u64::MAX);
+    /// All hosts of `len` places.
+    #[must_use]
+    pub fn all(len: usize) -> Self {
+        let mut words = vec![u64::MAX; len.div_ceil(WORD)];
         let rest = len % WORD;
-        if let Some(last) = self.words.last_mut().filter(|_| rest > 0) {
+        if let Some(last) = words.last_mut().filter(|_| rest > 0) {
             *last = (1 << rest) - 1;
+        }
+        Self { words }
+    }
+
+    /// Makes room for `len` places.
+    pub fn grow(&mut self, len: usize) {
+        let words = len.div_ceil(WORD);
+        if words > self.words.len() {
+            self.words.resize(words, 0);
         }
     }
 
-    pub(super) fn set(&mut self, at: usize) {
+    /// Puts a host in. There has to be room for its place.
+    pub fn set(&mut self, at: usize) {
         self.words[at / WORD] |= 1 << (at % WORD);
     }
 
-    pub(super) fn clear(&mut self, at: usize) {
-        self.words[at / WORD] &= !(1 << (at % WORD));
+    /// Takes a host out.
+    pub fn clear(&mut self, at: usize) {
+        if let Some(word) = self.words.get_mut(at / WORD) {
+            *word &= !(1 << (at % WORD));
+        }
     }
 
-    pub(super) fn has(&self, at: usize) -> bool {
-        self.words[at / WORD] >> (at % WORD) & 1 == 1
+    /// Puts a host in, or takes it out.
+    pub fn put(&mut self, at: usize, member: bool) {
+        if member {
+            self.set(at);
+        } else {
+            self.clear(at);
+        }
     }
 
-    pub(super) fn count(&self) -> usize {
+    /// Whether a host is in it.
+    #[must_use]
+    pub fn has(&self, at: usize) -> bool {
+        let word = self.words.get(at / WORD);
+        word.is_some_and(|word| word >> (at % WORD) & 1 == 1)
+    }
+
+    /// How many hosts.
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.words
             .iter()
             .map(|word| word.count_ones() as usize)
             .sum()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    /// True without hosts.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
         self.words.iter().all(|word| *word == 0)
     }
 
-    pub(super) fn meets(&self, other: &Self) -> bool {
+    /// Whether a host is in both.
+    #[must_use]
+    pub fn meets(&self, other: &Self) -> bool {
         self.words.iter().zip(&other.words).any(|(a, b)| a & b != 0)
     }
 
     /// Takes out what the other has.
-    pub(super) fn remove(&mut self, other: &Self) {
+    pub fn remove(&mut self, other: &Self) {
         for (own, other) in self.words.iter_mut().zip(&other.words) {
             *own &= !other;
         }
     }
 
-    pub(super) fn words(&self) -> &[u64] {
+    /// Keeps what the other has, too.
+    pub fn keep(&mut self, other: &Self) {
+        for (at, own) in self.words.iter_mut().enumerate() {
+            *own &= other.words.get(at).copied().unwrap_or(0);
+        }
+    }
+
+    /// Takes in what the other has; its places beyond ours are left out.
+    pub fn join(&mut self, other: &Self) {
+        for (own, other) in self.words.iter_mut().zip(&other.words) {
+            *own |= other;
+        }
+    }
+
+    /// 64 places a word.
+    #[must_use]
+    pub fn words(&self) -> &[u64] {
         &self.words
     }
 
+    /// The same, to be changed.
+    pub(super) fn words_mut(&mut self) -> &mut [u64] {
+        &mut self.words
+    }
+
     /// Hosts in order.
-    pub(super) fn iter(&self) -> impl Iterator<Item = usize> + '_ {
+    pub fn iter(&self) -> impl Iterator<Item = usize> + '_ {
         self.words
             .iter()
             .enumerate()

@@ -1,11 +1,13 @@
 //! Hosts that are alike in what a filter looks at, so that it has to look at one of each kind only.
 
-use super::bits::Bits;
+use super::bits::HostSet;
 use std::collections::HashMap;
 use std::hash::Hash;
 
 /// With at most so many classes each has its set of hosts; with more each host has its class only.
 const FEW: usize = 64;
+/// The class of a place without a host.
+const NO_CLASS: u32 = u32::MAX;
 
 /// What a filter says of a class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,57 +19,141 @@ pub(super) enum Verdict {
 }
 
 /// Some host of a class raises and is still in question: the reference has to tell the error.
+#[derive(Debug)]
 pub(super) struct Raises;
 
-/// A division of all hosts into classes.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Classes {
-    of: Vec<u32>,
-    examples: Vec<usize>,
-    members: Vec<Bits>,
+/// A class of hosts.
+#[derive(Debug, Clone)]
+struct Class<K> {
+    key: K,
+    /// One of its hosts.
+    example: u32,
+    count: u32,
+    /// All of them, while classes are few.
+    members: HostSet,
 }
 
-impl Classes {
-    /// Divides by a key.
-    pub(super) fn by<K: Hash + Eq>(len: usize, key: impl Fn(usize) -> K) -> Self {
-        let mut known: HashMap<K, u32> = HashMap::new();
-        let mut classes = Self::default();
-        for at in 0..len {
-            let next = classes.examples.len() as u32;
-            let class = *known.entry(key(at)).or_insert(next);
-            if class == next {
-                classes.examples.push(at);
-            }
-            classes.of.push(class);
+/// A division of all hosts into classes.
+#[derive(Debug, Clone)]
+pub(super) struct Classes<K> {
+    /// By place.
+    of: Vec<u32>,
+    known: HashMap<K, u32>,
+    /// By number; `None` once the last host has left.
+    classes: Vec<Option<Class<K>>>,
+    free: Vec<u32>,
+    few: bool,
+}
+
+impl<K: Hash + Eq + Clone> Classes<K> {
+    /// Without hosts.
+    pub(super) fn new() -> Self {
+        Self {
+            of: Vec::new(),
+            known: HashMap::new(),
+            classes: Vec::new(),
+            free: Vec::new(),
+            few: true,
         }
-        if classes.examples.len() <= FEW {
-            classes.members = vec![Bits::none(len); classes.examples.len()];
-            for (at, class) in classes.of.iter().enumerate() {
-                classes.members[*class as usize].set(at);
+    }
+
+    /// Puts the host at a place into the class of a key; `None`: there is no host any more.
+    pub(super) fn put(&mut self, at: usize, key: Option<K>) {
+        if self.of.len() <= at {
+            self.of.resize(at + 1, NO_CLASS);
+        }
+        let before = self.of[at];
+        let next = key.as_ref().and_then(|key| self.known.get(key)).copied();
+        if before != NO_CLASS && next == Some(before) {
+            return;
+        }
+        if before != NO_CLASS {
+            self.leave(at, before);
+        }
+        if let Some(key) = key {
+            self.enter(at, key, next);
+        }
+    }
+
+    fn leave(&mut self, at: usize, number: u32) {
+        self.of[at] = NO_CLASS;
+        let Some(class) = self.classes[number as usize].as_mut() else {
+            return;
+        };
+        class.count -= 1;
+        class.members.clear(at);
+        if class.count == 0 {
+            self.known.remove(&class.key);
+            self.classes[number as usize] = None;
+            self.free.push(number);
+        } else if class.example as usize == at {
+            let other = if self.few {
+                class.members.iter().next()
+            } else {
+                self.of.iter().position(|other| *other == number)
+            };
+            class.example = other.unwrap_or(at) as u32;
+        }
+    }
+
+    fn enter(&mut self, at: usize, key: K, known: Option<u32>) {
+        let number = known.unwrap_or_else(|| {
+            let class = Class {
+                key: key.clone(),
+                example: at as u32,
+                count: 0,
+                members: HostSet::default(),
+            };
+            let number = match self.free.pop() {
+                Some(number) => {
+                    self.classes[number as usize] = Some(class);
+                    number
+                }
+                None => {
+                    self.classes.push(Some(class));
+                    self.classes.len() as u32 - 1
+                }
+            };
+            self.known.insert(key, number);
+            number
+        });
+        self.of[at] = number;
+        if self.few && self.known.len() > FEW {
+            self.few = false;
+            for class in self.classes.iter_mut().flatten() {
+                class.members = HostSet::default();
             }
         }
+        if let Some(class) = self.classes[number as usize].as_mut() {
+            class.count += 1;
+            if self.few {
+                class.members.grow(at + 1);
+                class.members.set(at);
+            }
+        }
+    }
+
+    /// The verdict on each class, by asking about one of its hosts.
+    pub(super) fn judge(&self, mut judge: impl FnMut(usize) -> Verdict) -> Vec<Verdict> {
+        let classes = self.classes.iter();
         classes
-    }
-
-    /// A host of each class.
-    pub(super) fn examples(&self) -> &[usize] {
-        &self.examples
-    }
-
-    /// Class of a host.
-    pub(super) fn of(&self, at: usize) -> usize {
-        self.of[at] as usize
+            .map(|class| {
+                class
+                    .as_ref()
+                    .map_or(Verdict::Pass, |class| judge(class.example as usize))
+            })
+            .collect()
     }
 
     /// Takes out the hosts whose class fails.
-    pub(super) fn apply(&self, alive: &mut Bits, verdicts: &[Verdict]) -> Result<(), Raises> {
+    pub(super) fn apply(&self, alive: &mut HostSet, verdicts: &[Verdict]) -> Result<(), Raises> {
         if verdicts.iter().all(|verdict| *verdict == Verdict::Pass) {
             return Ok(());
         }
-        if self.members.is_empty() {
+        if !self.few {
             let mut gone = Vec::new();
             for at in alive.iter() {
-                match verdicts[self.of(at)] {
+                match verdicts[self.of[at] as usize] {
                     Verdict::Pass => {}
                     Verdict::Fail => gone.push(at),
                     Verdict::Fault => return Err(Raises),
@@ -77,15 +163,63 @@ impl Classes {
             return Ok(());
         }
         let of = |kind: Verdict| {
-            let pairs = self.members.iter().zip(verdicts);
+            let pairs = self.classes.iter().zip(verdicts);
             pairs
                 .filter(move |(_, verdict)| **verdict == kind)
-                .map(|(members, _)| members)
+                .filter_map(|(class, _)| class.as_ref().map(|class| &class.members))
         };
         if of(Verdict::Fault).any(|members| alive.meets(members)) {
             return Err(Raises);
         }
         of(Verdict::Fail).for_each(|members| alive.remove(members));
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn left(
+        classes: &Classes<u8>,
+        len: usize,
+        fails: impl Fn(u8) -> bool,
+        keys: &[Option<u8>],
+    ) -> Vec<usize> {
+        let mut alive = HostSet::none(len);
+        keys.iter()
+            .enumerate()
+            .filter(|(_, key)| key.is_some())
+            .for_each(|(at, _)| alive.set(at));
+        let verdicts = classes.judge(|at| {
+            let key = keys[at].expect("an example is a host");
+            if fails(key) {
+                Verdict::Fail
+            } else {
+                Verdict::Pass
+            }
+        });
+        assert!(classes.apply(&mut alive, &verdicts).is_ok());
+        alive.iter().collect()
+    }
+
+    proptest! {
+        /// Few classes and many, hosts that come, change and go.
+        #[test]
+        fn classes_say_what_asking_each_host_says(
+            changes in prop::collection::vec((0_usize..200, prop::option::of(0_u8..100)), 1..400),
+            limit in 0_u8..100,
+        ) {
+            let mut classes = Classes::new();
+            let mut keys: Vec<Option<u8>> = vec![None; 200];
+            for (at, key) in changes {
+                classes.put(at, key);
+                keys[at] = key;
+            }
+            let expected: Vec<usize> = keys.iter().enumerate()
+                .filter(|(_, key)| key.is_some_and(|key| key < limit)).map(|(at, _)| at).collect();
+            prop_assert_eq!(left(&classes, 200, |key| key >= limit, &keys), expected);
+        }
     }
 }

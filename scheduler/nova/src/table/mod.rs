@@ -3,7 +3,7 @@
 //!
 //! - Filters look at one host of each kind: hosts with the same hypervisor, the same aggregates, the same value of an attribute
 //!   share a verdict (`classes`), and verdicts are applied to sets of hosts (`bits`).
-//! - Weighers are asked once, when the cloud is built, where what they say does not hang on the request. The ends of their scales are
+//! - Weighers are asked once, when a host comes or changes, where what they say does not hang on the request. The ends of their scales are
 //!   found from both ends of a sorted list, and what adds exactly nothing is left out (`weights`).
 //! - Only the best hosts are sorted (`best`).
 //!
@@ -14,16 +14,22 @@ mod best;
 mod bits;
 mod classes;
 mod plan;
+mod up;
 mod weights;
+
+pub use bits::HostSet;
 
 use crate::filtering::{self, FilterFault, Narrowed};
 use crate::filters::Context;
-use crate::model::{AllocationCandidate, HostState, Options, RequestSpec};
+use crate::hosts::new_state;
+use crate::model::{HostState, Options, RequestSpec};
+use crate::schedule::Sorted;
+use crate::states::{HostStates, States};
 use crate::weighing::{self, WeighFault};
-use bits::Bits;
 use classes::Raises;
 use plan::Plan;
 use std::collections::HashMap;
+use std::sync::Arc;
 use weights::Weights;
 
 /// What a cloud answers to a request.
@@ -44,79 +50,213 @@ pub enum DecideFault {
     Weigh(WeighFault),
 }
 
-/// Hosts, ready to answer requests.
+/// Which hosts pass, and how good they are.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Survey {
+    /// Those that pass all filters.
+    pub passing: HostSet,
+    /// Totals by place; empty unless two hosts pass. Those of hosts that do not pass mean nothing.
+    pub totals: Vec<f64>,
+    /// For each filter that was asked: name, hosts before, hosts after.
+    pub trace: Vec<(&'static str, usize, usize)>,
+}
+
+impl Survey {
+    /// The total of a host.
+    #[must_use]
+    pub fn total(&self, at: usize) -> f64 {
+        self.totals.get(at).copied().unwrap_or(0.0)
+    }
+
+    /// All that pass, best first; equal totals in the order of the hosts.
+    #[must_use]
+    pub fn sorted(&self) -> Sorted {
+        let mut order: Vec<(f64, u32)> = self
+            .passing
+            .iter()
+            .map(|at| (self.total(at), at as u32))
+            .collect();
+        // Totals are finite here.
+        order.sort_unstable_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        Sorted {
+            hosts: order.iter().map(|(_, at)| *at as usize).collect(),
+            totals: order.iter().map(|(total, _)| *total).collect(),
+            unordered: false,
+            trace: self.trace.clone(),
+        }
+    }
+}
+
+/// On which hosts an instance is.
+#[derive(Debug, Default)]
+struct Instances(HashMap<String, Vec<u32>>);
+
+impl Instances {
+    fn hosts(&self, uuid: &str) -> impl Iterator<Item = usize> + use<'_> {
+        self.0
+            .get(uuid)
+            .into_iter()
+            .flatten()
+            .map(|at| *at as usize)
+    }
+
+    fn put(&mut self, at: usize, before: Option<&HostState>, state: Option<&HostState>) {
+        if let (Some(before), Some(state)) = (before, state)
+            && Arc::ptr_eq(&before.instances, &state.instances)
+        {
+            return;
+        }
+        let here = at as u32;
+        let has = |state: Option<&HostState>, uuid: &str| {
+            state.is_some_and(|state| state.instances.contains_key(uuid))
+        };
+        for uuid in before.iter().flat_map(|state| state.instances.keys()) {
+            if !has(state, uuid)
+                && let Some(hosts) = self.0.get_mut(uuid)
+            {
+                hosts.retain(|other| *other != here);
+                if hosts.is_empty() {
+                    self.0.remove(uuid);
+                }
+            }
+        }
+        for uuid in state.iter().flat_map(|state| state.instances.keys()) {
+            if !has(before, uuid) {
+                self.0.entry(uuid.clone()).or_default().push(here);
+            }
+        }
+    }
+}
+
+/// Hosts, ready to answer requests. They may come, change and go; a host keeps its place while it is there.
 #[derive(Debug)]
 pub struct Cloud {
     options: Options,
     now: i64,
-    states: Vec<HostState>,
+    states: HostStates,
+    known: HostSet,
+    free: Vec<usize>,
     plans: Vec<Plan>,
     weights: Weights,
-    /// Places of the hosts on which an instance is.
-    instances: HashMap<String, Vec<u32>>,
-    alive: Bits,
+    instances: Instances,
 }
-
-/// What filters narrow on a host, to be put back after the decision.
-type Saved = HashMap<usize, (Vec<AllocationCandidate>, Option<(f64, f64)>)>;
 
 impl Cloud {
     /// Takes hosts in. `now` is in microseconds since 1970, UTC.
     #[must_use]
-    pub fn new(mut states: Vec<HostState>, options: Options, now: i64) -> Self {
-        let plans = Plan::all(&mut states, &options, now);
-        let weights = Weights::new(&states, &options);
-        let mut instances: HashMap<String, Vec<u32>> = HashMap::new();
-        for (at, state) in states.iter().enumerate() {
-            for uuid in state.instances.keys() {
-                instances.entry(uuid.clone()).or_default().push(at as u32);
-            }
-        }
-        Self {
-            options,
+    pub fn new(states: Vec<HostState>, options: Options, now: i64) -> Self {
+        let mut cloud = Self {
             now,
-            states,
-            plans,
-            weights,
-            instances,
-            alive: Bits::default(),
+            states: HostStates::default(),
+            known: HostSet::default(),
+            free: Vec::new(),
+            plans: Plan::all(&options),
+            weights: Weights::new(&options),
+            instances: Instances::default(),
+            options,
+        };
+        for state in states {
+            cloud.add(state);
         }
+        cloud
+    }
+
+    /// Takes a host in. Where it stands: places of hosts that left are given out again, the lowest first.
+    pub fn add(&mut self, state: HostState) -> usize {
+        let at = match self.free.pop() {
+            Some(at) => at,
+            None => {
+                let at = self.states.push(new_state("", "", ""));
+                self.known.grow(at + 1);
+                at
+            }
+        };
+        self.known.set(at);
+        self.enter(at, None, state);
+        at
+    }
+
+    /// Puts another state into the place of a host that is there.
+    pub fn put(&mut self, at: usize, state: HostState) {
+        if self.known.has(at) {
+            let before = self.states.shared(at);
+            self.enter(at, Some(&before), state);
+        }
+    }
+
+    /// Takes a host out.
+    pub fn remove(&mut self, at: usize) {
+        if !self.known.has(at) {
+            return;
+        }
+        self.known.clear(at);
+        self.instances.put(at, Some(&self.states.shared(at)), None);
+        self.plans.iter_mut().for_each(|plan| plan.put(at, None));
+        self.weights.put(at, None, &self.options);
+        self.states.set(at, new_state("", "", ""));
+        let order = self.free.partition_point(|other| *other > at);
+        self.free.insert(order, at);
+    }
+
+    fn enter(&mut self, at: usize, before: Option<&HostState>, state: HostState) {
+        self.instances.put(at, before, Some(&state));
+        for plan in &mut self.plans {
+            plan.put(at, Some(&state));
+        }
+        self.weights.put(at, Some(&state), &self.options);
+        self.states.set(at, state);
     }
 
     /// How many hosts there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.states.len()
+        self.known.count()
     }
 
     /// True without hosts.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.states.is_empty()
+        self.known.is_empty()
     }
 
-    /// The hosts.
+    /// The hosts, by place. A copy costs nothing and stays as it is.
     #[must_use]
-    pub fn states(&self) -> &[HostState] {
+    pub fn states(&self) -> &HostStates {
         &self.states
     }
 
-    /// Filters and weighs for the first instance of a request, and gives the `top` best hosts. Leaves the cloud as it was.
+    /// The places where there is a host.
+    #[must_use]
+    pub fn known(&self) -> &HostSet {
+        &self.known
+    }
+
+    /// The options.
+    #[must_use]
+    pub fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// Filters and weighs for the first instance of a request, and gives the `top` best hosts.
     ///
     /// # Errors
     /// What Nova raises.
-    pub fn decide(&mut self, spec: &RequestSpec, top: usize) -> Result<Decision, DecideFault> {
-        let mut alive = std::mem::take(&mut self.alive);
-        let mut saved = Saved::new();
-        let quick = self.quick(spec, top, &mut alive, &mut saved);
-        for (at, (candidates, limits)) in saved {
-            self.states[at].allocation_candidates = candidates;
-            self.states[at].numa_limits = limits;
-        }
-        self.alive = alive;
-        match quick {
-            Ok(decision) => Ok(decision),
-            Err(Raises) => self.reference(spec, top),
+    pub fn decide(&self, spec: &RequestSpec, top: usize) -> Result<Decision, DecideFault> {
+        let mut states = self.states.clone();
+        match self.survey(spec, self.known.clone(), self.now, &mut states) {
+            Some(Survey {
+                passing, totals, ..
+            }) => {
+                let best = match passing.count() {
+                    0 | 1 => passing.iter().take(top).map(|at| (at, 0.0)).collect(),
+                    _ => best::best(&totals, &passing, top),
+                };
+                Ok(Decision {
+                    passing: passing.count(),
+                    best,
+                })
+            }
+            None => self.reference(spec, top),
         }
     }
 
@@ -130,11 +270,11 @@ impl Cloud {
             now: self.now,
         };
         let mut states = self.states.clone();
-        let hosts = (0..states.len()).collect();
+        let hosts = self.known.iter().collect();
         let mut trace = Vec::new();
         let passed = filtering::filter(&mut states, hosts, spec, &context, 0, &mut trace)
             .map_err(DecideFault::Filter)?;
-        let hosts: Vec<&HostState> = passed.iter().map(|at| &states[*at]).collect();
+        let hosts: Vec<&HostState> = passed.iter().map(|at| states.get(*at)).collect();
         let weighed = weighing::weigh(&hosts, spec, &self.options).map_err(DecideFault::Weigh)?;
         let best = weighed.order.iter().take(top);
         Ok(Decision {
@@ -145,65 +285,62 @@ impl Cloud {
         })
     }
 
-    fn quick(
-        &mut self,
+    /// Filters and weighs some hosts for the first instance of a request. `states` are a copy of [`Self::states`], with whatever belongs to
+    /// the request alone (candidates); what filters narrow on a host is changed there. `None`: this is out of the ordinary, and
+    /// has to be decided host by host ([`crate::schedule::sorted`]).
+    #[must_use]
+    pub fn survey(
+        &self,
         spec: &RequestSpec,
-        top: usize,
-        alive: &mut Bits,
-        saved: &mut Saved,
-    ) -> Result<Decision, Raises> {
-        alive.fill(self.states.len());
-        let decided = self.narrow(spec, alive)?;
-        if !decided {
-            let mut plans = std::mem::take(&mut self.plans);
-            let filtered = self.run(&mut plans, spec, alive, saved);
-            self.plans = plans;
-            filtered?;
-        }
-        let passing = alive.count();
-        let best = match passing {
-            0 => Vec::new(),
-            1 => alive.iter().take(top).map(|at| (at, 0.0)).collect(),
-            _ => {
-                self.weights
-                    .add_up(&self.states, &self.instances, &self.options, spec, alive)?;
-                best::best(self.weights.totals(), alive, top)
-            }
-        };
-        Ok(Decision { passing, best })
+        among: HostSet,
+        now: i64,
+        states: &mut HostStates,
+    ) -> Option<Survey> {
+        self.quick(spec, among, now, states).ok()
     }
 
-    fn run(
-        &mut self,
-        plans: &mut [Plan],
+    fn quick(
+        &self,
         spec: &RequestSpec,
-        alive: &mut Bits,
-        saved: &mut Saved,
-    ) -> Result<(), Raises> {
-        for plan in plans {
-            if alive.is_empty() {
-                break;
-            }
+        mut alive: HostSet,
+        now: i64,
+        states: &mut HostStates,
+    ) -> Result<Survey, Raises> {
+        let mut trace = Vec::new();
+        if !self.narrow(spec, &mut alive)? {
             let context = Context {
                 options: &self.options,
-                now: self.now,
+                now,
             };
-            plan.run(
-                &mut self.states,
-                &self.instances,
-                spec,
-                &context,
-                alive,
-                saved,
-            )?;
+            let mut start = alive.count();
+            for plan in &self.plans {
+                plan.run(states, &self.instances, spec, &context, &mut alive)?;
+                let end = alive.count();
+                trace.push((plan.filter.name(), start, end));
+                start = end;
+                if end == 0 {
+                    break;
+                }
+            }
         }
-        Ok(())
+        let totals = if alive.count() < 2 {
+            Vec::new()
+        } else {
+            self.weights
+                .add_up(states, &self.instances, &self.options, spec, &alive)?
+        };
+        Ok(Survey {
+            passing: alive,
+            totals,
+            trace,
+        })
     }
 
     /// What comes before the filters. True if they are not asked.
-    fn narrow(&self, spec: &RequestSpec, alive: &mut Bits) -> Result<bool, Raises> {
+    fn narrow(&self, spec: &RequestSpec, alive: &mut HostSet) -> Result<bool, Raises> {
         let empty = |list: &Option<Vec<String>>| list.as_ref().is_none_or(Vec::is_empty);
-        let ordinary = spec.requested_destination.is_none()
+        let anywhere = |host: &crate::model::Destination| host.host.is_none();
+        let ordinary = spec.requested_destination.as_ref().is_none_or(anywhere)
             && empty(&spec.ignore_hosts)
             && empty(&spec.force_hosts)
             && empty(&spec.force_nodes);
@@ -213,13 +350,13 @@ impl Cloud {
         if ordinary {
             return Ok(false);
         }
-        let hosts = (0..self.states.len()).collect();
+        let hosts = alive.iter().collect();
         let narrowed = filtering::narrow(&self.states, hosts, spec).map_err(|_| Raises)?;
         let (hosts, decided) = match narrowed {
             Narrowed::Decided(hosts) => (hosts, true),
             Narrowed::Open(hosts) => (hosts, false),
         };
-        *alive = Bits::none(self.states.len());
+        *alive = HostSet::none(self.states.len());
         hosts.into_iter().for_each(|at| alive.set(at));
         Ok(decided)
     }

@@ -1,210 +1,293 @@
 //! How each filter is asked about many hosts at once.
 
-use super::Saved;
-use super::bits::Bits;
+use super::Instances;
+use super::bits::HostSet;
 use super::classes::{Classes, Raises, Verdict};
+use super::up::Up;
 use crate::filtering;
 use crate::filters::{self, Context, Filter, attributes, compute_capabilities};
 use crate::model::{HostState, Options, RequestSpec};
 use crate::python::Value;
+use crate::states::{HostStates, States};
 use std::collections::HashMap;
+use std::sync::RwLock;
 
-/// How one filter of the pipeline is run.
-pub(super) enum Plan {
-    /// What it says does not hang on the request: it was asked when the cloud was built.
-    Fixed(Classes, Vec<Verdict>),
-    /// What it says is the same for hosts of a class.
-    Alike(&'static dyn Filter, Classes),
-    /// ComputeCapabilitiesFilter: hosts are alike if the attribute that an extra spec names is. Divisions are kept by attribute.
-    Capabilities(&'static dyn Filter, HashMap<String, Classes>),
-    /// ServerGroupAntiAffinityFilter: only hosts with members of the group are asked.
-    AntiAffinity(&'static dyn Filter),
-    /// Each host is asked.
-    Each(&'static dyn Filter),
-    /// Each host is asked, and what the filter narrows on it is put back later. A request without needs passes everywhere.
-    Narrowing(&'static dyn Filter),
+/// Divisions by attribute that are kept; a cloud whose flavors name more than so many has them made anew.
+const DIVISIONS: usize = 32;
+
+/// One filter of the pipeline, and how it is run.
+pub(super) struct Plan {
+    pub(super) filter: &'static dyn Filter,
+    how: How,
 }
+
+/// How a filter is run.
+enum How {
+    /// Everybody passes.
+    Nothing,
+    /// ComputeFilter.
+    Up(Up),
+    /// What it says is the same for hosts of a class.
+    Alike(fn(&HostState) -> Key, Classes<Key>),
+    /// ComputeCapabilitiesFilter: hosts are alike if the attribute that an extra spec names is. Divisions are kept by attribute.
+    Capabilities(RwLock<HashMap<String, Classes<Attribute>>>),
+    /// ServerGroupAntiAffinityFilter: only hosts with members of the group are asked.
+    AntiAffinity,
+    /// Each host is asked.
+    Each,
+    /// Each host is asked if it may be narrowed for the request; else hosts of a class, or nobody at all.
+    Narrowing(Option<Classes<bool>>),
+}
+
+/// What makes hosts alike.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Hypervisor(Option<Vec<Vec<Option<String>>>>, Option<i64>),
+    /// The same aggregates are the same objects or have the same content.
+    Aggregates(Vec<i64>),
+    Number(i64),
+    AggregatesAndNumber(Vec<i64>, i64),
+    Host(String),
+}
+
+/// All that an extra spec can see of a host under a name.
+type Attribute = (Option<String>, Option<Option<String>>, bool);
 
 impl std::fmt::Debug for Plan {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let kind = match self {
-            Self::Fixed(..) => "Fixed",
-            Self::Alike(..) => "Alike",
-            Self::Capabilities(..) => "Capabilities",
-            Self::AntiAffinity(..) => "AntiAffinity",
-            Self::Each(..) => "Each",
-            Self::Narrowing(..) => "Narrowing",
-        };
-        f.write_str(kind)
+        f.write_str(self.filter.name())
     }
 }
 
-/// Aggregates of a host, as a key: the same aggregates are the same objects or have the same content.
 fn aggregates(state: &HostState) -> Vec<i64> {
-    state
-        .aggregates
-        .iter()
-        .map(|aggregate| aggregate.id)
-        .collect()
+    let aggregates = state.aggregates.iter();
+    aggregates.map(|aggregate| aggregate.id).collect()
+}
+
+/// True for hosts on which a guest that requires thread siblings fails.
+fn without_threads(state: &HostState) -> bool {
+    let topology = state.numa_topology.as_ref();
+    topology.is_some_and(|host| !host.cells.is_empty() && !host.has_threads())
 }
 
 impl Plan {
     /// The pipeline of the options.
-    pub(super) fn all(states: &mut [HostState], options: &Options, now: i64) -> Vec<Self> {
-        let context = Context { options, now };
+    pub(super) fn all(options: &Options) -> Vec<Self> {
         let known = options
             .enabled_filters
             .iter()
             .filter_map(|name| filters::by_name(name));
         known
-            .map(|filter| Self::of(filter, states, &context))
+            .map(|filter| Self {
+                filter,
+                how: Self::how(filter.name()),
+            })
             .collect()
     }
 
-    fn of(filter: &'static dyn Filter, states: &mut [HostState], context: &Context<'_>) -> Self {
-        let len = states.len();
-        match filter.name() {
-            // Asked with an empty request, which it does not look at.
-            "ComputeFilter" => {
-                let classes = Classes::by(len, |at| {
-                    let s = &states[at].service;
-                    (s.disabled, s.forced_down, s.last_seen_up, s.created_at)
-                });
-                let spec = RequestSpec {
-                    scheduler_hints: Some(Default::default()),
-                    ..RequestSpec::default()
-                };
-                let verdicts = ask(filter, &classes, states, &spec, context);
-                Self::Fixed(classes, verdicts)
-            }
-            "AllHostsFilter" => {
-                let classes = Classes::by(len, |_| ());
-                let verdicts = vec![Verdict::Pass; classes.examples().len()];
-                Self::Fixed(classes, verdicts)
-            }
+    fn how(name: &str) -> How {
+        let alike = |key: fn(&HostState) -> Key| How::Alike(key, Classes::new());
+        match name {
+            "ComputeFilter" => How::Up(Up::default()),
+            "AllHostsFilter" => How::Nothing,
             "ImagePropertiesFilter" => {
-                let key = |at: usize| {
-                    (
-                        states[at].supported_instances.clone(),
-                        states[at].hypervisor_version,
-                    )
-                };
-                Self::Alike(filter, Classes::by(len, key))
+                alike(|s| Key::Hypervisor(s.supported_instances.clone(), s.hypervisor_version))
             }
             "AggregateImagePropertiesIsolation"
             | "AggregateInstanceExtraSpecsFilter"
             | "AggregateMultiTenancyIsolation"
-            | "AggregateTypeAffinityFilter" => {
-                Self::Alike(filter, Classes::by(len, |at| aggregates(&states[at])))
-            }
-            "IoOpsFilter" => Self::Alike(filter, Classes::by(len, |at| states[at].num_io_ops)),
+            | "AggregateTypeAffinityFilter" => alike(|s| Key::Aggregates(aggregates(s))),
+            "IoOpsFilter" => alike(|s| Key::Number(s.num_io_ops)),
             "AggregateIoOpsFilter" => {
-                let key = |at: usize| (aggregates(&states[at]), states[at].num_io_ops);
-                Self::Alike(filter, Classes::by(len, key))
+                alike(|s| Key::AggregatesAndNumber(aggregates(s), s.num_io_ops))
             }
-            "NumInstancesFilter" => {
-                Self::Alike(filter, Classes::by(len, |at| states[at].num_instances))
-            }
+            "NumInstancesFilter" => alike(|s| Key::Number(s.num_instances)),
             "AggregateNumInstancesFilter" => {
-                let key = |at: usize| (aggregates(&states[at]), states[at].num_instances);
-                Self::Alike(filter, Classes::by(len, key))
+                alike(|s| Key::AggregatesAndNumber(aggregates(s), s.num_instances))
             }
-            "ServerGroupAffinityFilter" => {
-                Self::Alike(filter, Classes::by(len, |at| states[at].host.clone()))
-            }
-            "ComputeCapabilitiesFilter" => Self::Capabilities(filter, HashMap::new()),
-            "ServerGroupAntiAffinityFilter" => Self::AntiAffinity(filter),
-            "NUMATopologyFilter" | "PciPassthroughFilter" => Self::Narrowing(filter),
-            _ => Self::Each(filter),
+            "ServerGroupAffinityFilter" => alike(|s| Key::Host(s.host.clone())),
+            "ComputeCapabilitiesFilter" => How::Capabilities(RwLock::default()),
+            "ServerGroupAntiAffinityFilter" => How::AntiAffinity,
+            "NUMATopologyFilter" => How::Narrowing(Some(Classes::new())),
+            "PciPassthroughFilter" => How::Narrowing(None),
+            _ => How::Each,
         }
     }
 
-    /// Takes out the hosts that fail.
+    /// Takes a host in, or out.
+    pub(super) fn put(&mut self, at: usize, state: Option<&HostState>) {
+        match &mut self.how {
+            How::Up(up) => up.put(at, state),
+            How::Alike(key, classes) => classes.put(at, state.map(key)),
+            How::Capabilities(known) => {
+                let known = known.get_mut().unwrap_or_else(|poisoned| {
+                    // Whoever panicked may have left a division half made.
+                    let known = poisoned.into_inner();
+                    known.clear();
+                    known
+                });
+                for (name, classes) in known {
+                    classes.put(at, state.map(|state| attribute_key(state, name)));
+                }
+            }
+            How::Narrowing(Some(classes)) => classes.put(at, state.map(without_threads)),
+            How::Nothing | How::AntiAffinity | How::Each | How::Narrowing(None) => {}
+        }
+    }
+
+    /// Takes out the hosts that fail. `states` are the request's own: what the filter narrows on a host is changed there.
     pub(super) fn run(
-        &mut self,
-        states: &mut [HostState],
-        instances: &HashMap<String, Vec<u32>>,
+        &self,
+        states: &mut HostStates,
+        instances: &Instances,
         spec: &RequestSpec,
         context: &Context<'_>,
-        alive: &mut Bits,
-        saved: &mut Saved,
+        alive: &mut HostSet,
     ) -> Result<(), Raises> {
-        match self {
-            Self::Fixed(classes, verdicts) => classes.apply(alive, verdicts),
-            Self::Alike(filter, classes) => {
+        let ask = |at: usize| verdict(filtering::looks(self.filter, states.get(at), spec, context));
+        match &self.how {
+            How::Nothing => Ok(()),
+            How::Up(up) => up.run(alive, context.options, context.now),
+            How::Alike(_, classes) => {
                 // Its classes are many, and without a group of its policy it has nothing to say.
                 let group = spec.instance_group.as_ref();
                 let affinity = group.is_some_and(|group| group.policy == "affinity");
-                if filter.name() == "ServerGroupAffinityFilter" && !affinity {
+                if self.filter.name() == "ServerGroupAffinityFilter" && !affinity {
                     return Ok(());
                 }
-                let verdicts = ask(*filter, classes, states, spec, context);
+                let verdicts = classes.judge(ask);
                 classes.apply(alive, &verdicts)
             }
-            Self::Capabilities(filter, known) => {
-                capabilities(*filter, known, states, spec, context, alive)
-            }
-            Self::AntiAffinity(filter) => {
-                let Some(group) = spec.instance_group.as_ref() else {
-                    return Ok(());
-                };
-                if group.policy != "anti-affinity" {
-                    return Ok(());
-                }
-                let uuids = group.members.iter().chain([&spec.instance_uuid]);
-                let mut asked: Vec<usize> = uuids
-                    .filter_map(|uuid| instances.get(uuid))
-                    .flatten()
-                    .map(|at| *at as usize)
-                    .collect();
-                // One host without members stands for all others: a bad rule raises there, too.
-                asked.extend(alive.iter().find(|at| !asked.contains(at)));
-                asked.sort_unstable();
-                asked.dedup();
-                let other = |states: &[HostState], at: usize| {
-                    !states[at]
-                        .instances
-                        .keys()
-                        .any(|uuid| group.members.contains(uuid) || *uuid == spec.instance_uuid)
-                };
-                for at in asked
-                    .into_iter()
-                    .filter(|at| alive.has(*at))
-                    .collect::<Vec<_>>()
-                {
-                    let passed = filtering::passes(*filter, &mut states[at], spec, context)
-                        .map_err(|_| Raises)?;
-                    if !passed {
-                        if other(states, at) {
-                            // All hosts without members fail with it: the limit is 0 or less.
-                            return Err(Raises);
-                        }
-                        alive.clear(at);
+            How::Capabilities(known) => self.capabilities(known, states, spec, context, alive),
+            How::AntiAffinity => self.anti_affinity(states, instances, spec, context, alive),
+            How::Narrowing(_) if self.filter.narrows(spec) => {
+                let mut gone = Vec::new();
+                for at in alive.iter() {
+                    let passed = filtering::passes(self.filter, states.edit(at), spec, context);
+                    if !passed.map_err(|_| Raises)? {
+                        gone.push(at);
                     }
                 }
+                gone.into_iter().for_each(|at| alive.clear(at));
                 Ok(())
             }
-            Self::Each(filter) => each(*filter, states, spec, context, alive, None),
-            Self::Narrowing(filter) => {
-                let devices = spec
-                    .pci_requests
-                    .as_ref()
-                    .is_some_and(|all| !all.is_empty());
-                let narrows = devices || spec.numa_topology.is_some();
-                if filter.name() == "PciPassthroughFilter" && !devices {
-                    return Ok(());
-                }
-                each(
-                    *filter,
-                    states,
-                    spec,
-                    context,
-                    alive,
-                    narrows.then_some(saved),
-                )
+            How::Narrowing(Some(classes)) => {
+                let verdicts = classes.judge(ask);
+                classes.apply(alive, &verdicts)
             }
+            How::Narrowing(None) => Ok(()),
+            How::Each => self.each(states, spec, context, alive),
         }
     }
+
+    fn each(
+        &self,
+        states: &HostStates,
+        spec: &RequestSpec,
+        context: &Context<'_>,
+        alive: &mut HostSet,
+    ) -> Result<(), Raises> {
+        let mut gone = Vec::new();
+        for at in alive.iter() {
+            let passed = filtering::looks(self.filter, states.get(at), spec, context);
+            if !passed.map_err(|_| Raises)? {
+                gone.push(at);
+            }
+        }
+        gone.into_iter().for_each(|at| alive.clear(at));
+        Ok(())
+    }
+
+    fn anti_affinity(
+        &self,
+        states: &HostStates,
+        instances: &Instances,
+        spec: &RequestSpec,
+        context: &Context<'_>,
+        alive: &mut HostSet,
+    ) -> Result<(), Raises> {
+        let group = spec.instance_group.as_ref();
+        let Some(group) = group.filter(|group| group.policy == "anti-affinity") else {
+            return Ok(());
+        };
+        let uuids = group.members.iter().chain([&spec.instance_uuid]);
+        let mut asked: Vec<usize> = uuids.flat_map(|uuid| instances.hosts(uuid)).collect();
+        // One host without members stands for all others: a bad rule raises there, too.
+        asked.extend(alive.iter().find(|at| !asked.contains(at)));
+        asked.sort_unstable();
+        asked.dedup();
+        let other = |at: usize| {
+            let mut here = states.get(at).instances.keys();
+            !here.any(|uuid| group.members.contains(uuid) || *uuid == spec.instance_uuid)
+        };
+        for at in asked {
+            if !alive.has(at) {
+                continue;
+            }
+            let passed = filtering::looks(self.filter, states.get(at), spec, context);
+            if !passed.map_err(|_| Raises)? {
+                if other(at) {
+                    // All hosts without members fail with it: the limit is 0 or less.
+                    return Err(Raises);
+                }
+                alive.clear(at);
+            }
+        }
+        Ok(())
+    }
+
+    /// Extra specs are asked one after the other; who fails one is not asked about the next, so it cannot raise there.
+    fn capabilities(
+        &self,
+        known: &RwLock<HashMap<String, Classes<Attribute>>>,
+        states: &HostStates,
+        spec: &RequestSpec,
+        context: &Context<'_>,
+        alive: &mut HostSet,
+    ) -> Result<(), Raises> {
+        let Some(specs) = &spec.flavor.extra_specs else {
+            return Ok(());
+        };
+        if specs.contains_key("hw:maxphysaddr_bits") {
+            // Its place in the order is Nova's own.
+            return self.each(states, spec, context, alive);
+        }
+        for (key, requirement) in specs.iter() {
+            let name = match key.split_once(':') {
+                None => key.as_str(),
+                Some(("capabilities", rest)) => rest.split(':').next().unwrap_or_default(),
+                Some(_) => continue,
+            };
+            if !known.read().map_err(|_| Raises)?.contains_key(name) {
+                let mut classes = Classes::new();
+                for at in alive_or_not(states) {
+                    classes.put(at, Some(attribute_key(states.get(at), name)));
+                }
+                let mut known = known.write().map_err(|_| Raises)?;
+                if known.len() >= DIVISIONS {
+                    known.clear();
+                }
+                known.insert(name.to_owned(), classes);
+            }
+            let known = known.read().map_err(|_| Raises)?;
+            // Another request may have cleared them in between.
+            let classes = known.get(name).ok_or(Raises)?;
+            let verdicts = classes.judge(|at| {
+                verdict(compute_capabilities::meets(
+                    states.get(at),
+                    key,
+                    requirement,
+                ))
+            });
+            classes.apply(alive, &verdicts)?;
+        }
+        Ok(())
+    }
+}
+
+/// All places: what stands at one without a host is asked for nothing, but has a class.
+fn alive_or_not(states: &HostStates) -> std::ops::Range<usize> {
+    0..states.len()
 }
 
 fn verdict(passed: Result<bool, crate::fault::Fault>) -> Verdict {
@@ -215,84 +298,7 @@ fn verdict(passed: Result<bool, crate::fault::Fault>) -> Verdict {
     }
 }
 
-fn ask(
-    filter: &dyn Filter,
-    classes: &Classes,
-    states: &mut [HostState],
-    spec: &RequestSpec,
-    context: &Context<'_>,
-) -> Vec<Verdict> {
-    let examples = classes.examples().iter();
-    examples
-        .map(|at| verdict(filtering::passes(filter, &mut states[*at], spec, context)))
-        .collect()
-}
-
-fn each(
-    filter: &dyn Filter,
-    states: &mut [HostState],
-    spec: &RequestSpec,
-    context: &Context<'_>,
-    alive: &mut Bits,
-    mut saved: Option<&mut Saved>,
-) -> Result<(), Raises> {
-    let mut gone = Vec::new();
-    for at in alive.iter() {
-        let state = &mut states[at];
-        if let Some(saved) = saved.as_deref_mut() {
-            saved
-                .entry(at)
-                .or_insert_with(|| (state.allocation_candidates.clone(), state.numa_limits));
-        }
-        if !filtering::passes(filter, state, spec, context).map_err(|_| Raises)? {
-            gone.push(at);
-        }
-    }
-    gone.into_iter().for_each(|at| alive.clear(at));
-    Ok(())
-}
-
-/// Extra specs are asked one after the other; who fails one is not asked about the next, so it cannot raise there.
-fn capabilities(
-    filter: &'static dyn Filter,
-    known: &mut HashMap<String, Classes>,
-    states: &mut [HostState],
-    spec: &RequestSpec,
-    context: &Context<'_>,
-    alive: &mut Bits,
-) -> Result<(), Raises> {
-    let Some(specs) = &spec.flavor.extra_specs else {
-        return Ok(());
-    };
-    if specs.contains_key("hw:maxphysaddr_bits") {
-        // Its place in the order is Nova's own.
-        return each(filter, states, spec, context, alive, None);
-    }
-    for (key, requirement) in specs.iter() {
-        let name = match key.split_once(':') {
-            None => key.as_str(),
-            Some(("capabilities", rest)) => rest.split(':').next().unwrap_or_default(),
-            Some(_) => continue,
-        };
-        if !known.contains_key(name) {
-            let classes = Classes::by(states.len(), |at| attribute_key(&states[at], name));
-            known.insert(name.to_owned(), classes);
-        }
-        let Some(classes) = known.get(name) else {
-            continue;
-        };
-        let verdicts: Vec<Verdict> = classes
-            .examples()
-            .iter()
-            .map(|at| verdict(compute_capabilities::meets(&states[*at], key, requirement)))
-            .collect();
-        classes.apply(alive, &verdicts)?;
-    }
-    Ok(())
-}
-
-/// All that an extra spec can see of a host under a name.
-fn attribute_key(state: &HostState, name: &str) -> (Option<String>, Option<Option<String>>, bool) {
+fn attribute_key(state: &HostState, name: &str) -> Attribute {
     let attribute = attributes::attribute(state, name);
     let is_none = matches!(attribute, Some(Value::None));
     let stats = state

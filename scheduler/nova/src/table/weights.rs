@@ -1,8 +1,10 @@
 //! The weighers' columns, and the sum.
 
-use super::bits::Bits;
+use super::Instances;
+use super::bits::HostSet;
 use super::classes::Raises;
 use crate::model::{HostState, Options, RequestSpec};
+use crate::states::{HostStates, States};
 use crate::weighing::{self, MultiplierSource, NovaWeigher};
 use ebbtide_weigher_api::{Bounds, Column};
 use std::collections::{BTreeSet, HashMap};
@@ -16,50 +18,30 @@ const TAME: f64 = 1e150;
 #[derive(Debug)]
 pub(super) struct Weights {
     columns: Vec<Part>,
-    totals: Vec<f64>,
-}
-
-/// How much a weigher counts.
-#[derive(Debug)]
-enum Multiplier {
-    Everywhere(f64),
-    OnHost(Vec<f64>),
 }
 
 /// One weigher.
 struct Part {
     nova: NovaWeigher,
-    multiplier: Multiplier,
-    kind: Kind,
+    bounds: Bounds,
+    /// It hangs on the request.
+    asked: bool,
+    /// Multipliers by place; 0 where there is no host.
+    multipliers: Vec<f64>,
+    /// How many hosts have which multiplier, by its bits.
+    distinct: HashMap<u64, u32>,
+    /// Hosts that have to be left to the reference: it raises there, or a number is not finite.
+    wild: HostSet,
+    /// What it says of each host where it does not hang on the request, clamped.
+    raw: Vec<f64>,
+    /// Tame hosts by rising number, then place.
+    rising: Vec<u32>,
 }
 
 impl std::fmt::Debug for Part {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{} {:?}", self.nova.class, self.kind)
+        f.write_str(self.nova.class)
     }
-}
-
-/// What a weigher says.
-#[derive(Debug)]
-enum Kind {
-    /// Nothing, whatever the request: it adds exactly zero.
-    Nothing,
-    /// Always the same of a host.
-    Fixed(Fixed),
-    /// Something that hangs on the request.
-    Asked,
-    /// Something that has to be left to the reference: on some host it raises, or a number is not finite.
-    Wild,
-}
-
-/// Numbers that do not hang on the request.
-#[derive(Debug)]
-struct Fixed {
-    /// Clamped.
-    raw: Vec<f64>,
-    /// Places by rising number.
-    rising: Vec<u32>,
-    bounds: Bounds,
 }
 
 /// One column on its way into the totals.
@@ -84,39 +66,40 @@ fn tame(value: f64) -> bool {
 }
 
 impl Weights {
-    pub(super) fn new(states: &[HostState], options: &Options) -> Self {
+    pub(super) fn new(options: &Options) -> Self {
         let known = options
             .weighers
             .iter()
             .filter_map(|class| weighing::by_class(class, options));
         Self {
-            columns: known.map(|nova| Part::new(nova, states, options)).collect(),
-            totals: vec![0.0; states.len()],
+            columns: known.map(Part::new).collect(),
         }
     }
 
-    /// Totals of all hosts; those of hosts that did not pass mean nothing.
-    pub(super) fn totals(&self) -> &[f64] {
-        &self.totals
+    /// Takes a host in, or out.
+    pub(super) fn put(&mut self, at: usize, state: Option<&HostState>, options: &Options) {
+        for column in &mut self.columns {
+            column.put(at, state, options);
+        }
     }
 
-    /// Adds up for the hosts that passed, of which there are at least two.
+    /// Totals for the hosts that passed, of which there are at least two; those of others mean nothing.
     pub(super) fn add_up(
-        &mut self,
-        states: &[HostState],
-        instances: &HashMap<String, Vec<u32>>,
+        &self,
+        states: &HostStates,
+        instances: &Instances,
         options: &Options,
         spec: &RequestSpec,
-        alive: &Bits,
-    ) -> Result<(), Raises> {
+        alive: &HostSet,
+    ) -> Result<Vec<f64>, Raises> {
+        let mut totals = vec![0.0; states.len()];
         let mut terms = Vec::with_capacity(self.columns.len());
         for column in &self.columns {
             if let Some(term) = column.term(states, instances, options, spec, alive)? {
                 terms.push(term);
             }
         }
-        for (at, totals) in self.totals.chunks_mut(CHUNK).enumerate() {
-            totals.fill(0.0);
+        for (at, totals) in totals.chunks_mut(CHUNK).enumerate() {
             let from = at * CHUNK;
             let here = from..from + totals.len();
             for term in &terms {
@@ -150,77 +133,148 @@ impl Weights {
                 }
             }
         }
-        Ok(())
+        Ok(totals)
     }
 }
 
 impl Part {
-    fn new(nova: NovaWeigher, states: &[HostState], options: &Options) -> Self {
-        let source = MultiplierSource::new(nova.weigher.as_ref(), nova.configured);
-        // NaN stands for null: neither is tame.
-        let own = |state: &HostState| source.of(state).unwrap_or(f64::NAN);
-        let on_host: Vec<f64> = states.iter().map(own).collect();
-        let first = on_host.first().copied().unwrap_or(0.0);
-        let everywhere = on_host.iter().all(|m| m.to_bits() == first.to_bits());
-        let kind = if on_host.iter().all(|m| tame(*m)) {
-            Kind::of(&nova, states, options, everywhere && first == 0.0)
-        } else {
-            Kind::Wild
-        };
-        let multiplier = if everywhere {
-            Multiplier::Everywhere(first)
-        } else {
-            Multiplier::OnHost(on_host)
-        };
+    fn new(nova: NovaWeigher) -> Self {
         Self {
+            bounds: nova.weigher.bounds(),
+            asked: weighing::hangs_on_request(nova.class),
             nova,
-            multiplier,
-            kind,
+            multipliers: Vec::new(),
+            distinct: HashMap::new(),
+            wild: HostSet::default(),
+            raw: Vec::new(),
+            rising: Vec::new(),
         }
+    }
+
+    fn put(&mut self, at: usize, state: Option<&HostState>, options: &Options) {
+        if self.raw.len() <= at {
+            self.raw.resize(at + 1, 0.0);
+            self.multipliers.resize(at + 1, f64::INFINITY);
+            self.wild.grow(at + 1);
+        }
+        let source = MultiplierSource::new(self.nova.weigher.as_ref(), self.nova.configured);
+        // NaN stands for null, infinity for no host: neither is tame.
+        let multiplier = state.map_or(f64::INFINITY, |state| source.of(state).unwrap_or(f64::NAN));
+        self.count(self.multipliers[at], false);
+        self.count(multiplier, true);
+        self.multipliers[at] = multiplier;
+        let raw = state.and_then(|state| self.of_host(state, options));
+        let tame = tame(multiplier) && raw.is_some();
+        if !self.asked {
+            let raw = raw.filter(|_| tame);
+            let before = self.place_of(at);
+            let known = before.map(|_| self.raw[at].to_bits());
+            if known != raw.map(f64::to_bits) || known.is_none() {
+                if let Some(place) = before {
+                    self.rising.remove(place);
+                }
+                self.raw[at] = raw.unwrap_or(0.0);
+                if raw.is_some() {
+                    let place = self.rising_before(at);
+                    self.rising.insert(place, at as u32);
+                }
+            }
+        }
+        self.wild.put(at, state.is_some() && !tame);
+    }
+
+    fn count(&mut self, multiplier: f64, more: bool) {
+        if multiplier == f64::INFINITY {
+            return;
+        }
+        let count = self.distinct.entry(multiplier.to_bits()).or_insert(0);
+        if more {
+            *count += 1;
+        } else {
+            *count -= 1;
+            if *count == 0 {
+                self.distinct.remove(&multiplier.to_bits());
+            }
+        }
+    }
+
+    /// What the weigher says of a host whatever the request; `None` if it has to be left to the reference.
+    fn of_host(&self, state: &HostState, options: &Options) -> Option<f64> {
+        if self.asked {
+            return Some(0.0);
+        }
+        let part = weighing::part(&self.nova, &[state], &RequestSpec::default(), options).ok()?;
+        part.raw.first().copied().filter(|raw| tame(*raw))
+    }
+
+    /// Whether a place stands before another among the rising ones.
+    fn is_before(&self, other: u32, at: usize) -> bool {
+        let order = self.raw[other as usize].total_cmp(&self.raw[at]);
+        order.then((other as usize).cmp(&at)).is_lt()
+    }
+
+    /// How many of the rising ones stand before a place.
+    fn rising_before(&self, at: usize) -> usize {
+        let rising = &self.rising;
+        rising.partition_point(|other| self.is_before(*other, at))
+    }
+
+    /// Where a host stands among the rising ones, if it does.
+    fn place_of(&self, at: usize) -> Option<usize> {
+        let place = self.rising_before(at);
+        (self.rising.get(place).copied() == Some(at as u32)).then_some(place)
+    }
+
+    /// The multiplier of all hosts, if it is the same for all.
+    fn everywhere(&self) -> Option<f64> {
+        let mut distinct = self.distinct.keys();
+        let first = distinct.next().copied()?;
+        distinct.next().is_none().then(|| f64::from_bits(first))
     }
 
     fn term<'a>(
         &'a self,
-        states: &[HostState],
-        instances: &HashMap<String, Vec<u32>>,
+        states: &HostStates,
+        instances: &Instances,
         options: &Options,
         spec: &RequestSpec,
-        alive: &Bits,
+        alive: &HostSet,
     ) -> Result<Option<Term<'a>>, Raises> {
-        let fixed = match &self.kind {
-            Kind::Nothing => return Ok(None),
-            Kind::Wild => return Err(Raises),
-            Kind::Asked => return self.asked(states, instances, options, spec, alive),
-            Kind::Fixed(fixed) => fixed,
-        };
+        if alive.meets(&self.wild) {
+            return Err(Raises);
+        }
+        if self.asked {
+            return self.asked(states, instances, options, spec, alive);
+        }
+        let everywhere = self.everywhere();
+        // It adds exactly nothing.
+        if everywhere == Some(0.0) {
+            return Ok(None);
+        }
         let at_end = |mut places: &mut dyn Iterator<Item = &u32>| {
             let place = (&mut places).find(|at| alive.has(**at as usize));
-            place.map_or(0.0, |at| fixed.raw[*at as usize])
+            place.map_or(0.0, |at| self.raw[*at as usize])
         };
-        let lo = fixed
-            .bounds
-            .min
-            .unwrap_or_else(|| at_end(&mut fixed.rising.iter()));
-        let hi = fixed
-            .bounds
-            .max
-            .unwrap_or_else(|| at_end(&mut fixed.rising.iter().rev()));
+        let lo = self.bounds.min;
+        let lo = lo.unwrap_or_else(|| at_end(&mut self.rising.iter()));
+        let hi = self.bounds.max;
+        let hi = hi.unwrap_or_else(|| at_end(&mut self.rising.iter().rev()));
         if lo == hi {
             return Ok(None);
         }
-        let (raw, range) = (fixed.raw.as_slice(), hi - lo);
-        Ok(Some(match &self.multiplier {
-            Multiplier::Everywhere(multiplier) => Term::Same {
-                raw,
-                lo,
-                range,
-                multiplier: *multiplier,
-            },
-            Multiplier::OnHost(multiplier) => Term::Varying {
+        let (raw, range) = (self.raw.as_slice(), hi - lo);
+        Ok(Some(match everywhere {
+            Some(multiplier) => Term::Same {
                 raw,
                 lo,
                 range,
                 multiplier,
+            },
+            None => Term::Varying {
+                raw,
+                lo,
+                range,
+                multiplier: &self.multipliers,
             },
         }))
     }
@@ -228,11 +282,11 @@ impl Part {
     /// Asks the weigher about the hosts that passed, as the reference does.
     fn asked(
         &self,
-        states: &[HostState],
-        instances: &HashMap<String, Vec<u32>>,
+        states: &HostStates,
+        instances: &Instances,
         options: &Options,
         spec: &RequestSpec,
-        alive: &Bits,
+        alive: &HostSet,
     ) -> Result<Option<Term<'static>>, Raises> {
         if weighing::says_nothing(self.nova.class, spec, options) {
             return Ok(None);
@@ -240,7 +294,7 @@ impl Part {
         if self.nova.weigher.needs() == [Column::GroupMembers] {
             return self.of_members(states.len(), instances, spec, alive);
         }
-        let hosts: Vec<&HostState> = alive.iter().map(|at| &states[at]).collect();
+        let hosts: Vec<&HostState> = alive.iter().map(|at| states.get(at)).collect();
         let part = weighing::part(&self.nova, &hosts, spec, options).map_err(|_| Raises)?;
         if !part.raw.iter().all(|raw| tame(*raw)) {
             return Err(Raises);
@@ -258,19 +312,15 @@ impl Part {
     fn of_members(
         &self,
         len: usize,
-        instances: &HashMap<String, Vec<u32>>,
+        instances: &Instances,
         spec: &RequestSpec,
-        alive: &Bits,
+        alive: &HostSet,
     ) -> Result<Option<Term<'static>>, Raises> {
         let group = spec.instance_group.iter();
         let members: BTreeSet<&String> = group.flat_map(|group| &group.members).collect();
         let mut counts = vec![0.0; len];
-        for at in members
-            .into_iter()
-            .filter_map(|uuid| instances.get(uuid))
-            .flatten()
-        {
-            counts[*at as usize] += 1.0;
+        for at in members.into_iter().flat_map(|uuid| instances.hosts(uuid)) {
+            counts[at] += 1.0;
         }
         let weigher = self.nova.weigher.as_ref();
         let raw = weighing::of_members(weigher, counts, spec).map_err(|_| Raises)?;
@@ -283,37 +333,9 @@ impl Part {
         }
         let range = hi - lo;
         let weighted = raw.iter().enumerate().map(|(at, raw)| {
-            let multiplier = match &self.multiplier {
-                Multiplier::Everywhere(multiplier) => *multiplier,
-                Multiplier::OnHost(multipliers) => multipliers[at],
-            };
+            let multiplier = self.multipliers[at];
             multiplier * ((raw - lo) / range)
         });
         Ok(Some(Term::Ready(weighted.collect())))
-    }
-}
-
-impl Kind {
-    fn of(nova: &NovaWeigher, states: &[HostState], options: &Options, zero: bool) -> Self {
-        if weighing::hangs_on_request(nova.class) {
-            return Self::Asked;
-        }
-        let hosts: Vec<&HostState> = states.iter().collect();
-        let Ok(part) = weighing::part(nova, &hosts, &RequestSpec::default(), options) else {
-            return Self::Wild;
-        };
-        if !part.raw.iter().all(|raw| tame(*raw)) {
-            return Self::Wild;
-        }
-        if zero {
-            return Self::Nothing;
-        }
-        let mut rising: Vec<u32> = (0..states.len() as u32).collect();
-        rising.sort_by(|a, b| part.raw[*a as usize].total_cmp(&part.raw[*b as usize]));
-        Self::Fixed(Fixed {
-            bounds: nova.weigher.bounds(),
-            raw: part.raw,
-            rising,
-        })
     }
 }

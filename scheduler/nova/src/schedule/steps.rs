@@ -1,0 +1,405 @@
+//! The schedule of one request as a sequence of steps, so that whoever claims can wait for Placement without holding anything.
+
+use super::alternates;
+use super::chance::Chance;
+use super::{Call, Chosen, Selection};
+use crate::fault::Fault;
+use crate::filtering::{self, FilterFault};
+use crate::filters::Context;
+use crate::hosts;
+use crate::model::{AllocationCandidate, HostState, InstanceFacts, RequestSpec};
+use crate::states::States;
+use crate::weighing;
+use std::sync::Arc;
+
+/// Hosts in order, best first, and what is worth knowing about the order.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Sorted {
+    /// Places, best first.
+    pub hosts: Vec<usize>,
+    /// Their totals, parallel to `hosts`; empty where nobody asks for them.
+    pub totals: Vec<f64>,
+    /// True if a total is NaN.
+    pub unordered: bool,
+    /// What each filter did, where that was written down: name, hosts before, hosts after.
+    pub trace: Vec<(&'static str, usize, usize)>,
+}
+
+/// Where the hosts of a request are, and how they are filtered and weighed.
+pub trait Field: States {
+    /// The hosts in question when the request begins, in order.
+    fn all(&self) -> Vec<usize> {
+        (0..self.len()).collect()
+    }
+
+    /// What would be claimed on a host: the first of its candidates that are left.
+    fn candidate(&self, at: usize) -> Option<AllocationCandidate> {
+        self.get(at).allocation_candidates.first().cloned()
+    }
+
+    /// Filters and weighs hosts for the `index`-th instance.
+    ///
+    /// # Errors
+    /// What Nova raises.
+    fn sorted(
+        &mut self,
+        hosts: Vec<usize>,
+        spec: &RequestSpec,
+        context: &Context<'_>,
+        index: usize,
+    ) -> Result<Sorted, Fault> {
+        sorted(self, hosts, spec, context, index)
+    }
+}
+
+/// Filters and weighs host by host (`_get_sorted_hosts`, up to the choice that is left to chance).
+///
+/// # Errors
+/// What Nova raises.
+pub fn sorted<S: States + ?Sized>(
+    states: &mut S,
+    hosts: Vec<usize>,
+    spec: &RequestSpec,
+    context: &Context<'_>,
+    index: usize,
+) -> Result<Sorted, Fault> {
+    let mut trace = Vec::new();
+    let passed = filtering::filter(states, hosts, spec, context, index, &mut trace)
+        .map_err(|FilterFault { fault, .. }| fault)?;
+    let of_passed: Vec<&HostState> = passed.iter().map(|host| states.get(*host)).collect();
+    let weighed =
+        weighing::weigh(&of_passed, spec, context.options).map_err(|fault| fault.fault)?;
+    let order = weighed.order.iter();
+    Ok(Sorted {
+        hosts: order.clone().map(|place| passed[*place]).collect(),
+        totals: order.map(|place| weighed.totals[*place]).collect(),
+        unordered: weighed.totals.iter().any(|total| total.is_nan()),
+        trace: trace
+            .iter()
+            .map(|step| (step.filter, step.start, step.end))
+            .collect(),
+    })
+}
+
+/// What comes next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Claim a candidate on a host for an instance, and say how it went.
+    Claim {
+        /// For whom.
+        instance_uuid: String,
+        /// Place of the host.
+        host: usize,
+        /// What.
+        candidate: AllocationCandidate,
+    },
+    /// For each instance the chosen host and its alternates.
+    Done(Vec<Vec<Selection>>),
+    /// What is raised, after the claims of these instances were given back.
+    Failed {
+        /// What.
+        fault: Fault,
+        /// Whose claims are given back.
+        release: Vec<String>,
+    },
+}
+
+/// Where a request stands.
+#[derive(Debug)]
+enum Stage {
+    /// The next instance has to be looked at.
+    Instance,
+    /// Its hosts are sorted; those before this one have refused.
+    Host(usize),
+    /// A claim is out.
+    Asked(usize, AllocationCandidate),
+    Over(Step),
+}
+
+/// The schedule of one request.
+#[derive(Debug)]
+pub struct Steps<S> {
+    states: S,
+    spec: RequestSpec,
+    call: Call,
+    chance: Chance,
+    wanted: i64,
+    claiming: bool,
+    hosts: Vec<usize>,
+    chosen: Vec<Chosen>,
+    /// The instance that is being placed.
+    index: usize,
+    /// Nova's loop variable.
+    last: Option<usize>,
+    stage: Stage,
+    by_chance: bool,
+    unordered: bool,
+    trace: Vec<(&'static str, usize, usize)>,
+    passing: Option<usize>,
+}
+
+impl<S: Field> Steps<S> {
+    /// A request that begins. `seed`: see [`Chance`].
+    pub fn new(states: S, spec: RequestSpec, call: Call, seed: Option<u64>) -> Self {
+        // An empty list of instances counts as none here, but not for the question whether to claim.
+        let uuids = call.instance_uuids.as_deref();
+        let wanted = match uuids {
+            Some(uuids) if !uuids.is_empty() => uuids.len() as i64,
+            _ => spec.num_instances,
+        };
+        let claiming = uuids.is_some() && !call.no_placement;
+        Self {
+            hosts: states.all(),
+            states,
+            spec,
+            call,
+            chance: Chance::new(seed),
+            wanted,
+            claiming,
+            chosen: Vec::new(),
+            index: 0,
+            last: None,
+            stage: Stage::Instance,
+            by_chance: false,
+            unordered: false,
+            trace: Vec::new(),
+            passing: None,
+        }
+    }
+
+    /// Goes on until somebody has to claim, or to the end. Asked again without [`Self::claimed`] it says the same again.
+    pub fn next(&mut self, context: &Context<'_>) -> Step {
+        loop {
+            let step = match &self.stage {
+                Stage::Over(step) => return step.clone(),
+                Stage::Asked(host, candidate) => {
+                    return Step::Claim {
+                        instance_uuid: self.spec.instance_uuid.clone(),
+                        host: *host,
+                        candidate: candidate.clone(),
+                    };
+                }
+                Stage::Instance if self.claiming => self.begin(context),
+                Stage::Instance => self.legacy(context),
+                Stage::Host(from) => {
+                    let from = *from;
+                    self.offer(from, context)
+                }
+            };
+            self.stage = step.unwrap_or_else(|fault| {
+                Stage::Over(Step::Failed {
+                    fault,
+                    release: Vec::new(),
+                })
+            });
+        }
+    }
+
+    /// How the claim went that is out: taken or not, or what fails the whole request (AllocationUpdateFailed; what earlier
+    /// instances claimed is left behind, as Nova leaves it). Without a claim it does nothing.
+    pub fn claimed(&mut self, outcome: Result<bool, Fault>, context: &Context<'_>) {
+        let stage = std::mem::replace(&mut self.stage, Stage::Instance);
+        let Stage::Asked(host, candidate) = stage else {
+            self.stage = stage;
+            return;
+        };
+        let taken = match outcome {
+            Ok(true) => self.take(host, candidate, context),
+            Ok(false) => {
+                let at = self.hosts.iter().position(|other| *other == host);
+                Ok(Stage::Host(at.map_or(self.hosts.len(), |at| at + 1)))
+            }
+            Err(fault) => Err(fault),
+        };
+        self.stage = taken.unwrap_or_else(|fault| {
+            Stage::Over(Step::Failed {
+                fault,
+                release: Vec::new(),
+            })
+        });
+    }
+
+    /// True if somewhere `random` had more than one host to choose from.
+    pub fn by_chance(&self) -> bool {
+        self.by_chance
+    }
+
+    /// True if somewhere a total was NaN, so that the order of hosts is whatever Python's sort makes of it.
+    pub fn unordered(&self) -> bool {
+        self.unordered
+    }
+
+    /// What each filter did for the instance that was looked at last.
+    pub fn trace(&self) -> &[(&'static str, usize, usize)] {
+        &self.trace
+    }
+
+    /// How many hosts passed for the first instance.
+    pub fn passing(&self) -> Option<usize> {
+        self.passing
+    }
+
+    /// The states as the request has changed them.
+    pub fn states(&self) -> &S {
+        &self.states
+    }
+
+    /// What is left when it is over: states and request as Nova leaves them.
+    pub fn into_parts(self) -> (S, RequestSpec) {
+        (self.states, self.spec)
+    }
+
+    fn uuids(&self) -> &[String] {
+        self.call.instance_uuids.as_deref().unwrap_or_default()
+    }
+
+    fn begin(&mut self, context: &Context<'_>) -> Result<Stage, Fault> {
+        let Some(uuid) = self.uuids().get(self.index).cloned() else {
+            return self.finish(context);
+        };
+        self.last = Some(self.index);
+        self.spec.instance_uuid = uuid;
+        self.sort(self.index, context)?;
+        Ok(Stage::Host(0))
+    }
+
+    /// The first host, best first, that has a candidate left. Only a host's first candidate is tried.
+    fn offer(&mut self, from: usize, context: &Context<'_>) -> Result<Stage, Fault> {
+        let rest = self.hosts.iter().skip(from).copied();
+        let next = rest
+            .filter_map(|host| {
+                self.states
+                    .candidate(host)
+                    .map(|candidate| (host, candidate))
+            })
+            .next();
+        match next {
+            // Nobody takes it: Nova stops here, and looks at how many it has.
+            None => self.finish(context),
+            Some((host, candidate)) if filtering::is_rebuild(&self.spec)? => {
+                self.take(host, candidate, context)
+            }
+            Some((host, candidate)) => Ok(Stage::Asked(host, candidate)),
+        }
+    }
+
+    fn take(
+        &mut self,
+        host: usize,
+        candidate: AllocationCandidate,
+        context: &Context<'_>,
+    ) -> Result<Stage, Fault> {
+        let mappings = candidate.mappings.clone();
+        self.chosen.push(Chosen {
+            host,
+            candidate: Some(candidate),
+        });
+        super::provide(&mut self.spec, &mappings)?;
+        let uuid = self.spec.instance_uuid.clone();
+        self.consume(host, Some(&uuid), context);
+        self.index += 1;
+        Ok(Stage::Instance)
+    }
+
+    /// Without claims, one instance a step.
+    fn legacy(&mut self, context: &Context<'_>) -> Result<Stage, Fault> {
+        if self.index >= usize::try_from(self.wanted).unwrap_or(0) {
+            return self.finish(context);
+        }
+        self.last = Some(self.index);
+        let uuid = self.uuids().get(self.index).cloned();
+        let uuid = uuid.filter(|uuid| !uuid.is_empty());
+        if let Some(uuid) = &uuid {
+            self.spec.instance_uuid.clone_from(uuid);
+        }
+        self.sort(self.index, context)?;
+        let Some(&host) = self.hosts.first() else {
+            return self.finish(context);
+        };
+        self.chosen.push(Chosen {
+            host,
+            candidate: None,
+        });
+        self.consume(host, uuid.as_deref(), context);
+        self.index += 1;
+        Ok(Stage::Instance)
+    }
+
+    /// Filters and weighs (`_get_sorted_hosts`). What it leaves replaces the hosts: who fails for one instance is gone for those
+    /// after it.
+    fn sort(&mut self, index: usize, context: &Context<'_>) -> Result<(), Fault> {
+        let hosts = std::mem::take(&mut self.hosts);
+        let sorted = self.states.sorted(hosts, &self.spec, context, index)?;
+        self.by_chance |= self.chance.is_open(&sorted, context.options);
+        self.unordered |= sorted.unordered;
+        self.passing.get_or_insert(sorted.hosts.len());
+        self.hosts = self
+            .chance
+            .choose(sorted.hosts, &sorted.totals, context.options);
+        self.trace = sorted.trace;
+        Ok(())
+    }
+
+    /// Uses up what was chosen (`_consume_selected_host`), and writes it into the server group.
+    fn consume(&mut self, host: usize, uuid: Option<&str>, context: &Context<'_>) {
+        // Nova logs what goes wrong here and goes on.
+        let state = self.states.edit(host);
+        let _ignored = hosts::consume(state, &mut self.spec, context.options);
+        let Some(group) = self.spec.instance_group.as_mut() else {
+            return;
+        };
+        let name = self.states.get(host).host.clone();
+        group.hosts.push(name.clone());
+        let Some(uuid) = uuid else { return };
+        if self.states.get(host).instances.contains_key(uuid) {
+            return;
+        }
+        // The nodes of one host share their instances, unless each request asks for them anew.
+        let shared = context.options.track_instance_changes;
+        for place in 0..self.states.len() {
+            if place == host || (shared && self.states.get(place).host == name) {
+                let facts = InstanceFacts {
+                    orphan: self.call.orphans,
+                    ..InstanceFacts::default()
+                };
+                let instances = &mut self.states.edit(place).instances;
+                Arc::make_mut(instances).insert(uuid.to_owned(), facts);
+            }
+        }
+    }
+
+    fn finish(&mut self, context: &Context<'_>) -> Result<Stage, Fault> {
+        if self.chosen.len() as i64 != self.wanted {
+            let claimed = if self.claiming { self.chosen.len() } else { 0 };
+            return Ok(Stage::Over(Step::Failed {
+                fault: super::not_enough(),
+                release: self.uuids().iter().take(claimed).cloned().collect(),
+            }));
+        }
+        // Nova's loop variable, which does not exist if there was nothing to place.
+        let last = self.last.ok_or_else(|| {
+            Fault::new(
+                "UnboundLocalError",
+                "there was no instance to find a host for",
+            )
+        })?;
+        let alternates = if self.call.return_alternates {
+            context.options.max_attempts - 1
+        } else {
+            0
+        };
+        if last > 0 && alternates > 0 {
+            self.sort(last, context)?;
+        }
+        let zone = &context.options.default_availability_zone;
+        let selections = alternates::select(
+            &self.states,
+            &self.chosen,
+            &self.hosts,
+            alternates,
+            self.claiming,
+            zone,
+        );
+        Ok(Stage::Over(Step::Done(selections)))
+    }
+}
