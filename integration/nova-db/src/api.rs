@@ -2,12 +2,15 @@
 
 use crate::cell::CellDb;
 use crate::cells::{CellMapping, Secret};
+use crate::dialect::Columns;
 use crate::error::NovaDbError;
-use crate::pool::PoolOptions;
-use crate::waits::CallerWait;
+use crate::pool::{Pool, PoolOptions};
+use crate::template::format_url;
+use crate::url::DatabaseUrl;
 use ebbtide_nova::hosts::Ratios;
-use ebbtide_nova::model::Aggregate;
+use sea_orm::DbErr;
 use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
 
 /// What of nova.conf says where the databases are.
 #[derive(Debug, Clone)]
@@ -24,38 +27,34 @@ pub struct NovaDbConfig {
     pub pool: PoolOptions,
 }
 
-/// Which cell a host is in.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct HostMapping {
-    /// Host.
-    pub host: String,
-    /// UUID of its cell.
-    pub cell_uuid: String,
-}
-
-/// A server group.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Group {
-    /// UUID.
-    pub uuid: String,
-    /// For example `anti-affinity`.
-    pub policy: Option<String>,
-    /// Rules of the policy, as JSON text.
-    pub rules: Option<String>,
-    /// UUIDs of its instances, deleted ones included, as Nova keeps them.
-    pub members: Vec<String>,
-}
-
-/// Nova's databases. Cheap to clone.
+/// Nova's databases. Cheap to clone; clones share connections and what is known of the cells.
 #[derive(Debug, Clone)]
-pub struct NovaDb {}
+pub struct NovaDb {
+    inner: Arc<Inner>,
+}
 
-fn not_yet<T>(operation: &'static str) -> Result<T, NovaDbError> {
-    Err(NovaDbError::Refused {
-        database: "the API".to_owned(),
-        url: String::new(),
-        operation,
-        reason: "this is not built yet".to_owned(),
+#[derive(Debug)]
+struct Inner {
+    config: NovaDbConfig,
+    api: Pool,
+    main: Pool,
+    known: RwLock<Known>,
+}
+
+/// The cells as last read.
+#[derive(Debug, Default)]
+struct Known {
+    mappings: Vec<CellMapping>,
+    /// By UUID: the URL that the handle was made from, and the handle or why there is none.
+    handles: HashMap<String, (Secret, Result<CellDb, NovaDbError>)>,
+}
+
+fn parsed(label: &str, url: &Secret) -> Result<DatabaseUrl, NovaDbError> {
+    DatabaseUrl::parse(url.expose()).map_err(|reason| NovaDbError::BadUrl {
+        database: label.to_owned(),
+        // Not even a part of what could not be understood is safe to show.
+        url: "***".to_owned(),
+        reason,
     })
 }
 
@@ -65,8 +64,28 @@ impl NovaDb {
     ///
     /// # Errors
     /// `BadUrl`, `Unavailable`, `LoginRefused`; `Refused` if it is not an API database of Nova.
-    pub async fn connect(_config: &NovaDbConfig) -> Result<Self, NovaDbError> {
-        not_yet("connect")
+    pub async fn connect(config: &NovaDbConfig) -> Result<Self, NovaDbError> {
+        let pool = |label: &str, url: &Secret| {
+            Ok::<_, NovaDbError>(Pool::new(label, &parsed(label, url)?, &config.pool))
+        };
+        let db = Self {
+            inner: Arc::new(Inner {
+                api: pool("the API", &config.api_url)?,
+                main: pool("this service", &config.main_url)?,
+                config: config.clone(),
+                known: RwLock::default(),
+            }),
+        };
+        db.cells().await?;
+        Ok(db)
+    }
+
+    pub(crate) fn api(&self) -> &Pool {
+        &self.inner.api
+    }
+
+    pub(crate) fn main(&self) -> &Pool {
+        &self.inner.main
     }
 
     /// Reads the cells again (at start, on SIGHUP) and keeps the connections of those whose URL is the same. All cells, in the
@@ -75,13 +94,118 @@ impl NovaDb {
     /// # Errors
     /// Those of the database. A cell with an unusable URL is not an error here, but of [`Self::cell`].
     pub async fn cells(&self) -> Result<Vec<CellMapping>, NovaDbError> {
-        not_yet("read the cells")
+        let api = self.api();
+        let dialect = api.dialect();
+        let sql = format!(
+            "SELECT {}, uuid, name, transport_url, database_connection, {}, {}, {} FROM cell_mappings ORDER BY id",
+            dialect.int("id"),
+            dialect.truth("disabled"),
+            dialect.moment("created_at"),
+            dialect.moment("updated_at"),
+        );
+        let rows = api.rows("read the cells", &sql, Vec::new()).await?;
+        let config = &self.inner.config;
+        let mut mappings = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let read = |columns: &mut Columns<'_>| {
+                let id = columns.int()?.unwrap_or_default();
+                let uuid = columns.text()?.unwrap_or_default();
+                let name = columns.text()?;
+                let transport_url = columns.text()?.unwrap_or_default();
+                let database = columns.text()?.unwrap_or_default();
+                let transport_url = match &config.transport_url {
+                    Some(default) => format_url(&transport_url, default.expose()),
+                    None => transport_url,
+                };
+                Ok(CellMapping {
+                    id,
+                    uuid,
+                    name,
+                    transport_url: Secret::new(transport_url),
+                    database_connection: Secret::new(format_url(
+                        &database,
+                        config.main_url.expose(),
+                    )),
+                    disabled: columns.truth()?,
+                    created_at: columns.moment()?,
+                    updated_at: columns.moment()?,
+                })
+            };
+            let mapping = read(&mut Columns::new(row))
+                .map_err(|error: DbErr| api.unreadable("cell_mappings", &error))?;
+            mappings.push(mapping);
+        }
+        let dropped = self.learn(&mappings);
+        for pool in dropped {
+            // Operations under way on the old connections come to their end first.
+            pool.close().await;
+        }
+        Ok(mappings)
+    }
+
+    /// Takes over what was read; returns the pools that nobody needs any more.
+    fn learn(&self, mappings: &[CellMapping]) -> Vec<Pool> {
+        let mut known = self
+            .inner
+            .known
+            .write()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut old = std::mem::take(&mut known.handles);
+        for mapping in mappings {
+            let handle = match old.remove(&mapping.uuid) {
+                Some((url, Ok(handle)))
+                    if url == mapping.database_connection && handle.label() == mapping.label() =>
+                {
+                    Ok(handle)
+                }
+                other => {
+                    if let Some((_, Ok(handle))) = other {
+                        old.insert(
+                            format!("{} before", mapping.uuid),
+                            (Secret::default(), Ok(handle)),
+                        );
+                    }
+                    self.handle(mapping)
+                }
+            };
+            if let Err(error) = &handle {
+                tracing::error!(code = error.code(), %error, "a cell cannot be used");
+            }
+            known.handles.insert(
+                mapping.uuid.clone(),
+                (mapping.database_connection.clone(), handle),
+            );
+        }
+        known.mappings = mappings.to_vec();
+        old.into_values()
+            .filter_map(|(_, handle)| handle.ok().map(|handle| handle.pool))
+            .collect()
+    }
+
+    fn handle(&self, mapping: &CellMapping) -> Result<CellDb, NovaDbError> {
+        let label = mapping.label();
+        let url = parsed(&label, &mapping.database_connection)?;
+        let config = &self.inner.config;
+        let pool = Pool::new(&label, &url, &config.pool);
+        Ok(CellDb::new(
+            &mapping.uuid,
+            pool,
+            self.api().clone(),
+            config.ratios,
+        ))
     }
 
     /// The cells as last read.
     #[must_use]
     pub fn known_cells(&self) -> Vec<CellMapping> {
-        Vec::new()
+        self.known().mappings.clone()
+    }
+
+    fn known(&self) -> RwLockReadGuard<'_, Known> {
+        self.inner
+            .known
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// One cell's database, as last read.
@@ -89,120 +213,36 @@ impl NovaDb {
     /// # Errors
     /// `NoSuchCell`; `BadUrl`.
     pub fn cell(&self, uuid: &str) -> Result<CellDb, NovaDbError> {
-        Err(NovaDbError::NoSuchCell {
-            cell: uuid.to_owned(),
-        })
+        match self.known().handles.get(uuid) {
+            Some((_, handle)) => handle.clone(),
+            None => Err(NovaDbError::NoSuchCell {
+                cell: uuid.to_owned(),
+            }),
+        }
     }
 
-    /// The cells that hosts are looked for in: not cell0, not disabled. Those with an unusable URL are left out and logged.
+    /// The cells that hosts are looked for in: not cell0, not disabled. Those with an unusable URL are left out; reading them
+    /// logged it.
     #[must_use]
     pub fn enabled_cells(&self) -> Vec<CellDb> {
-        Vec::new()
+        self.cells_where(|mapping| !mapping.is_cell0() && !mapping.disabled)
     }
 
-    /// All aggregates with their hosts and metadata, by id.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn aggregates(&self) -> Result<Vec<Aggregate>, NovaDbError> {
-        not_yet("read the aggregates")
-    }
-
-    /// The aggregates of a host.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn aggregates_of_host(&self, _host: &str) -> Result<Vec<Aggregate>, NovaDbError> {
-        not_yet("read the aggregates")
-    }
-
-    /// Which cell a host is in.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn host_mapping(&self, _host: &str) -> Result<Option<HostMapping>, NovaDbError> {
-        not_yet("read host mappings")
-    }
-
-    /// All hosts.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn host_mappings(&self) -> Result<Vec<HostMapping>, NovaDbError> {
-        not_yet("read host mappings")
-    }
-
-    /// Hosts that were mapped, or mapped anew, since (microseconds since 1970, inclusive by whole seconds).
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn host_mappings_changed(
-        &self,
-        _since: i64,
-    ) -> Result<Vec<HostMapping>, NovaDbError> {
-        not_yet("read host mappings")
-    }
-
-    /// A server group by its UUID.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn group(&self, _uuid: &str) -> Result<Option<Group>, NovaDbError> {
-        not_yet("read server groups")
-    }
-
-    /// The server group of an instance.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn group_of(&self, _instance_uuid: &str) -> Result<Option<Group>, NovaDbError> {
-        not_yet("read server groups")
-    }
-
-    /// UUIDs of the groups of several instances, by instance. Instances without one are not in it.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn group_uuids(
-        &self,
-        _instance_uuids: &[String],
-    ) -> Result<HashMap<String, String>, NovaDbError> {
-        not_yet("read server groups")
-    }
-
-    /// Whether an instance's build request is still there: its boot is being scheduled.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn build_request_exists(&self, _instance_uuid: &str) -> Result<bool, NovaDbError> {
-        not_yet("read build requests")
-    }
-
-    /// The UUID of the cell that an instance is in; `None`: it is unknown, or not in a cell yet.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn instance_cell(&self, _instance_uuid: &str) -> Result<Option<String>, NovaDbError> {
-        not_yet("read instance mappings")
-    }
-
-    /// Whether somebody still waits for a host for this instance. Nobody is evicted for a request that nobody waits for.
-    ///
-    /// # Errors
-    /// Those of the databases: then it is not known, and nobody is to be evicted either.
-    pub async fn caller_waits(&self, _instance_uuid: &str) -> Result<CallerWait, NovaDbError> {
-        not_yet("read build requests")
-    }
-
-    /// The lowest version of a nova-compute that is not forced down, over all cells, cell0 and disabled ones included; 0: there
-    /// is none. Cells that do not answer are left out, as Nova does (`get_minimum_version_all_cells`).
-    ///
-    /// # Errors
-    /// Those of the API database.
-    pub async fn min_compute_version(&self) -> Result<i64, NovaDbError> {
-        not_yet("read service versions")
+    pub(crate) fn cells_where(&self, wanted: impl Fn(&CellMapping) -> bool) -> Vec<CellDb> {
+        let known = self.known();
+        let wanted = known.mappings.iter().filter(|mapping| wanted(mapping));
+        wanted
+            .filter_map(|mapping| known.handles.get(&mapping.uuid)?.1.clone().ok())
+            .collect()
     }
 
     /// Closes all connections of all clones.
-    pub async fn close(&self) {}
+    pub async fn close(&self) {
+        let handles = self.cells_where(|_| true);
+        for handle in handles {
+            handle.pool.close().await;
+        }
+        self.api().close().await;
+        self.main().close().await;
+    }
 }

@@ -1,10 +1,12 @@
 //! Following one cell: everything once, then only what changed.
 
-use crate::cell::{CellDb, InstanceDetail};
+use crate::cell::{CellDb, InstanceDetail, Read, Services};
 use crate::error::NovaDbError;
 use crate::row::compute::ComputeNode;
 use crate::row::instance::Instance;
 use crate::row::service::NovaService;
+use crate::track::{Mark, Tracker};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// How a cell is followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,17 +56,45 @@ pub struct Changes {
     pub instances: Vec<Instance>,
 }
 
-/// Follows one cell.
+/// Follows one cell. Not to be shared: whoever polls holds it, and others wait for the same answer.
 #[derive(Debug)]
 pub struct Follower {
     cell: CellDb,
+    options: FollowOptions,
+    computes: Tracker,
+    services: Tracker,
+    instances: Tracker,
+    /// Services that are disabled or forced down: when they come back, nothing in their row says that they were.
+    special: BTreeSet<i64>,
+    /// Digests of services that were handed out since heartbeats were read.
+    handed: HashMap<i64, u64>,
+    /// When heartbeats were read, by our clock.
+    beats_at: Option<i64>,
+    /// Instances on their way out, and what was handed out of them last; without it right after everything was read.
+    leaving: BTreeMap<String, Option<Mark>>,
 }
+
+/// More services than these out of order, and heartbeats are read at every poll: the list would be longer than the answer.
+const MOST_SPECIAL: usize = 500;
+/// Most instances on their way out that are watched; further ones are found when the cell is read anew.
+const MOST_LEAVING: usize = 500;
 
 impl Follower {
     /// Will follow a cell.
     #[must_use]
-    pub fn new(cell: CellDb, _options: FollowOptions) -> Self {
-        Self { cell }
+    pub fn new(cell: CellDb, options: FollowOptions) -> Self {
+        let tracker = || Tracker::new(options.slack_seconds);
+        Self {
+            cell,
+            options,
+            computes: tracker(),
+            services: tracker(),
+            instances: tracker(),
+            special: BTreeSet::new(),
+            handed: HashMap::new(),
+            beats_at: None,
+            leaving: BTreeMap::new(),
+        }
     }
 
     /// The cell.
@@ -79,13 +109,43 @@ impl Follower {
     /// Those of the database.
     pub async fn load(
         &mut self,
-        _now: i64,
-        batch: impl FnMut(Vec<Instance>) + Send,
+        now: i64,
+        mut batch: impl FnMut(Vec<Instance>) + Send,
     ) -> Result<Loaded, NovaDbError> {
-        self.cell
-            .instances(InstanceDetail::default(), batch)
-            .await
-            .map(|_| Loaded::default())
+        let (computes, services) =
+            tokio::try_join!(self.cell.all_computes(), self.cell.all_services())?;
+        let mut marks = Vec::new();
+        let mut leaving = BTreeMap::new();
+        let mut count = 0;
+        if self.options.instances {
+            let latest = |marks: &[Mark]| marks.iter().map(|mark| mark.at.min(now)).max();
+            count = self
+                .cell
+                .each_instance(self.options.detail, |seen, instances| {
+                    let on_their_way = instances.iter().filter(|i| is_leaving(i));
+                    leaving.extend(on_their_way.map(|i| (i.uuid.clone(), None)));
+                    // Of a hundred thousand marks only those of the last seconds are ever needed.
+                    let slack = i64::from(self.options.slack_seconds) * 1_000_000 + 1_000_000;
+                    marks.extend(seen);
+                    if let Some(latest) = latest(&marks) {
+                        marks.retain(|mark| mark.at >= latest - slack);
+                    }
+                    batch(instances);
+                })
+                .await?;
+        }
+        self.computes.restart(computes.0, now);
+        self.special = special(&services.1);
+        self.services.restart(services.0, now);
+        self.handed.clear();
+        self.beats_at = Some(now);
+        self.instances.restart(marks, now);
+        self.leaving = leaving;
+        Ok(Loaded {
+            compute_nodes: computes.1,
+            services: services.1,
+            instances: count,
+        })
     }
 
     /// Reads what changed since the last time: one round trip a table, and nothing that was handed out before with the same
@@ -93,7 +153,103 @@ impl Follower {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn poll(&mut self, _now: i64) -> Result<Changes, NovaDbError> {
-        self.cell.compute_nodes().await.map(|_| Changes::default())
+    pub async fn poll(&mut self, now: i64) -> Result<Changes, NovaDbError> {
+        let beats = self.special.len() > MOST_SPECIAL
+            || self.beats_at.is_none_or(|at| {
+                !(0..i64::from(self.options.heartbeat_seconds) * 1_000_000).contains(&(now - at))
+            });
+        let ids: Vec<i64> = self.special.iter().copied().collect();
+        let which = if beats {
+            Services::Beats
+        } else {
+            Services::States(&ids)
+        };
+        let watch: Vec<String> = self.leaving.keys().take(MOST_LEAVING).cloned().collect();
+        let handed: HashMap<i64, u64> = self
+            .leaving
+            .values()
+            .flatten()
+            .map(|mark| (mark.id, mark.digest))
+            .collect();
+        let instances = async {
+            if !self.options.instances {
+                return Ok(Read::default());
+            }
+            let since = self.instances.since();
+            self.cell
+                .instances_since(since, &watch, self.options.detail, |mark| {
+                    self.instances.is_news(mark) && handed.get(&mark.id) != Some(&mark.digest)
+                })
+                .await
+        };
+        let (computes, services, instances) = tokio::try_join!(
+            self.cell
+                .computes_since(self.computes.since(), |mark| self.computes.is_news(mark)),
+            self.cell.services_since(self.services.since(), which),
+            instances
+        )?;
+        self.computes.saw(computes.0, now);
+        self.instances.saw(instances.marks, now);
+        for (instance, mark) in instances.news.iter().zip(instances.news_marks) {
+            if is_leaving(instance) {
+                self.leaving.insert(instance.uuid.clone(), Some(mark));
+            } else {
+                self.leaving.remove(&instance.uuid);
+            }
+        }
+        Ok(Changes {
+            compute_nodes: computes.1,
+            services: self.take_services(services, beats, now),
+            instances: instances.news,
+        })
     }
+
+    fn take_services(
+        &mut self,
+        rows: Vec<(Mark, NovaService)>,
+        beats: bool,
+        now: i64,
+    ) -> Vec<NovaService> {
+        let mut marks = Vec::with_capacity(rows.len());
+        let mut news = Vec::new();
+        for (mark, service) in rows {
+            if self.services.is_news(&mark) && self.handed.get(&mark.id) != Some(&mark.digest) {
+                if is_special(&service) {
+                    self.special.insert(service.id);
+                } else {
+                    self.special.remove(&service.id);
+                }
+                self.handed.insert(mark.id, mark.digest);
+                news.push(service);
+            }
+            marks.push(mark);
+        }
+        if beats {
+            // Only a look at all services says since when to look next.
+            self.services.saw(marks, now);
+            self.handed.clear();
+            self.beats_at = Some(now);
+        }
+        news
+    }
+}
+
+fn is_special(service: &NovaService) -> bool {
+    !service.deleted && (service.service.disabled || service.service.forced_down)
+}
+
+fn special(services: &[NovaService]) -> BTreeSet<i64> {
+    services
+        .iter()
+        .filter(|s| is_special(s))
+        .map(|s| s.id)
+        .collect()
+}
+
+fn is_leaving(instance: &Instance) -> bool {
+    !instance.deleted
+        && matches!(
+            instance.task_state.as_deref(),
+            Some("deleting" | "soft-deleting")
+        )
 }

@@ -1,4 +1,14 @@
 //! What was seen, and since when to look next.
+//!
+//! Rows are found by the time in them, which is their writer's: one of many conductors and computes, each with its own clock, and
+//! each commits a little after it looked at it. So the next look goes back by a slack behind the latest time seen, and what
+//! was seen already with the same content is dropped. A writer whose clock runs ahead must not pull the look past the
+//! others: times later than our own clock count as now.
+//!
+//! Invariants (for clocks and transactions that differ by less than the slack):
+//! - A row that was committed after one look is in the next one.
+//! - No row is handed out twice with the same content.
+//! - What is remembered is bounded by the rows of one slack.
 
 use std::collections::HashMap;
 
@@ -21,13 +31,136 @@ pub struct Tracker {
     seen: HashMap<i64, Mark>,
 }
 
+const SECOND: i64 = 1_000_000;
+
 impl Tracker {
     /// With a slack in seconds.
     #[must_use]
     pub fn new(slack_seconds: u32) -> Self {
         Self {
-            slack: i64::from(slack_seconds) * 1_000_000,
+            slack: i64::from(slack_seconds) * SECOND,
             ..Self::default()
+        }
+    }
+
+    /// Since when to look: the beginning of a second. 0 before the first row.
+    #[must_use]
+    pub fn since(&self) -> i64 {
+        (self.latest - self.slack).max(0).div_euclid(SECOND) * SECOND
+    }
+
+    /// True if this row is to be handed out: it is new, or not what it was.
+    #[must_use]
+    pub fn is_news(&self, mark: &Mark) -> bool {
+        self.seen
+            .get(&mark.id)
+            .is_none_or(|seen| seen.digest != mark.digest)
+    }
+
+    /// Remembers all rows of one look, at our time `now` (microseconds since 1970), and forgets those that the next look will
+    /// not see any more.
+    pub fn saw(&mut self, marks: impl IntoIterator<Item = Mark>, now: i64) {
+        for mark in marks {
+            self.latest = self.latest.max(mark.at.min(now));
+            self.seen.insert(mark.id, mark);
+        }
+        let since = self.since();
+        self.seen.retain(|_, mark| mark.at >= since);
+    }
+
+    /// After everything was read anew: forgets all, and looks from here on.
+    pub fn restart(&mut self, marks: impl IntoIterator<Item = Mark>, now: i64) {
+        self.seen.clear();
+        self.latest = 0;
+        let mut kept = Vec::new();
+        for mark in marks {
+            self.latest = self.latest.max(mark.at.min(now));
+            kept.push(mark);
+        }
+        self.saw(kept, now);
+    }
+
+    /// How many rows are remembered.
+    #[must_use]
+    pub fn remembered(&self) -> usize {
+        self.seen.len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mark(id: i64, seconds: i64, digest: u64) -> Mark {
+        Mark {
+            id,
+            at: seconds * SECOND,
+            digest,
+        }
+    }
+
+    #[test]
+    fn the_next_look_goes_back_by_the_slack_to_the_beginning_of_a_second() {
+        let mut tracker = Tracker::new(3);
+        assert_eq!(tracker.since(), 0);
+        let seen = Mark {
+            at: 100 * SECOND + 7,
+            ..mark(1, 100, 1)
+        };
+        tracker.saw([seen], 1000 * SECOND);
+        assert_eq!(tracker.since(), 97 * SECOND);
+    }
+
+    #[test]
+    fn a_row_is_news_once_for_each_content() {
+        let mut tracker = Tracker::new(3);
+        let row = mark(1, 100, 7);
+        assert!(tracker.is_news(&row));
+        tracker.saw([row], 1000 * SECOND);
+        assert!(!tracker.is_news(&row));
+        let changed_in_the_same_second = mark(1, 100, 8);
+        assert!(tracker.is_news(&changed_in_the_same_second));
+    }
+
+    #[test]
+    fn a_clock_that_runs_ahead_does_not_hide_the_others() {
+        let mut tracker = Tracker::new(3);
+        tracker.saw([mark(1, 5000, 1)], 100 * SECOND);
+        assert_eq!(tracker.since(), 97 * SECOND);
+        assert!(!tracker.is_news(&mark(1, 5000, 1)));
+    }
+
+    proptest! {
+        /// Writers with clocks within the slack, whole seconds in the rows, looks at any time: nothing is missed, nothing twice.
+        #[test]
+        fn every_change_is_handed_out_exactly_once(
+            changes in proptest::collection::vec((0..5i64, 0..200i64, 0..3i64, any::<bool>()), 1..60)
+        ) {
+            let mut tracker = Tracker::new(4);
+            // id -> (written time, content)
+            let mut table: HashMap<i64, (i64, u64)> = HashMap::new();
+            let mut handed: HashMap<i64, u64> = HashMap::new();
+            let mut now = 1000;
+            for (content, (id, step, behind, look)) in changes.into_iter().enumerate() {
+                now += step;
+                // A writer's clock is up to 3 s behind, and everybody looks at least at the times of the others.
+                table.insert(id, (now - behind, content as u64));
+                if look {
+                    let marks: Vec<Mark> = table
+                        .iter()
+                        .filter(|(_, (at, _))| at * SECOND >= tracker.since())
+                        .map(|(id, (at, digest))| mark(*id, *at, *digest))
+                        .collect();
+                    for mark in marks.iter().filter(|mark| tracker.is_news(mark)) {
+                        prop_assert_ne!(handed.insert(mark.id, mark.digest), Some(mark.digest));
+                    }
+                    tracker.saw(marks, now * SECOND);
+                    for (id, (_, content)) in &table {
+                        prop_assert_eq!(handed.get(id), Some(content));
+                    }
+                }
+            }
         }
     }
 }

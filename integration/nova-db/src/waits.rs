@@ -1,4 +1,28 @@
 //! Whether anybody waits for the answer to a request.
+//!
+//! A request stays in the queue of the broker for half an hour, and whoever sent it gives up after a minute. When it gives up,
+//! Nova tidies up: a boot's build request is deleted and the server buried in cell0, a move's task state is taken back. So a
+//! caller waits as long as the build request is there, or the instance is in a task state in which Nova asks for a host.
+//!
+//! What this cannot tell: whether a live migration that has its host already is under way (`migrating` lasts until it ends),
+//! or whether it is this very request or a later one for the same instance that somebody waits for.
+
+use crate::api::NovaDb;
+use crate::error::NovaDbError;
+
+/// The task states in which Nova asks for a host, and who sets them before asking (`nova/compute/api.py`).
+const ASKING: [&str; 5] = [
+    // A build that failed on a host and is tried again (`nova/compute/manager.py`, `_do_build_and_run_instance`).
+    "scheduling",
+    // Resize and cold migration, and their next try.
+    "resize_prep",
+    // Live migration.
+    "migrating",
+    // Rebuild and evacuate.
+    "rebuilding",
+    // Unshelve.
+    "unshelving",
+];
 
 /// Whether a caller waits for a host for an instance.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,5 +40,89 @@ impl CallerWait {
     #[must_use]
     pub fn waits(&self) -> bool {
         !matches!(self, Self::Nobody(_))
+    }
+}
+
+impl NovaDb {
+    /// Whether an instance's build request is still there: its boot is being scheduled.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn build_request_exists(&self, instance_uuid: &str) -> Result<bool, NovaDbError> {
+        let sql = "SELECT b.instance_uuid FROM build_requests b WHERE b.instance_uuid = ?";
+        let found = self
+            .api()
+            .rows("read build requests", sql, vec![instance_uuid.into()])
+            .await?;
+        Ok(!found.is_empty())
+    }
+
+    /// The UUID of the cell that an instance is in; `None`: it is unknown, or not in a cell yet.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn instance_cell(&self, instance_uuid: &str) -> Result<Option<String>, NovaDbError> {
+        let sql = "SELECT c.uuid FROM instance_mappings m JOIN cell_mappings c ON c.id = m.cell_id WHERE m.instance_uuid = ?";
+        let api = self.api();
+        let found = api
+            .rows("read instance mappings", sql, vec![instance_uuid.into()])
+            .await?;
+        match found.first() {
+            None => Ok(None),
+            Some(row) => row
+                .try_get_by_index(0)
+                .map_err(|error| api.unreadable("instance_mappings", &error)),
+        }
+    }
+
+    /// Whether somebody still waits for a host for this instance. Nobody is evicted for a request that nobody waits for.
+    ///
+    /// # Errors
+    /// Those of the databases: then it is not known, and nobody is to be evicted either.
+    pub async fn caller_waits(&self, instance_uuid: &str) -> Result<CallerWait, NovaDbError> {
+        // The build request goes only after the instance is in its cell: in this order there is no moment at which neither is seen.
+        if self.build_request_exists(instance_uuid).await? {
+            return Ok(CallerWait::Build);
+        }
+        let nobody = |why: &str| Ok(CallerWait::Nobody(why.to_owned()));
+        let Some(cell_uuid) = self.instance_cell(instance_uuid).await? else {
+            return nobody("it has no build request and is in no cell: it was deleted");
+        };
+        if cell_uuid == crate::CELL0_UUID {
+            return nobody("it was buried in cell0: its caller has given up");
+        }
+        let cell = match self.cell(&cell_uuid) {
+            Ok(cell) => cell,
+            // A cell that was made after we looked.
+            Err(NovaDbError::NoSuchCell { .. }) => {
+                self.cells().await?;
+                self.cell(&cell_uuid)?
+            }
+            Err(error) => return Err(error),
+        };
+        let instance = cell.instance(instance_uuid).await?;
+        Ok(match instance {
+            None => CallerWait::Nobody("it is not in its cell's database".to_owned()),
+            Some(instance) if instance.deleted => CallerWait::Nobody("it was deleted".to_owned()),
+            Some(instance) => match instance.task_state {
+                Some(state) if ASKING.contains(&state.as_str()) => CallerWait::Task(state),
+                state => CallerWait::Nobody(format!(
+                    "its task state is {}",
+                    state.as_deref().unwrap_or("none")
+                )),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_nobody_does_not_wait() {
+        assert!(CallerWait::Build.waits());
+        assert!(CallerWait::Task("migrating".to_owned()).waits());
+        assert!(!CallerWait::Nobody(String::new()).waits());
     }
 }

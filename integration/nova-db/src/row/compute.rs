@@ -1,7 +1,15 @@
-//! A row of `compute_nodes` (`nova/objects/compute_node.py`).
+//! A row of `compute_nodes` (`nova/objects/compute_node.py`, `ComputeNode._from_db_object`).
 
+use super::{numa, pci};
+use crate::dialect::{Columns, Dialect};
+use crate::track::Mark;
+use ebbtide_nova::case::coerce::{list, map, nullable_string, value_error};
+use ebbtide_nova::case::host::{address, hv_spec};
 use ebbtide_nova::fault::Fault;
-use ebbtide_nova::hosts::ComputeRow;
+use ebbtide_nova::hosts::{ComputeRow, Ratios};
+use ebbtide_nova::python::{Value, json};
+use sea_orm::{DbErr, QueryResult};
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// A compute node.
@@ -21,4 +29,197 @@ pub struct ComputeNode {
     pub updated_at: Option<i64>,
     /// The row as `ebbtide-nova` takes it, or what Nova raises for it: such a row fails every request of its cell.
     pub row: Result<Arc<ComputeRow>, Fault>,
+}
+
+/// The columns of a row, not taken in yet: most changed rows were seen before.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Raw {
+    id: i64,
+    deleted: bool,
+    created_at: Option<i64>,
+    updated_at: Option<i64>,
+    deleted_at: Option<i64>,
+    uuid: Option<String>,
+    host: Option<String>,
+    nodename: Option<String>,
+    numbers: [Option<i64>; 9],
+    ratios: [Option<f64>; 3],
+    texts: [Option<String>; 8],
+}
+
+/// Whole numbers, in the order of [`Raw::numbers`].
+const NUMBERS: [&str; 9] = [
+    "vcpus",
+    "vcpus_used",
+    "memory_mb",
+    "free_ram_mb",
+    "local_gb",
+    "local_gb_used",
+    "free_disk_gb",
+    "disk_available_least",
+    "hypervisor_version",
+];
+const RATIOS: [&str; 3] = [
+    "cpu_allocation_ratio",
+    "ram_allocation_ratio",
+    "disk_allocation_ratio",
+];
+/// Texts, in the order of [`Raw::texts`]; the address comes after them.
+const TEXTS: [&str; 7] = [
+    "hypervisor_type",
+    "cpu_info",
+    "supported_instances",
+    "stats",
+    "metrics",
+    "numa_topology",
+    "pci_stats",
+];
+
+/// What is selected of `compute_nodes AS cn`. Very old rows have their host in their service (`_host_from_db_object`).
+pub(crate) fn columns(dialect: Dialect) -> String {
+    let of = |name: &str| format!("cn.{name}");
+    let mut columns = vec![dialect.int("cn.id"), dialect.int("cn.deleted")];
+    columns
+        .extend(["created_at", "updated_at", "deleted_at"].map(|name| dialect.moment(&of(name))));
+    columns.push("cn.uuid".to_owned());
+    columns.push(
+        "COALESCE(cn.host, (SELECT s.host FROM services s WHERE s.id = cn.service_id AND s.deleted = 0))".to_owned(),
+    );
+    columns.push("cn.hypervisor_hostname".to_owned());
+    columns.extend(NUMBERS.map(|name| dialect.int(&of(name))));
+    columns.extend(RATIOS.map(|name| dialect.float(&of(name))));
+    columns.extend(TEXTS.map(of));
+    columns.push(dialect.address("cn.host_ip"));
+    columns.join(", ")
+}
+
+impl Raw {
+    pub(crate) fn read(row: &QueryResult) -> Result<Self, DbErr> {
+        let mut columns = Columns::new(row);
+        let id = columns.int()?.unwrap_or_default();
+        let deleted = columns.truth()?;
+        let (created_at, updated_at, deleted_at) =
+            (columns.moment()?, columns.moment()?, columns.moment()?);
+        let (uuid, host, nodename) = (columns.text()?, columns.text()?, columns.text()?);
+        let mut raw = Self {
+            id,
+            deleted,
+            created_at,
+            updated_at,
+            deleted_at,
+            uuid,
+            host,
+            nodename,
+            numbers: [None; 9],
+            ratios: [None; 3],
+            texts: Default::default(),
+        };
+        for number in &mut raw.numbers {
+            *number = columns.int()?;
+        }
+        for ratio in &mut raw.ratios {
+            *ratio = columns.float()?;
+        }
+        for text in &mut raw.texts {
+            *text = columns.text()?;
+        }
+        Ok(raw)
+    }
+
+    pub(crate) fn mark(&self) -> Mark {
+        let mut hasher = DefaultHasher::new();
+        (
+            self.deleted,
+            self.updated_at,
+            &self.uuid,
+            &self.host,
+            &self.nodename,
+        )
+            .hash(&mut hasher);
+        self.numbers.hash(&mut hasher);
+        self.ratios.map(|r| r.map(f64::to_bits)).hash(&mut hasher);
+        self.texts.hash(&mut hasher);
+        Mark {
+            id: self.id,
+            at: [self.created_at, self.updated_at, self.deleted_at]
+                .into_iter()
+                .flatten()
+                .max()
+                .unwrap_or_default(),
+            digest: hasher.finish(),
+        }
+    }
+
+    pub(crate) fn take_in(self, ratios: &Ratios) -> ComputeNode {
+        ComputeNode {
+            id: self.id,
+            uuid: self.uuid.clone(),
+            host: self.host.clone(),
+            nodename: self.nodename.clone(),
+            deleted: self.deleted,
+            updated_at: self.updated_at,
+            row: self.object(ratios).map(Arc::new),
+        }
+    }
+
+    fn object(self, ratios: &Ratios) -> Result<ComputeRow, Fault> {
+        let [cpu, ram, disk] = self.ratios;
+        // NULL and 0.0 mean that the node has none of its own.
+        let ratio = |own: Option<f64>, unset: f64| own.filter(|own| *own != 0.0).unwrap_or(unset);
+        let null = |name: &str| value_error(format!("{name} is NULL"));
+        let needed = |at: usize| self.numbers[at].ok_or_else(|| null(NUMBERS[at]));
+        let (vcpus, vcpus_used, memory_mb) = (needed(0)?, needed(1)?, needed(2)?);
+        let (local_gb, local_gb_used) = (needed(4)?, needed(5)?);
+        let hypervisor_version = needed(8)?;
+        let [
+            hypervisor_type,
+            cpu_info,
+            supported_instances,
+            stats,
+            metrics,
+            numa_topology,
+            pci_stats,
+            host_ip,
+        ] = self.texts;
+        Ok(ComputeRow {
+            host: self.host.ok_or_else(|| null("host"))?,
+            nodename: self.nodename.ok_or_else(|| null("hypervisor_hostname"))?,
+            uuid: self.uuid.ok_or_else(|| null("uuid"))?,
+            vcpus,
+            vcpus_used,
+            memory_mb,
+            free_ram_mb: self.numbers[3],
+            local_gb,
+            local_gb_used,
+            free_disk_gb: self.numbers[6],
+            disk_available_least: self.numbers[7],
+            cpu_allocation_ratio: ratio(cpu, ratios.cpu),
+            ram_allocation_ratio: ratio(ram, ratios.ram),
+            disk_allocation_ratio: ratio(disk, ratios.disk),
+            hypervisor_type: hypervisor_type.ok_or_else(|| null("hypervisor_type"))?,
+            hypervisor_version,
+            cpu_info,
+            host_ip: host_ip.map(|text| address(&Value::Str(text))).transpose()?,
+            supported_instances: loaded(supported_instances.as_deref())?
+                .map(|specs| list(&specs, hv_spec))
+                .transpose()?,
+            stats: loaded(stats.as_deref())?
+                .map(|stats| map(&stats, |value| nullable_string(Some(value))))
+                .transpose()?,
+            metrics: loaded(metrics.as_deref())?,
+            numa_topology: numa_topology
+                .filter(|text| !text.is_empty())
+                .map(|text| numa::topology(&text))
+                .transpose()?,
+            pci_pools: pci::pools(pci_stats.as_deref())?,
+            updated_at: self.updated_at,
+        })
+    }
+}
+
+/// JSON, where neither NULL nor an empty text counts.
+fn loaded(text: Option<&str>) -> Result<Option<Value>, Fault> {
+    text.filter(|text| !text.is_empty())
+        .map(json::loads)
+        .transpose()
 }

@@ -4,4 +4,5 @@ pub(crate) mod compute;
 pub(crate) mod instance;
 pub(crate) mod numa;
 pub(crate) mod pci;
+mod primitive;
 pub(crate) mod service;

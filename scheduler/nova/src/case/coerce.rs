@@ -5,12 +5,12 @@ use crate::fault::Fault;
 use crate::python::{Dict, Value, number};
 
 /// ValueError.
-pub(crate) fn value_error(message: impl Into<String>) -> Fault {
+pub fn value_error(message: impl Into<String>) -> Fault {
     Fault::new("ValueError", message)
 }
 
 /// TypeError.
-pub(crate) fn type_error(message: impl Into<String>) -> Fault {
+pub fn type_error(message: impl Into<String>) -> Fault {
     Fault::new("TypeError", message)
 }
 
@@ -18,14 +18,14 @@ pub(crate) fn type_error(message: impl Into<String>) -> Fault {
 ///
 /// # Errors
 /// KeyError.
-pub(crate) fn key<'a>(object: &'a Dict<Value>, name: &str) -> Result<&'a Value, Fault> {
+pub fn key<'a>(object: &'a Dict<Value>, name: &str) -> Result<&'a Value, Fault> {
     object
         .get(name)
         .ok_or_else(|| Fault::new("KeyError", format!("there is no {name:?}")))
 }
 
 /// `object.get(key)` where null and absent are alike.
-pub(crate) fn get<'a>(object: &'a Dict<Value>, name: &str) -> Option<&'a Value> {
+pub fn get<'a>(object: &'a Dict<Value>, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|v| !matches!(v, Value::None))
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn get<'a>(object: &'a Dict<Value>, name: &str) -> Option<&'a Value> 
 ///
 /// # Errors
 /// TypeError, as Python gives for an index or an attribute of something else.
-pub(crate) fn dict(value: &Value) -> Result<&Dict<Value>, Fault> {
+pub fn dict(value: &Value) -> Result<&Dict<Value>, Fault> {
     match value {
         Value::Dict(dict) => Ok(dict),
         other => Err(type_error(format!("a {} is no object", other.class()))),
@@ -44,7 +44,7 @@ pub(crate) fn dict(value: &Value) -> Result<&Dict<Value>, Fault> {
 ///
 /// # Errors
 /// ValueError for text that is no number and for NaN, OverflowError for infinities, TypeError for anything else.
-pub(crate) fn wide(value: &Value) -> Result<i128, Fault> {
+pub fn wide(value: &Value) -> Result<i128, Fault> {
     match value {
         Value::Int(n) => Ok(*n),
         Value::Bool(b) => Ok(i128::from(*b)),
@@ -60,7 +60,7 @@ pub(crate) fn wide(value: &Value) -> Result<i128, Fault> {
 ///
 /// # Errors
 /// ValueError for NaN, OverflowError for infinities.
-pub(crate) fn truncated(number: f64) -> Result<i128, Fault> {
+pub fn truncated(number: f64) -> Result<i128, Fault> {
     if number.is_nan() {
         Err(value_error("NaN is no whole number"))
     } else if number.is_infinite() {
@@ -72,7 +72,7 @@ pub(crate) fn truncated(number: f64) -> Result<i128, Fault> {
 }
 
 /// A whole number within 64 bits: what is beyond stops at the limit, as a database column would refuse it.
-pub(crate) fn narrow(number: i128) -> i64 {
+pub fn narrow(number: i128) -> i64 {
     i64::try_from(number).unwrap_or(if number < 0 { i64::MIN } else { i64::MAX })
 }
 
@@ -80,7 +80,7 @@ pub(crate) fn narrow(number: i128) -> i64 {
 ///
 /// # Errors
 /// See [`wide`]; ValueError for null.
-pub(crate) fn integer(value: &Value) -> Result<i64, Fault> {
+pub fn integer(value: &Value) -> Result<i64, Fault> {
     not_none(value)?;
     wide(value).map(narrow)
 }
@@ -89,7 +89,7 @@ pub(crate) fn integer(value: &Value) -> Result<i64, Fault> {
 ///
 /// # Errors
 /// See [`wide`].
-pub(crate) fn nullable_integer(value: Option<&Value>) -> Result<Option<i64>, Fault> {
+pub fn nullable_integer(value: Option<&Value>) -> Result<Option<i64>, Fault> {
     nullable(value, integer)
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn nullable_integer(value: Option<&Value>) -> Result<Option<i64>, Fau
 ///
 /// # Errors
 /// ValueError for null and for text that is no number, TypeError for anything that is none.
-pub(crate) fn float(value: &Value) -> Result<f64, Fault> {
+pub fn float(value: &Value) -> Result<f64, Fault> {
     not_none(value)?;
     match value {
         Value::Int(n) => Ok(*n as f64),
@@ -114,7 +114,7 @@ pub(crate) fn float(value: &Value) -> Result<f64, Fault> {
 ///
 /// # Errors
 /// ValueError for everything else.
-pub(crate) fn string(value: &Value) -> Result<String, Fault> {
+pub fn string(value: &Value) -> Result<String, Fault> {
     match value {
         Value::Str(text) => Ok(text.clone()),
         Value::Int(_) | Value::Float(_) | Value::Bool(_) => Ok(value.text()),
@@ -126,7 +126,7 @@ pub(crate) fn string(value: &Value) -> Result<String, Fault> {
 ///
 /// # Errors
 /// See [`string`].
-pub(crate) fn nullable_string(value: Option<&Value>) -> Result<Option<String>, Fault> {
+pub fn nullable_string(value: Option<&Value>) -> Result<Option<String>, Fault> {
     nullable(value, string)
 }
 
@@ -134,7 +134,7 @@ pub(crate) fn nullable_string(value: Option<&Value>) -> Result<Option<String>, F
 ///
 /// # Errors
 /// ValueError for any other.
-pub(crate) fn one_of(value: &Value, known: &[&str]) -> Result<String, Fault> {
+pub fn one_of(value: &Value, known: &[&str]) -> Result<String, Fault> {
     match value {
         Value::Str(text) if known.contains(&text.as_str()) => Ok(text.clone()),
         other => Err(value_error(format!(
@@ -148,7 +148,7 @@ pub(crate) fn one_of(value: &Value, known: &[&str]) -> Result<String, Fault> {
 ///
 /// # Errors
 /// Those of `read`.
-pub(crate) fn nullable<T>(
+pub fn nullable<T>(
     value: Option<&Value>,
     read: impl Fn(&Value) -> Result<T, Fault>,
 ) -> Result<Option<T>, Fault> {
@@ -162,10 +162,7 @@ pub(crate) fn nullable<T>(
 ///
 /// # Errors
 /// ValueError if it is no list; those of `read` for its elements.
-pub(crate) fn list<T>(
-    value: &Value,
-    read: impl Fn(&Value) -> Result<T, Fault>,
-) -> Result<Vec<T>, Fault> {
+pub fn list<T>(value: &Value, read: impl Fn(&Value) -> Result<T, Fault>) -> Result<Vec<T>, Fault> {
     match value {
         Value::List(items) => items.iter().map(read).collect(),
         other => Err(value_error(format!("a {} is no list", other.class()))),
@@ -176,7 +173,7 @@ pub(crate) fn list<T>(
 ///
 /// # Errors
 /// ValueError if it is no dict; those of `read` for its values.
-pub(crate) fn map<T, C: FromIterator<(String, T)>>(
+pub fn map<T, C: FromIterator<(String, T)>>(
     value: &Value,
     read: impl Fn(&Value) -> Result<T, Fault>,
 ) -> Result<C, Fault> {

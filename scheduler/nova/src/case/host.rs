@@ -1,4 +1,4 @@
-//! A host of a case as the rows that Nova would find in its database.
+//! A host of a case as the rows that Nova would find in its database; what its columns are taken in with serves real rows, too.
 
 use super::coerce::{
     dict, float, get, integer, key, list, map, nullable, nullable_integer, nullable_string, string,
@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 ///
 /// # Errors
 /// What a field raises for a value that it does not take.
-pub(super) fn compute(host: &Dict<Value>, ratios: &Ratios) -> Result<ComputeRow, Fault> {
+pub fn compute(host: &Dict<Value>, ratios: &Ratios) -> Result<ComputeRow, Fault> {
     let numa_topology = nullable(host.get("numa_topology"), topology)?;
     let row = ComputeRow {
         host: string(key(host, "host")?)?,
@@ -64,7 +64,11 @@ fn ratio(host: &Dict<Value>, name: &str, absent: f64, unset: f64) -> Result<f64,
     }
 }
 
-fn address(value: &Value) -> Result<String, Fault> {
+/// An IPAddressField.
+///
+/// # Errors
+/// ValueError for what is no address.
+pub fn address(value: &Value) -> Result<String, Fault> {
     match value {
         Value::Str(text) => text
             .parse::<std::net::IpAddr>()
@@ -84,7 +88,10 @@ fn moment_of(object: &Dict<Value>, name: &str) -> Result<Option<i64>, Fault> {
 }
 
 /// `HVSpec.from_list`: architecture, hypervisor type and VM mode, each under its canonical name.
-fn hv_spec(spec: &Value) -> Result<Vec<Option<String>>, Fault> {
+///
+/// # Errors
+/// IndexError, ValueError, AttributeError or TypeError, as Nova raises them.
+pub fn hv_spec(spec: &Value) -> Result<Vec<Option<String>>, Fault> {
     let Value::List(parts) = spec else {
         return Err(type_error(format!("a {} is no triple", spec.class())));
     };
@@ -111,7 +118,10 @@ fn hv_spec(spec: &Value) -> Result<Vec<Option<String>>, Fault> {
 }
 
 /// `PciDevicePool.from_dict`: everything that is not a field is a tag.
-fn pools(value: Option<&Value>) -> Result<Vec<PciPool>, Fault> {
+///
+/// # Errors
+/// KeyError for a missing field, TypeError for what is neither a list nor a dictionary.
+pub fn pools(value: Option<&Value>) -> Result<Vec<PciPool>, Fault> {
     match value {
         None | Some(Value::None) => Ok(Vec::new()),
         Some(Value::List(pools)) => pools.iter().map(|p| pool(dict(p)?)).collect(),
@@ -187,7 +197,7 @@ fn page(page: &Dict<Value>) -> Result<PagesTopology, Fault> {
 ///
 /// # Errors
 /// Those of the elements; TypeError if it is no list.
-pub(super) fn integers<C: FromIterator<i64>>(value: &Value) -> Result<C, Fault> {
+pub fn integers<C: FromIterator<i64>>(value: &Value) -> Result<C, Fault> {
     match value {
         Value::List(items) => items.iter().map(integer).collect(),
         other => Err(type_error(format!("a {} is no list", other.class()))),
@@ -198,7 +208,7 @@ pub(super) fn integers<C: FromIterator<i64>>(value: &Value) -> Result<C, Fault> 
 ///
 /// # Errors
 /// KeyError for a missing part.
-pub(super) fn networks(value: &Value) -> Result<NetworkMetadata, Fault> {
+pub fn networks(value: &Value) -> Result<NetworkMetadata, Fault> {
     let networks = dict(value)?;
     Ok(NetworkMetadata {
         physnets: list(key(networks, "physnets")?, string)?
@@ -212,7 +222,7 @@ pub(super) fn networks(value: &Value) -> Result<NetworkMetadata, Fault> {
 ///
 /// # Errors
 /// What a field raises for a value that it does not take.
-pub(super) fn service(service: &Dict<Value>) -> Result<Service, Fault> {
+pub fn service(service: &Dict<Value>) -> Result<Service, Fault> {
     let flag = |name: &str| match service.get(name) {
         None => Ok(false),
         Some(Value::None) => Err(value_error(format!("{name} is null"))),

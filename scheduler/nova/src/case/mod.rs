@@ -3,8 +3,8 @@
 //! Two kinds of errors are kept apart. A line that is no case at all is a [`BadCase`], which is ours to report. A case whose
 //! values Nova's objects refuse is a [`Fault`] in a phase, which is Nova's answer and is compared.
 
-pub(crate) mod coerce;
-mod host;
+pub mod coerce;
+pub mod host;
 mod json;
 pub mod moment;
 mod request;
