@@ -1,6 +1,21 @@
-//! Which hosts Placement would offer.
+//! Which hosts Placement would offer for a request.
+//!
+//! A question with one group, of which all classes are on root providers, is answered from memory: hosts with
+//! `(total - reserved) * ratio - used >= amount`, within min_unit, max_unit and step_size, with the traits and aggregates that are
+//! asked for. Everything else is Placement's own to answer. Placement cuts its answer at `limit` hosts in an order of its own; here all
+//! are considered, which is what the limit is not meant to prevent, unless
+//! [`CloudSettings::cut_like_placement`](crate::CloudSettings::cut_like_placement) says otherwise.
 
-use ebbtide_nova::placement::Query;
+use crate::cloud::providers::bad;
+use crate::cloud::{Cloud, Which};
+use crate::error::CloudError;
+use ebbtide_nova::fault::Fault;
+use ebbtide_nova::model::{AllocationCandidate, RequestSpec};
+use ebbtide_nova::placement::{self, Node, Query, QueryGroup, World};
+use ebbtide_nova::table::HostSet;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, HashMap};
+use uuid::Uuid;
 
 /// What Nova asks Placement for a request.
 #[derive(Debug, Clone, PartialEq)]
@@ -16,38 +31,349 @@ pub struct Asked {
 pub enum AskPlacement {
     /// Groups with a suffix, or a group policy.
     Granular,
-    /// `same_subtree`.
-    SameSubtree,
     /// A child provider has a class that is asked for.
     Nested,
     /// A sharing provider has a class that is asked for.
     Sharing,
     /// Nothing is asked for but traits or aggregates.
     NoResources,
-    /// Traits or aggregates of a provider are not known, and the request asks for some.
+    /// Inventories, traits or aggregates of a provider are not known, and the request asks for some.
     Unknown,
-    /// Two queries, of which the second adds to the first.
-    Fallback,
-    /// This is not written yet.
-    NotThere,
 }
 
-/// Hosts that may take a request, before Nova's filters.
+impl AskPlacement {
+    /// In words.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Granular => "the request has granular groups",
+            Self::Nested => "a child provider has a class that is asked for",
+            Self::Sharing => "a sharing provider has a class that is asked for",
+            Self::NoResources => "no resources are asked for",
+            Self::Unknown => "a provider was not read yet",
+        }
+    }
+}
+
+/// What is offered.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Offer {
+    /// Nothing: the request does not ask Placement.
+    #[default]
+    Nothing,
+    /// The same amounts on the root provider of each host of a set. Of two the first counts first.
+    Alike(Vec<(HostSet, BTreeMap<String, u64>)>),
+    /// Placement's own words, by place.
+    Told(HashMap<usize, Vec<AllocationCandidate>>),
+}
+
+/// Hosts that may take a request, before Nova's filters. They are good until a host comes or goes.
 #[derive(Debug, Clone, Default)]
 pub struct Candidates {
-    hosts: Vec<u32>,
+    pub(crate) hosts: HostSet,
+    pub(crate) offer: Offer,
+    pub(crate) layout: u64,
+    /// Some of them are believed from compute rows only.
+    pub(crate) believed: usize,
 }
 
 impl Candidates {
     /// How many hosts.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.hosts.len()
+        self.hosts.count()
     }
 
     /// None at all: Nova answers NoValidHost without a look at its filters.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()
+    }
+
+    /// How many hosts of the cloud are believed from their compute rows, because Placement was not read.
+    #[must_use]
+    pub fn believed(&self) -> usize {
+        self.believed
+    }
+}
+
+/// A candidate as Placement writes it.
+pub(crate) fn candidate(provider: Uuid, resources: &BTreeMap<String, u64>) -> AllocationCandidate {
+    let provider = provider.to_string();
+    AllocationCandidate {
+        allocations: json!({ provider.clone(): { "resources": resources } }),
+        mappings: json!({ "": [provider] }),
+    }
+}
+
+impl Cloud {
+    /// What Nova would ask Placement for this request, as text and in parts. Fills in the destination's node as Nova does.
+    ///
+    /// # Errors
+    /// What Nova raises: RequestFilterFailed, NoValidHost for a host that nobody knows, and so on.
+    pub fn ask(&self, spec: &mut RequestSpec) -> Result<Asked, Fault> {
+        let nodes = self.nodes_named(spec);
+        let world = World {
+            aggregates: &self.aggregate_list,
+            nodes: &nodes,
+            min_compute_version: self.min_compute_version,
+            options: self.options(),
+        };
+        let asked = placement::query(spec, &world);
+        if let Some(fault) = asked.fault {
+            return Err(fault);
+        }
+        if let (Some((Some(host), Some(node))), Some(destination)) =
+            (asked.destination, spec.requested_destination.as_mut())
+        {
+            destination.host = Some(Some(host));
+            destination.node = Some(Some(node));
+        }
+        let query = asked.asked.unwrap_or_default();
+        Ok(Asked {
+            query,
+            fallback: asked.asked_fallback,
+        })
+    }
+
+    /// The nodes that the request's names could mean.
+    fn nodes_named(&self, spec: &RequestSpec) -> Vec<Node> {
+        let destination = spec.requested_destination.as_ref();
+        let hosts = destination
+            .and_then(|d| d.host.clone().flatten())
+            .into_iter();
+        let hosts = hosts.chain(spec.force_hosts.iter().flatten().take(1).cloned());
+        let by_host = hosts.filter_map(|host| self.nodes_of.get(&host)).flatten();
+        let mut uuids: Vec<Uuid> = by_host.copied().collect();
+        let names = destination
+            .and_then(|d| d.node.clone().flatten())
+            .into_iter();
+        let names: Vec<String> = names
+            .chain(spec.force_nodes.iter().flatten().take(1).cloned())
+            .collect();
+        if uuids.is_empty() && !names.is_empty() {
+            let of_name = |(uuid, node): (&Uuid, &crate::cloud::Node)| {
+                names.contains(&node.row.nodename).then_some(*uuid)
+            };
+            uuids.extend(self.nodes.iter().filter_map(of_name));
+        }
+        uuids.sort_unstable();
+        uuids.dedup();
+        let node = |uuid: Uuid| {
+            let node = self.nodes.get(&uuid)?;
+            Some(Node {
+                host: node.row.host.clone(),
+                node: node.row.nodename.clone(),
+                uuid: uuid.to_string(),
+            })
+        };
+        uuids.into_iter().filter_map(node).collect()
+    }
+
+    /// The hosts that Placement would answer with, as far as we know.
+    ///
+    /// # Errors
+    /// [`AskPlacement`]: this question is Placement's own.
+    pub fn candidates(&self, asked: &Asked) -> Result<Candidates, AskPlacement> {
+        let mut sets = Vec::new();
+        let mut hosts = HostSet::none(self.at.len());
+        for query in [Some(&asked.query), asked.fallback.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            let (mut fitting, resources) = self.fitting(query, Which::Full)?;
+            if let (true, Some(limit)) = (self.settings.cut_like_placement, query.limit) {
+                let beyond: Vec<usize> = fitting
+                    .iter()
+                    .skip(usize::try_from(limit).unwrap_or(0))
+                    .collect();
+                beyond.into_iter().for_each(|at| fitting.clear(at));
+            }
+            hosts.join(&fitting);
+            sets.push((fitting, resources));
+        }
+        Ok(Candidates {
+            hosts,
+            offer: Offer::Alike(sets),
+            layout: self.layout,
+            believed: self.columns.traits_unknown.count(),
+        })
+    }
+
+    /// Hosts that can give what a query asks for, and the amounts.
+    pub(crate) fn fitting(
+        &self,
+        query: &Query,
+        which: Which,
+    ) -> Result<(HostSet, BTreeMap<String, u64>), AskPlacement> {
+        let [group] = query.groups.as_slice() else {
+            return Err(if query.groups.is_empty() {
+                AskPlacement::NoResources
+            } else {
+                AskPlacement::Granular
+            });
+        };
+        if group.suffix.is_some() {
+            return Err(AskPlacement::Granular);
+        }
+        if group.resources.is_empty() {
+            return Err(AskPlacement::NoResources);
+        }
+        self.others_are_not_asked(group)?;
+        let mut hosts = self.table.known().clone();
+        for (class, amount) in &group.resources {
+            self.columns.keep_fitting(&mut hosts, class, *amount, which);
+        }
+        self.keep_members(&mut hosts, group)?;
+        self.keep_traits(&mut hosts, query, group)?;
+        let amount = |(class, amount): (&String, &i128)| {
+            (class.clone(), u64::try_from(*amount).unwrap_or(0))
+        };
+        Ok((hosts, group.resources.iter().map(amount).collect()))
+    }
+
+    /// # Errors
+    /// Children or sharing providers have a class that is asked for.
+    fn others_are_not_asked(&self, group: &QueryGroup) -> Result<(), AskPlacement> {
+        for provider in self
+            .others
+            .iter()
+            .filter_map(|uuid| self.providers.get(uuid))
+        {
+            let child = provider.parent.is_some();
+            let Some(inventories) = &provider.inventories else {
+                // A root that nobody read may share.
+                return Err(AskPlacement::Unknown);
+            };
+            let shares = provider.traits.is_none() || provider.shares();
+            if (child || shares)
+                && inventories
+                    .keys()
+                    .any(|class| group.resources.contains_key(class))
+            {
+                return Err(if child {
+                    AskPlacement::Nested
+                } else {
+                    AskPlacement::Sharing
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn keep_members(&self, hosts: &mut HostSet, group: &QueryGroup) -> Result<(), AskPlacement> {
+        let asks = !group.member_of.is_empty() || !group.forbidden_aggregates.is_empty();
+        if asks && hosts.meets(&self.columns.aggregates_unknown) {
+            return Err(AskPlacement::Unknown);
+        }
+        for choice in &group.member_of {
+            hosts.keep(&self.columns.in_any(choice.iter()));
+        }
+        hosts.remove(&self.columns.in_any(group.forbidden_aggregates.iter()));
+        if let Some(tree) = &group.in_tree {
+            let root = tree.parse::<Uuid>().ok().map(|uuid| {
+                let provider = self.providers.get(&uuid);
+                provider.and_then(|provider| provider.root).unwrap_or(uuid)
+            });
+            let place = root.and_then(|root| self.nodes.get(&root)?.place);
+            let mut only = HostSet::none(self.at.len());
+            if let Some(place) = place {
+                only.set(place);
+            }
+            hosts.keep(&only);
+        }
+        Ok(())
+    }
+
+    fn keep_traits(
+        &self,
+        hosts: &mut HostSet,
+        query: &Query,
+        group: &QueryGroup,
+    ) -> Result<(), AskPlacement> {
+        let required = || query.root_required.iter().chain(&group.required);
+        let forbidden = || query.root_forbidden.iter().chain(&group.forbidden);
+        // Computes mirror whether they are disabled; where nobody has read it, the service says the same.
+        let told_by_service = |name: &String| name == "COMPUTE_STATUS_DISABLED";
+        let asks = required().next().is_some() || !forbidden().all(told_by_service);
+        if asks && hosts.meets(&self.columns.traits_unknown) {
+            return Err(AskPlacement::Unknown);
+        }
+        required().for_each(|name| self.columns.keep_trait(hosts, name));
+        forbidden().for_each(|name| self.columns.drop_trait(hosts, name));
+        Ok(())
+    }
+
+    /// The hosts of Placement's real answer (`allocation_requests` and `provider_summaries`). A host is offered every allocation
+    /// request that names its root provider, as Nova does it.
+    ///
+    /// # Errors
+    /// [`CloudError::BadAnswer`].
+    pub fn candidates_from_answer(&self, answer: &Value) -> Result<Candidates, CloudError> {
+        let requests = answer.get("allocation_requests").and_then(Value::as_array);
+        let requests = requests.ok_or_else(|| bad("allocation_requests", "is not there"))?;
+        let mut told: HashMap<usize, Vec<AllocationCandidate>> = HashMap::new();
+        let mut hosts = HostSet::none(self.at.len());
+        for (at, request) in requests.iter().enumerate() {
+            let allocations = request.get("allocations").filter(|all| all.is_object());
+            let allocations = allocations.ok_or_else(|| {
+                bad(
+                    &format!("allocation_requests[{at}].allocations"),
+                    "is no object",
+                )
+            })?;
+            let offered = AllocationCandidate {
+                allocations: allocations.clone(),
+                mappings: request.get("mappings").cloned().unwrap_or(Value::Null),
+            };
+            for provider in allocations
+                .as_object()
+                .into_iter()
+                .flatten()
+                .map(|(uuid, _)| uuid)
+            {
+                let node = provider
+                    .parse::<Uuid>()
+                    .ok()
+                    .and_then(|uuid| self.nodes.get(&uuid));
+                if let Some(place) = node.and_then(|node| node.place) {
+                    hosts.set(place);
+                    told.entry(place).or_default().push(offered.clone());
+                }
+            }
+        }
+        Ok(Candidates {
+            hosts,
+            offer: Offer::Told(told),
+            layout: self.layout,
+            believed: 0,
+        })
+    }
+
+    /// All hosts, for requests that do not ask Placement (a rebuild).
+    #[must_use]
+    pub fn all_hosts(&self) -> Candidates {
+        Candidates {
+            hosts: self.table.known().clone(),
+            offer: Offer::Nothing,
+            layout: self.layout,
+            believed: 0,
+        }
+    }
+
+    /// Hosts among the candidates whose instances are not confirmed, by cell and service's host: Nova reads them from the cell's
+    /// database for each request. Only of interest for requests with a server group.
+    #[must_use]
+    pub fn unconfirmed(&self, candidates: &Candidates) -> Vec<(String, String)> {
+        let hosts = candidates.hosts.iter().map(|place| self.host_at(place));
+        let open = hosts.filter(|host| {
+            let known = self.host_instances.get(&host.host);
+            known.is_none_or(|known| !known.confirmed)
+        });
+        let mut open: Vec<(String, String)> =
+            open.map(|host| (host.cell_uuid, host.host)).collect();
+        open.sort_unstable();
+        open.dedup();
+        open
     }
 }

@@ -13,6 +13,7 @@ mod candidates;
 mod cloud;
 mod error;
 mod facts;
+mod flavor;
 mod plan;
 mod scheduling;
 
@@ -23,18 +24,9 @@ pub use facts::{
     Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,
     ProviderFacts, ProviderLine, ServiceFacts,
 };
+pub use flavor::is_preemptible;
 pub use plan::{
     NoPlan, NoPlanReason, Plan, PlanOptions, PlannedInstance, PlannedVictim, ProviderTruth,
     SecondBest, Verdict,
 };
 pub use scheduling::{Claim, Claimed, Next, Scheduling, Selected};
-
-use ebbtide_nova::model::Flavor;
-
-/// Whether a flavor says `ebbtide:preemptible=true`.
-#[must_use]
-pub fn is_preemptible(flavor: &Flavor) -> bool {
-    let specs = flavor.extra_specs.as_ref();
-    let says = specs.and_then(|specs| specs.get(ebbtide_model::flavor::PREEMPTIBLE));
-    says.is_some_and(|says| says.eq_ignore_ascii_case("true"))
-}

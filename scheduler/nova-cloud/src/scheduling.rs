@@ -1,8 +1,17 @@
 //! One request on its way, step by step: claims are made by the caller, outside any lock.
 
+use crate::candidates::{Candidates, Offer, candidate};
+use crate::cloud::Cloud;
+use crate::error::CloudError;
 use crate::facts::HostRef;
 use ebbtide_nova::fault::Fault;
-use ebbtide_nova::model::AllocationCandidate;
+use ebbtide_nova::filters::{self, Context};
+use ebbtide_nova::model::{AllocationCandidate, HostState, Options, RequestSpec};
+use ebbtide_nova::schedule::{Call, Field, Selection, Sorted, Step, Steps, sorted};
+use ebbtide_nova::states::{HostStates, States};
+use ebbtide_nova::table::HostSet;
+use std::sync::Arc;
+use uuid::Uuid;
 
 /// What the caller does next.
 #[derive(Debug, Clone, PartialEq)]
@@ -55,53 +64,253 @@ pub struct Selected {
     pub availability_zone: String,
 }
 
-/// One request on its way. Owned: the cloud may change meanwhile, the request goes on with what was true when it began, as in Nova.
+/// The hosts of a request: a copy of the cloud's, changed where the request changes them.
 #[derive(Debug)]
-pub struct Scheduling {
-    failed: Option<Fault>,
+pub(crate) struct Working {
+    states: HostStates,
+    hosts: HostSet,
+    offer: Offer,
+    /// Candidates stand in the states, where filters narrow them.
+    attached: bool,
+    /// What the columns say for the first instance.
+    first: Option<Sorted>,
+    uuids: Arc<Vec<Option<Uuid>>>,
 }
 
-impl Scheduling {
-    pub(crate) fn not_yet() -> Self {
-        Self {
-            failed: Some(Fault::new(
-                "NotImplementedError",
-                "deciding in memory is not there yet",
-            )),
+impl Working {
+    /// All candidates of a host, made up where Placement was not asked.
+    fn offered(&self, at: usize) -> Vec<AllocationCandidate> {
+        if self.states.get(at).uuid.is_none() {
+            // A node that was never updated has no UUID for Nova, so no candidate is its.
+            return Vec::new();
+        }
+        match &self.offer {
+            Offer::Nothing => Vec::new(),
+            Offer::Told(told) => told.get(&at).cloned().unwrap_or_default(),
+            Offer::Alike(sets) => {
+                let Some(uuid) = self.uuids.get(at).copied().flatten() else {
+                    return Vec::new();
+                };
+                let sets = sets.iter().filter(|(hosts, _)| hosts.has(at));
+                sets.map(|(_, resources)| candidate(uuid, resources))
+                    .collect()
+            }
         }
     }
 
+    fn attach(&mut self) {
+        for at in self.hosts.iter().collect::<Vec<_>>() {
+            let offered = self.offered(at);
+            self.states.edit(at).allocation_candidates = offered;
+        }
+        self.attached = true;
+    }
+}
+
+impl States for Working {
+    fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    fn get(&self, at: usize) -> &HostState {
+        self.states.get(at)
+    }
+
+    fn edit(&mut self, at: usize) -> &mut HostState {
+        self.states.edit(at)
+    }
+}
+
+impl Field for Working {
+    fn all(&self) -> Vec<usize> {
+        if self.first.is_some() {
+            // They are sorted already, and nobody asks who did not pass.
+            return Vec::new();
+        }
+        self.hosts.iter().collect()
+    }
+
+    fn candidate(&self, at: usize) -> Option<AllocationCandidate> {
+        if self.attached {
+            return self.states.get(at).allocation_candidates.first().cloned();
+        }
+        self.offered(at).into_iter().next()
+    }
+
+    fn sorted(
+        &mut self,
+        hosts: Vec<usize>,
+        spec: &RequestSpec,
+        context: &Context<'_>,
+        index: usize,
+    ) -> Result<Sorted, Fault> {
+        match self.first.take() {
+            Some(first) => Ok(first),
+            None => sorted(&mut self.states, hosts, spec, context, index),
+        }
+    }
+}
+
+/// One request on its way. Owned: the cloud may change meanwhile, the request goes on with what was true when it began, as in Nova.
+#[derive(Debug)]
+pub struct Scheduling {
+    steps: Steps<Working>,
+    options: Arc<Options>,
+    now: i64,
+}
+
+impl Scheduling {
     /// What to do next. Asked again without [`Self::claimed`] it says the same again.
     #[allow(
         clippy::should_implement_trait,
         reason = "a request is no iterator: it waits for claims"
     )]
     pub fn next(&mut self) -> Next {
-        let fault = self
-            .failed
-            .clone()
-            .unwrap_or_else(|| Fault::new("NoValidHost", "There are not enough hosts available."));
-        Next::Failed {
-            fault,
-            release: Vec::new(),
+        let context = Context {
+            options: &self.options,
+            now: self.now,
+        };
+        match self.steps.next(&context) {
+            Step::Claim {
+                instance_uuid,
+                host,
+                candidate,
+            } => Next::Claim(Claim {
+                instance_uuid,
+                host: self.host(host),
+                candidate,
+            }),
+            Step::Done(all) => {
+                let selections = all.into_iter().map(|one| {
+                    let one = one.into_iter();
+                    one.map(|selection| self.selected(selection)).collect()
+                });
+                Next::Done(selections.collect())
+            }
+            Step::Failed { fault, release } => Next::Failed { fault, release },
         }
     }
 
     /// Says how the claim went that [`Self::next`] asked for. Without one it does nothing.
     pub fn claimed(&mut self, outcome: Claimed) {
-        let _ = outcome;
+        let context = Context {
+            options: &self.options,
+            now: self.now,
+        };
+        let outcome = match outcome {
+            Claimed::Taken => Ok(true),
+            Claimed::Refused => Ok(false),
+            Claimed::Fault(fault) => Err(fault),
+        };
+        self.steps.claimed(outcome, &context);
     }
 
-    /// How many hosts passed the filters for the first instance.
+    /// How many hosts passed the filters for the first instance; zero before the first [`Self::next`].
     #[must_use]
     pub fn passing(&self) -> usize {
-        0
+        self.steps.passing().unwrap_or(0)
     }
 
     /// For each filter that ran for the instance looked at last: its name, hosts before, hosts after. Nova logs these before a
     /// NoValidHost.
     #[must_use]
     pub fn filtered(&self) -> Vec<(String, usize, usize)> {
-        Vec::new()
+        let trace = self.steps.trace().iter();
+        trace
+            .map(|(name, start, end)| ((*name).to_owned(), *start, *end))
+            .collect()
+    }
+
+    fn host(&self, at: usize) -> HostRef {
+        let working = self.steps.states();
+        let state = working.get(at);
+        HostRef {
+            host: state.host.clone(),
+            nodename: state.nodename.clone(),
+            uuid: working.uuids.get(at).copied().flatten().unwrap_or_default(),
+            cell_uuid: state.cell_uuid.clone(),
+        }
+    }
+
+    fn selected(&self, selection: Selection) -> Selected {
+        Selected {
+            host: self.host(selection.host),
+            candidate: selection.candidate,
+            limits: selection.limits,
+            availability_zone: selection.availability_zone,
+        }
+    }
+}
+
+/// Whether something looks at candidates themselves, so that they have to stand in the states: filters that narrow them, and
+/// requests that name them (which nobody does but for the pleasure of it).
+fn looks_at_candidates(spec: &RequestSpec, options: &Options) -> bool {
+    let names = |name: &String| filters::by_name(name).is_some_and(|filter| filter.narrows(spec));
+    let hints = spec.scheduler_hints.as_ref();
+    let asks = |filter: &str| options.enabled_filters.iter().any(|name| name == filter);
+    let json = asks("JsonFilter") && hints.is_some_and(|hints| hints.contains_key("query"));
+    let specs = spec
+        .flavor
+        .extra_specs
+        .iter()
+        .flat_map(|specs| specs.iter());
+    let odd = |key: &str| key.contains("candidates") || key.contains("__");
+    options.enabled_filters.iter().any(names) || json || specs.into_iter().any(|(key, _)| odd(key))
+}
+
+impl Cloud {
+    /// Begins to decide a request. `now` in microseconds since 1970, UTC. `seed`: chance where Nova's options allow it; `None` takes
+    /// the best.
+    ///
+    /// # Errors
+    /// [`CloudError::Stale`].
+    pub fn decide(
+        &self,
+        mut spec: RequestSpec,
+        call: Call,
+        candidates: &Candidates,
+        now: i64,
+        seed: Option<u64>,
+    ) -> Result<Scheduling, CloudError> {
+        if candidates.layout != self.layout {
+            return Err(CloudError::Stale);
+        }
+        let mut hosts = candidates.hosts.clone();
+        hosts.keep(&self.hosts_for(&spec));
+        let uuids = call.instance_uuids.as_deref().unwrap_or_default();
+        if let Some(first) = uuids.first().filter(|uuid| !uuid.is_empty()) {
+            spec.instance_uuid.clone_from(first);
+        }
+        let mut working = Working {
+            states: self.table.states().clone(),
+            hosts,
+            offer: candidates.offer.clone(),
+            attached: false,
+            first: None,
+            uuids: Arc::clone(&self.at),
+        };
+        if looks_at_candidates(&spec, self.options()) {
+            working.attach();
+        }
+        let hosts = working.hosts.clone();
+        let survey = self.table.survey(&spec, hosts, now, &mut working.states);
+        working.first = survey.map(|survey| survey.sorted());
+        Ok(Scheduling {
+            steps: Steps::new(working, spec, call, seed),
+            options: self.table.shared_options(),
+            now,
+        })
+    }
+
+    /// The hosts in the cells where a request looks: all that are enabled, or the one it must not leave, even if that is disabled.
+    pub(crate) fn hosts_for(&self, spec: &RequestSpec) -> HostSet {
+        let destination = spec.requested_destination.as_ref();
+        let only = destination
+            .filter(|destination| destination.allow_cross_cell_move != Some(true))
+            .and_then(|destination| destination.cell.as_ref());
+        match only {
+            Some(cell) => self.of_cell.get(cell).cloned().unwrap_or_default(),
+            None => self.enabled(),
+        }
     }
 }

@@ -1,18 +1,31 @@
-//! The cloud: what it is told, and what it is asked.
+//! The cloud: what it is told, and how that is kept.
+//!
+//! Four things are kept in step, each change for change: the hosts as Nova's filters and weighers see them (a columnar table of
+//! `ebbtide-nova`), what Placement knows of their root providers (`columns`), who has what (`consumers`), and the two
+//! states of the cloud for the choice of victims (a host table of `ebbtide-engine`).
 
-use crate::candidates::{AskPlacement, Asked, Candidates};
+mod columns;
+mod consumers;
+pub(crate) mod follow;
+mod hosts;
+mod instances;
+mod provider;
+pub(crate) mod providers;
+
+pub(crate) use columns::{Columns, Which};
+pub(crate) use consumers::ConsumerEntry;
+pub(crate) use hosts::Node;
+pub(crate) use instances::{HostInstances, Instance};
+pub(crate) use provider::Provider;
+
 use crate::error::CloudError;
-use crate::facts::{
-    Allocations, CellFacts, ComputeFacts, Consumer, InstanceRecord, ProviderFacts, ProviderLine,
-    ServiceFacts,
-};
-use crate::plan::{NoPlan, NoPlanReason, Plan, PlanOptions, ProviderTruth, Verdict};
-use crate::scheduling::Scheduling;
-use ebbtide_engine::EngineConfig;
+use crate::facts::{CellFacts, HostRef};
+use ebbtide_engine::{Engine, EngineConfig, HostTable};
 use ebbtide_model::Seconds;
-use ebbtide_nova::fault::Fault;
-use ebbtide_nova::model::{Aggregate, Options, RequestSpec};
-use ebbtide_nova::schedule::Call;
+use ebbtide_nova::model::{Aggregate, Options, RequestSpec, Service};
+use ebbtide_nova::table::{self, HostSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// How the cloud decides, besides Nova's own options.
@@ -65,24 +78,85 @@ pub struct Counts {
 /// The cloud in memory.
 #[derive(Debug)]
 pub struct Cloud {
-    options: Options,
-    settings: CloudSettings,
+    pub(crate) settings: CloudSettings,
+    /// The hosts that exist for Nova: with a service and a usable row.
+    pub(crate) table: table::Cloud,
+    pub(crate) columns: Columns,
+    /// By place in the table.
+    pub(crate) at: Arc<Vec<Option<Uuid>>>,
+    /// Changes when a host comes or goes.
+    pub(crate) layout: u64,
+    pub(crate) cells: Vec<CellFacts>,
+    /// Hosts by cell.
+    pub(crate) of_cell: HashMap<String, HostSet>,
+    pub(crate) min_compute_version: i64,
+    pub(crate) aggregates: BTreeMap<i64, Arc<Aggregate>>,
+    /// The same, as questions want them.
+    pub(crate) aggregate_list: Vec<Arc<Aggregate>>,
+    pub(crate) aggregates_of: HashMap<String, BTreeSet<i64>>,
+    pub(crate) services: HashMap<String, Service>,
+    pub(crate) nodes: HashMap<Uuid, Node>,
+    /// Compute nodes by service's host.
+    pub(crate) nodes_of: HashMap<String, BTreeSet<Uuid>>,
+    pub(crate) providers: HashMap<Uuid, Provider>,
+    /// Providers that are no compute nodes: children, and those that share.
+    pub(crate) others: BTreeSet<Uuid>,
+    pub(crate) instances: HashMap<Uuid, Instance>,
+    pub(crate) host_instances: HashMap<String, HostInstances>,
+    pub(crate) consumers: HashMap<Uuid, ConsumerEntry>,
+    /// Who has something of a provider.
+    pub(crate) consumers_at: HashMap<Uuid, HashSet<Uuid>>,
+    pub(crate) leaving: HashSet<Uuid>,
+    pub(crate) engine: Engine,
+    pub(crate) victims: HostTable,
+    /// Names of hosts in the victims' table, by place.
+    pub(crate) names: Vec<String>,
+    pub(crate) named: HashMap<String, usize>,
 }
 
-/// What it is told.
 impl Cloud {
     /// A cloud without hosts.
     ///
     /// # Errors
     /// [`CloudError::Engine`].
     pub fn new(options: Options, settings: CloudSettings) -> Result<Self, CloudError> {
-        Ok(Self { options, settings })
+        let engine = Engine::new(settings.engine.clone());
+        let engine = engine.map_err(|error| CloudError::Engine(error.to_string()))?;
+        let mut victims = HostTable::new();
+        victims.set_billing_period(settings.engine.period_seconds);
+        Ok(Self {
+            settings,
+            table: table::Cloud::new(Vec::new(), options, 0),
+            columns: Columns::default(),
+            at: Arc::default(),
+            layout: 0,
+            cells: Vec::new(),
+            of_cell: HashMap::new(),
+            min_compute_version: 0,
+            aggregates: BTreeMap::new(),
+            aggregate_list: Vec::new(),
+            aggregates_of: HashMap::new(),
+            services: HashMap::new(),
+            nodes: HashMap::new(),
+            nodes_of: HashMap::new(),
+            providers: HashMap::new(),
+            others: BTreeSet::new(),
+            instances: HashMap::new(),
+            host_instances: HashMap::new(),
+            consumers: HashMap::new(),
+            consumers_at: HashMap::new(),
+            leaving: HashSet::new(),
+            engine,
+            victims,
+            names: Vec::new(),
+            named: HashMap::new(),
+        })
     }
 
     /// Nova's options.
     #[must_use]
     pub fn options(&self) -> &Options {
-        &self.options
+        self.table.options()
     }
 
     /// Our own settings.
@@ -94,231 +168,32 @@ impl Cloud {
     /// How many of everything there are.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        Counts::default()
+        let believed = |provider: &Uuid| {
+            let known = self.providers.get(provider);
+            known.is_none_or(|known| known.inventories.is_none())
+        };
+        let preemptible = |i: &&Instance| i.terms.is_some();
+        Counts {
+            hosts: self.enabled().count(),
+            compute_nodes: self.nodes.len(),
+            providers: self.providers.len(),
+            believed: self.nodes.keys().filter(|uuid| believed(uuid)).count(),
+            instances: self.instances.len(),
+            preemptible: self.instances.values().filter(preemptible).count(),
+            leaving: self.leaving.len(),
+        }
     }
 
-    /// All cells there are. Hosts of cells that are not named, or disabled, get nothing (but what is sent into a disabled cell
-    /// by name); they come back with the cell.
-    pub fn set_cells(&mut self, cells: &[CellFacts]) {
-        let _ = cells;
+    /// All compute nodes that are known, in no particular order.
+    pub fn compute_nodes(&self) -> impl Iterator<Item = Uuid> + '_ {
+        self.nodes.keys().copied()
     }
 
-    /// The lowest version of a nova-compute over all cells (`services.version`).
-    pub fn set_min_compute_version(&mut self, version: i64) {
-        let _ = version;
-    }
-
-    /// All aggregates there are; hosts by the names of their services.
-    pub fn set_aggregates(&mut self, aggregates: Vec<Aggregate>) {
-        let _ = aggregates;
-    }
-
-    /// One aggregate, new or changed (fanout `update_aggregates`).
-    pub fn put_aggregate(&mut self, aggregate: Aggregate) {
-        let _ = aggregate;
-    }
-
-    /// An aggregate is gone (fanout `delete_aggregate`).
-    pub fn remove_aggregate(&mut self, id: i64) {
-        let _ = id;
-    }
-
-    /// A nova-compute, new or changed.
-    pub fn put_service(&mut self, service: ServiceFacts) {
-        let _ = service;
-    }
-
-    /// A nova-compute is gone: its nodes get nothing any more.
-    pub fn remove_service(&mut self, host: &str) {
-        let _ = host;
-    }
-
-    /// A row of `compute_nodes`, new or changed.
-    ///
-    /// # Errors
-    /// [`CloudError::BadComputeNode`]; the host is left out until a better row comes.
-    pub fn put_compute(&mut self, compute: ComputeFacts) -> Result<(), CloudError> {
-        let _ = compute;
-        Ok(())
-    }
-
-    /// A compute node is gone. Instances on it stay known.
-    pub fn remove_compute(&mut self, uuid: Uuid) {
-        let _ = uuid;
-    }
-
-    /// What Placement says of a provider; unknown parts leave what is known.
-    pub fn put_provider(&mut self, provider: ProviderFacts) {
-        let _ = provider;
-    }
-
-    /// A provider is gone.
-    pub fn remove_provider(&mut self, uuid: Uuid) {
-        let _ = uuid;
-    }
-
-    /// All providers there are (`GET /resource_providers`). Those that are not named are removed. Answers with those of which
-    /// something has to be read again: new ones, and those with another generation than when their facts were read.
-    pub fn provider_list(&mut self, lines: &[ProviderLine]) -> Vec<Uuid> {
-        lines.iter().map(|line| line.uuid).collect()
-    }
-
-    /// Takes `provider_summaries` of an answer to `GET /allocation_candidates` in: capacity and usage by class, traits, parents. How
-    /// many providers were in it.
-    ///
-    /// # Errors
-    /// [`CloudError::BadAnswer`].
-    pub fn put_summaries(&mut self, answer: &serde_json::Value) -> Result<usize, CloudError> {
-        let _ = answer;
-        Ok(0)
-    }
-
-    /// A server, new or changed: its host, flavor, task, times.
-    pub fn put_instance(&mut self, instance: InstanceRecord) {
-        let _ = instance;
-    }
-
-    /// A server is gone for good (deleted). What Placement still has for it counts as normal usage until Placement says otherwise.
-    pub fn remove_instance(&mut self, uuid: Uuid) {
-        let _ = uuid;
-    }
-
-    /// A server of which one knows that it is about to leave (a row of the ledger), or that it was spared after all.
-    pub fn set_leaving(&mut self, uuid: Uuid, leaving: bool) {
-        let _ = (uuid, leaving);
-    }
-
-    /// Nova's `update_instance_info`: these servers are on the host. True if the host's instances are confirmed now; false if
-    /// they have to be read from the cell's database, with [`Self::host_instances`].
-    pub fn update_instance_info(&mut self, host: &str, instances: Vec<InstanceRecord>) -> bool {
-        let _ = (host, instances);
-        false
-    }
-
-    /// Nova's `delete_instance_info`: this server is no longer on the host. The same answer.
-    pub fn delete_instance_info(&mut self, host: &str, uuid: Uuid) -> bool {
-        let _ = (host, uuid);
-        false
-    }
-
-    /// Nova's `sync_instance_info`: exactly these are on the host. The same answer: false if it is not what we believe.
-    pub fn sync_instance_info(&mut self, host: &str, uuids: &[Uuid]) -> bool {
-        let _ = (host, uuids);
-        false
-    }
-
-    /// What the cell's database says that is on a host, whole. Answers with the servers of which nothing else is known: their rows
-    /// are to be read and put.
-    pub fn host_instances(&mut self, host: &str, uuids: &[Uuid]) -> Vec<Uuid> {
-        let _ = host;
-        uuids.to_vec()
-    }
-
-    /// A consumer has exactly these allocations now, by our own doing or by what was read. The generation is the one after it.
-    pub fn claimed(&mut self, consumer: Uuid, allocations: &Allocations, generation: Option<i64>) {
-        let _ = (consumer, allocations, generation);
-    }
-
-    /// A consumer has nothing any more.
-    pub fn released(&mut self, consumer: Uuid) {
-        let _ = consumer;
-    }
-
-    /// The truth about who has what of a provider (`GET /resource_providers/{uuid}/allocations`), with the provider's generation.
-    pub fn consumers_of(&mut self, provider: Uuid, generation: i64, consumers: &[Consumer]) {
-        let _ = (provider, generation, consumers);
-    }
-}
-
-/// What it is asked.
-impl Cloud {
-    /// What Nova would ask Placement for this request, as text and in parts. Fills in the destination's node as Nova does.
-    ///
-    /// # Errors
-    /// What Nova raises: RequestFilterFailed, NoValidHost for a host that nobody knows, and so on.
-    pub fn ask(&self, spec: &mut RequestSpec) -> Result<Asked, Fault> {
-        let _ = spec;
-        Err(not_yet())
-    }
-
-    /// The hosts that Placement would answer with, as far as we know.
-    ///
-    /// # Errors
-    /// [`AskPlacement`]: this question is Placement's own.
-    pub fn candidates(&self, asked: &Asked) -> Result<Candidates, AskPlacement> {
-        let _ = asked;
-        Err(AskPlacement::NotThere)
-    }
-
-    /// The hosts of Placement's real answer (`allocation_requests` and `provider_summaries`).
-    ///
-    /// # Errors
-    /// [`CloudError::BadAnswer`].
-    pub fn candidates_from_answer(
-        &self,
-        answer: &serde_json::Value,
-    ) -> Result<Candidates, CloudError> {
-        let _ = answer;
-        Err(CloudError::Stale)
-    }
-
-    /// All hosts, for requests that do not ask Placement (a rebuild).
+    /// A host by its compute node; `None` if nobody could schedule to it.
     #[must_use]
-    pub fn all_hosts(&self) -> Candidates {
-        Candidates::default()
-    }
-
-    /// Hosts among the candidates whose instances are not confirmed, by cell and service's host: Nova reads them from the cell's
-    /// database for each request. Only of interest for requests with a server group.
-    #[must_use]
-    pub fn unconfirmed(&self, candidates: &Candidates) -> Vec<(String, String)> {
-        let _ = candidates;
-        Vec::new()
-    }
-
-    /// Begins to decide a request. `now` in microseconds since 1970, UTC. `seed`: chance where Nova's options allow it; `None` takes
-    /// the best.
-    ///
-    /// # Errors
-    /// [`CloudError::Stale`].
-    pub fn decide(
-        &self,
-        spec: RequestSpec,
-        call: Call,
-        candidates: &Candidates,
-        now: i64,
-        seed: Option<u64>,
-    ) -> Result<Scheduling, CloudError> {
-        let _ = (spec, call, candidates, now, seed);
-        Ok(Scheduling::not_yet())
-    }
-
-    /// Who has to leave so that a normal request that found no room gets it. Looks at h_n: the inventories minus what normal
-    /// consumers use. `now` in microseconds since 1970, UTC.
-    ///
-    /// # Errors
-    /// [`NoPlan`] with the reason.
-    pub fn plan(
-        &self,
-        spec: &RequestSpec,
-        call: &Call,
-        asked: &Asked,
-        now: i64,
-        options: &PlanOptions,
-    ) -> Result<Plan, NoPlan> {
-        let _ = (spec, call, asked, now, options);
-        Err(NoPlan {
-            reason: NoPlanReason::Unsupported,
-            text: "planning is not there yet".to_owned(),
-            explanation: None,
-        })
-    }
-
-    /// Holds a plan against what Placement has just said of its hosts' consumers: are the victims there, as big as believed, is the
-    /// rest no bigger. Good: generations are filled into the plan.
-    pub fn verify(&self, plan: &mut Plan, truth: &[ProviderTruth]) -> Verdict {
-        let _ = (plan, truth);
-        Verdict::Changed("verifying is not there yet".to_owned())
+    pub fn host(&self, uuid: Uuid) -> Option<HostRef> {
+        let place = self.nodes.get(&uuid)?.place?;
+        Some(self.host_at(place))
     }
 
     /// Whether a request's flavor is preemptible.
@@ -326,8 +201,14 @@ impl Cloud {
     pub fn is_preemptible(spec: &RequestSpec) -> bool {
         crate::is_preemptible(&spec.flavor)
     }
-}
 
-fn not_yet() -> Fault {
-    Fault::new("NotImplementedError", "deciding in memory is not there yet")
+    /// Hosts in cells that are enabled.
+    pub(crate) fn enabled(&self) -> HostSet {
+        let mut all = HostSet::none(self.at.len());
+        let cells = self.cells.iter().filter(|cell| !cell.disabled);
+        for hosts in cells.filter_map(|cell| self.of_cell.get(&cell.uuid)) {
+            all.join(hosts);
+        }
+        all
+    }
 }

@@ -1,5 +1,7 @@
 //! Plans of preemption: who has to leave for a normal request that found no room.
 
+mod make;
+
 use crate::facts::{Allocations, Consumer, HostRef};
 use crate::scheduling::Selected;
 use ebbtide_engine::Budgets;

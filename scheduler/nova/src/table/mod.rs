@@ -131,7 +131,7 @@ impl Instances {
 /// Hosts, ready to answer requests. They may come, change and go; a host keeps its place while it is there.
 #[derive(Debug)]
 pub struct Cloud {
-    options: Options,
+    options: Arc<Options>,
     now: i64,
     states: HostStates,
     known: HostSet,
@@ -153,7 +153,7 @@ impl Cloud {
             plans: Plan::all(&options),
             weights: Weights::new(&options),
             instances: Instances::default(),
-            options,
+            options: Arc::new(options),
         };
         for state in states {
             cloud.add(state);
@@ -235,6 +235,12 @@ impl Cloud {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// The options, shared.
+    #[must_use]
+    pub fn shared_options(&self) -> Arc<Options> {
+        Arc::clone(&self.options)
     }
 
     /// Filters and weighs for the first instance of a request, and gives the `top` best hosts.

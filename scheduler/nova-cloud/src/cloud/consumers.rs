@@ -1,0 +1,232 @@
+//! Who has what in Placement, and how much of it could be freed.
+
+use super::{Cloud, provider};
+use crate::facts::{Allocations, Consumer};
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+/// A consumer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct ConsumerEntry {
+    pub(crate) allocations: Allocations,
+    pub(crate) generation: Option<i64>,
+    /// Somebody said so; else it is believed from the flavor.
+    pub(crate) told: bool,
+}
+
+impl Cloud {
+    /// A consumer has exactly these allocations now, by our own doing or by what was read. The generation is the one after it.
+    pub fn claimed(&mut self, consumer: Uuid, allocations: &Allocations, generation: Option<i64>) {
+        let entry = ConsumerEntry {
+            allocations: allocations.clone(),
+            generation,
+            told: true,
+        };
+        self.set_consumer(consumer, entry);
+    }
+
+    /// A consumer has nothing any more.
+    pub fn released(&mut self, consumer: Uuid) {
+        self.set_consumer(
+            consumer,
+            ConsumerEntry {
+                told: true,
+                ..ConsumerEntry::default()
+            },
+        );
+    }
+
+    /// What we believe that a consumer has, and its generation if somebody said it.
+    #[must_use]
+    pub fn consumer(&self, uuid: Uuid) -> Option<(&Allocations, Option<i64>)> {
+        let entry = self.consumers.get(&uuid)?;
+        Some((&entry.allocations, entry.generation))
+    }
+
+    /// The truth about who has what of a provider (`GET /resource_providers/{uuid}/allocations`), with the provider's generation.
+    pub fn consumers_of(&mut self, provider: Uuid, generation: i64, consumers: &[Consumer]) {
+        let known = self
+            .consumers_at
+            .get(&provider)
+            .cloned()
+            .unwrap_or_default();
+        let told: BTreeSet<Uuid> = consumers.iter().map(|consumer| consumer.uuid).collect();
+        for gone in known.into_iter().filter(|uuid| !told.contains(uuid)) {
+            let mut entry = self.consumers.get(&gone).cloned().unwrap_or_default();
+            entry.allocations.remove(&provider);
+            entry.told = true;
+            if entry.allocations.is_empty() {
+                entry.generation = None;
+            }
+            self.set_consumer(gone, entry);
+        }
+        for consumer in consumers {
+            let mut entry = self
+                .consumers
+                .get(&consumer.uuid)
+                .cloned()
+                .unwrap_or_default();
+            if !entry.told {
+                entry.allocations.clear();
+            }
+            entry
+                .allocations
+                .insert(provider, consumer.resources.clone());
+            entry.generation = Some(consumer.generation);
+            entry.told = true;
+            self.set_consumer(consumer.uuid, entry);
+        }
+        // The whole list is the usage, whatever deltas have said before.
+        let mut used = BTreeMap::new();
+        for consumer in consumers {
+            provider::add(&mut used, &consumer.resources, 1);
+        }
+        if let Some(known) = self.providers.get_mut(&provider) {
+            known.used = Some(used);
+            // Only what was read with the inventories says that they are of this generation.
+            let _ = generation;
+        }
+        self.follow_amounts(provider);
+    }
+
+    /// An instance that Placement has said nothing about has what its flavor says.
+    pub(super) fn believe(&mut self, uuid: Uuid) {
+        if self.consumers.get(&uuid).is_some_and(|entry| entry.told) {
+            return;
+        }
+        let believed = self.believed_of(uuid);
+        let entry = ConsumerEntry {
+            allocations: believed.into_iter().collect(),
+            generation: None,
+            told: false,
+        };
+        self.set_consumer(uuid, entry);
+    }
+
+    /// An instance is gone, and with it what was only believed of it.
+    pub(super) fn forget_belief(&mut self, uuid: Uuid) {
+        if self.consumers.get(&uuid).is_some_and(|entry| !entry.told) {
+            self.set_consumer(uuid, ConsumerEntry::default());
+        }
+    }
+
+    fn set_consumer(&mut self, uuid: Uuid, entry: ConsumerEntry) {
+        let before = self.consumers.get(&uuid).cloned().unwrap_or_default();
+        let mut touched: BTreeSet<Uuid> = BTreeSet::new();
+        if before.allocations != entry.allocations {
+            self.uncount(uuid);
+            // What was only believed is in a usage that was read already, and in no other place.
+            let counted = before.told || entry.told;
+            for (provider, sign, allocations) in [
+                (&before, -1, &before.allocations),
+                (&entry, 1, &entry.allocations),
+            ]
+            .into_iter()
+            .flat_map(|(_, sign, all)| all.iter().map(move |(p, r)| (p, sign, r)))
+            {
+                touched.insert(*provider);
+                let known = self.providers.entry(*provider).or_default();
+                if counted {
+                    known.consume(allocations, sign);
+                } else {
+                    provider::add(&mut known.consumed, allocations, sign);
+                }
+            }
+            for provider in before.allocations.keys() {
+                if let Some(consumers) = self.consumers_at.get_mut(provider) {
+                    consumers.remove(&uuid);
+                }
+            }
+            for provider in entry.allocations.keys() {
+                self.consumers_at.entry(*provider).or_default().insert(uuid);
+            }
+        }
+        if entry.allocations.is_empty() && !(entry.told && self.instances.contains_key(&uuid)) {
+            self.consumers.remove(&uuid);
+        } else {
+            self.consumers.insert(uuid, entry);
+        }
+        if touched.is_empty() {
+            return;
+        }
+        self.count(uuid);
+        touched
+            .into_iter()
+            .for_each(|provider| self.follow_amounts(provider));
+    }
+
+    /// An instance may count in another way than before.
+    pub(super) fn count_again(&mut self, uuid: Uuid) {
+        let before = self.uncount(uuid);
+        let now = self.count(uuid);
+        for provider in [before, now].into_iter().flatten() {
+            self.follow_amounts(provider);
+        }
+    }
+
+    /// A compute node came or went: its consumers are to be counted again.
+    pub(super) fn count_again_at(&mut self, provider: Uuid) {
+        let consumers = self
+            .consumers_at
+            .get(&provider)
+            .cloned()
+            .unwrap_or_default();
+        consumers
+            .into_iter()
+            .for_each(|uuid| self.count_again(uuid));
+        // Servers that were put before their node was known.
+        let host = self.nodes.get(&provider).map(|node| node.row.host.clone());
+        let list = host.and_then(|host| self.host_instances.get(&host));
+        let uuids: Vec<Uuid> = list.map_or_else(Vec::new, |list| {
+            list.instances
+                .keys()
+                .filter_map(|uuid| uuid.parse().ok())
+                .collect()
+        });
+        for uuid in uuids {
+            if self.instances.contains_key(&uuid) && !self.consumers.contains_key(&uuid) {
+                self.believe(uuid);
+            }
+        }
+    }
+
+    /// Takes an instance out of what could be freed, and out of the victims' table. From where.
+    pub(super) fn uncount(&mut self, uuid: Uuid) -> Option<Uuid> {
+        let (provider, resources) = self.instances.get_mut(&uuid)?.counted.take()?;
+        if let Some(known) = self.providers.get_mut(&provider) {
+            provider::add(&mut known.preemptible, &resources, -1);
+        }
+        self.victims.remove_instance(uuid.into());
+        Some(provider)
+    }
+
+    /// Counts an instance among those that could be driven out, if it is one: its flavor is preemptible, nobody has told it
+    /// to go yet, and it has something of the compute node that it is on. Where.
+    fn count(&mut self, uuid: Uuid) -> Option<Uuid> {
+        let instance = self.instances.get(&uuid)?;
+        if instance.terms.is_none() || self.leaving.contains(&uuid) {
+            return None;
+        }
+        let provider = self.node_of(&instance.record)?;
+        self.nodes.get(&provider)?.place?;
+        let resources = self
+            .consumers
+            .get(&uuid)?
+            .allocations
+            .get(&provider)?
+            .clone();
+        if resources.is_empty() {
+            return None;
+        }
+        if !self.put_victim(uuid, provider, &resources) {
+            return None;
+        }
+        if let Some(known) = self.providers.get_mut(&provider) {
+            provider::add(&mut known.preemptible, &resources, 1);
+        }
+        if let Some(instance) = self.instances.get_mut(&uuid) {
+            instance.counted = Some((provider, resources));
+        }
+        Some(provider)
+    }
+}

@@ -1,0 +1,140 @@
+//! Columns and the victims' table follow what is known of a provider.
+
+use super::Cloud;
+use crate::flavor::Terms;
+use ebbtide_engine::{Instance as Row, Phase};
+use ebbtide_model::resource::MAX_AMOUNT;
+use ebbtide_model::{
+    GroupId, Host, InterruptionBehaviour, ResourceClass, Resources, Seconds, Timestamp,
+};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// Nobody lives that long: for those that may not be told to go now, whatever their age.
+const NEVER: i64 = i64::MAX;
+
+/// What a victim goes on taking: the disk of one that is stopped. Shelving, which is how Nova hibernates, takes the disk off the
+/// host, too.
+pub(crate) fn kept(
+    terms: &Terms,
+    stop_keeps_disk: bool,
+    resources: &BTreeMap<String, u64>,
+) -> BTreeMap<String, u64> {
+    let keeps = stop_keeps_disk && terms.interruption == InterruptionBehaviour::Stop;
+    let disk = resources.get_key_value("DISK_GB").filter(|_| keeps);
+    disk.map(|(class, amount)| (class.clone(), *amount))
+        .into_iter()
+        .collect()
+}
+
+/// Amounts as the engine has them. A class that Placement could not have is left out.
+pub(crate) fn engine_resources(amounts: &BTreeMap<String, u64>) -> Resources {
+    let mut resources = Resources::new();
+    for (class, amount) in amounts {
+        if let Ok(class) = class.parse::<ResourceClass>() {
+            // In range by the cut.
+            let _known = resources.set(class, (*amount).min(MAX_AMOUNT));
+        }
+    }
+    resources
+}
+
+fn millis(micros: i64) -> Timestamp {
+    Timestamp::from_millis(micros.div_euclid(1000))
+}
+
+impl Cloud {
+    /// Everything of a provider is new.
+    pub(super) fn follow_provider(&mut self, uuid: Uuid) {
+        let Some(place) = self.nodes.get(&uuid).and_then(|node| node.place) else {
+            return;
+        };
+        if let Some(provider) = self.providers.get(&uuid) {
+            self.columns
+                .set_traits(place, provider.traits.as_ref().map(|traits| traits.iter()));
+            self.columns
+                .set_aggregates(place, provider.aggregates.as_ref().map(|all| all.iter()));
+        }
+        self.follow_amounts(uuid);
+    }
+
+    /// Inventories or usage of a provider are new.
+    pub(super) fn follow_amounts(&mut self, uuid: Uuid) {
+        let (Some(node), Some(provider)) = (self.nodes.get(&uuid), self.providers.get(&uuid))
+        else {
+            return;
+        };
+        let Some(place) = node.place else {
+            return;
+        };
+        let inventories = provider.inventories(&node.row);
+        let cells = inventories
+            .iter()
+            .map(|(class, inventory)| (class.as_str(), provider.cell(class, inventory)));
+        self.columns.set_amounts(place, cells);
+        let stock = |(class, inventory): (&String, &crate::facts::Inventory)| {
+            let capacity = super::provider::capacity(inventory).max(0).unsigned_abs();
+            let total = capacity.min(MAX_AMOUNT);
+            let reserved = provider.normal_use(class).max(0).unsigned_abs().min(total);
+            let inventory = ebbtide_model::Inventory {
+                total,
+                reserved,
+                allocation_ratio: 1.0,
+            };
+            Some((class.parse().ok()?, inventory))
+        };
+        self.victims.put_host(&Host {
+            name: self.names[place].clone(),
+            inventory: inventories.iter().filter_map(stock).collect(),
+            traits: Default::default(),
+            disabled_reason: None,
+            agent_session: None,
+            last_seen: None,
+            // The order of places is that of ties, as in Nova's decisions.
+            created_at: Timestamp::from_millis(place as i64),
+        });
+    }
+
+    /// Puts an instance into the victims' table. False if it cannot be there.
+    pub(super) fn put_victim(
+        &mut self,
+        uuid: Uuid,
+        provider: Uuid,
+        resources: &BTreeMap<String, u64>,
+    ) -> bool {
+        let (Some(instance), Some(node)) = (self.instances.get(&uuid), self.nodes.get(&provider))
+        else {
+            return false;
+        };
+        let (Some(terms), Some(place)) = (&instance.terms, node.place) else {
+            return false;
+        };
+        let record = &instance.record;
+        let protected = terms.protected.unwrap_or(self.settings.protected);
+        let protected_until = if !instance.is_free_to_go() {
+            Some(Timestamp::from_millis(NEVER))
+        } else if protected == Seconds(0) {
+            None
+        } else {
+            // One that has not begun to run is protected until it has.
+            let until = record.launched_at.map(|at| millis(at).plus(protected));
+            Some(until.unwrap_or(Timestamp::from_millis(NEVER)))
+        };
+        let row = Row {
+            id: uuid.into(),
+            name: record.name.clone(),
+            project_id: record.project_id.clone(),
+            host: self.names[place].clone(),
+            resources: engine_resources(resources),
+            retained: engine_resources(&kept(terms, self.settings.stop_keeps_disk, resources)),
+            preemptible: true,
+            group_id: record.group.map(GroupId),
+            launched_at: record.launched_at.map(millis),
+            protected_until,
+            price_per_hour: terms.price_per_hour,
+            priority: terms.priority,
+            phase: Phase::Running,
+        };
+        self.victims.put_instance(&row).is_ok()
+    }
+}

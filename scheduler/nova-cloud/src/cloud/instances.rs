@@ -1,0 +1,231 @@
+//! Servers: where they are, and whether they may be driven out.
+
+use super::Cloud;
+use crate::facts::InstanceRecord;
+use crate::flavor::{Terms, believed_resources, terms};
+use ebbtide_nova::model::InstanceFacts;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Servers on a host, as its states hold them.
+pub(super) type OnHost = Arc<BTreeMap<String, InstanceFacts>>;
+
+/// What is known of a host's servers.
+#[derive(Debug, Default)]
+pub(crate) struct HostInstances {
+    pub(crate) instances: OnHost,
+    /// Nova's `host_info` exists: somebody has told the whole list once.
+    pub(crate) listed: bool,
+    /// Nova's `updated`: the host itself has said so since.
+    pub(crate) confirmed: bool,
+}
+
+/// A server.
+#[derive(Debug, Clone)]
+pub(crate) struct Instance {
+    pub(crate) record: InstanceRecord,
+    /// `None` for normal ones.
+    pub(crate) terms: Option<Terms>,
+    /// What counts of it as preemptible on which provider.
+    pub(crate) counted: Option<(Uuid, BTreeMap<String, u64>)>,
+}
+
+/// Tasks of a server in which it can be told to go: none, and those that leave it where it is and running.
+const HARMLESS: [&str; 4] = [
+    "image_snapshot",
+    "image_snapshot_pending",
+    "image_pending_upload",
+    "image_uploading",
+];
+
+/// States in which a server can be driven out: it is there and has room.
+const PRESENT: [&str; 5] = ["active", "paused", "stopped", "suspended", "rescued"];
+
+impl Instance {
+    /// Whether it may be told to go at all, whatever its flavor says.
+    pub(crate) fn is_free_to_go(&self) -> bool {
+        let record = &self.record;
+        let harmless = |task: &String| HARMLESS.contains(&task.as_str());
+        let present = |state: &String| PRESENT.contains(&state.as_str());
+        !record.locked
+            && record.task_state.as_ref().is_none_or(harmless)
+            && record.vm_state.as_ref().is_none_or(present)
+    }
+}
+
+impl Cloud {
+    /// A server, new or changed: its host, flavor, task, times.
+    pub fn put_instance(&mut self, record: InstanceRecord) {
+        let uuid = record.uuid;
+        let before = self
+            .instances
+            .get(&uuid)
+            .and_then(|known| known.record.host.clone());
+        if before != record.host
+            && let Some(before) = &before
+        {
+            self.leave_list(before, uuid);
+        }
+        if let Some(host) = &record.host {
+            let facts = InstanceFacts {
+                image_properties: record.image_properties.clone(),
+                orphan: false,
+            };
+            let list = self.host_instances.entry(host.clone()).or_default();
+            let key = uuid.to_string();
+            if list.instances.get(&key) != Some(&facts) {
+                Arc::make_mut(&mut list.instances).insert(key, facts);
+                self.follow_instances(host);
+            }
+        }
+        let terms = terms(&record.flavor);
+        let counted = self
+            .instances
+            .get_mut(&uuid)
+            .and_then(|known| known.counted.take());
+        let instance = Instance {
+            record,
+            terms,
+            counted,
+        };
+        self.instances.insert(uuid, instance);
+        self.believe(uuid);
+        self.count_again(uuid);
+    }
+
+    /// A server is gone for good (deleted). What Placement still has for it counts as normal usage until Placement says otherwise.
+    pub fn remove_instance(&mut self, uuid: Uuid) {
+        self.uncount(uuid);
+        let Some(gone) = self.instances.remove(&uuid) else {
+            return;
+        };
+        if let Some(host) = &gone.record.host {
+            self.leave_list(host, uuid);
+        }
+        self.leaving.remove(&uuid);
+        self.forget_belief(uuid);
+    }
+
+    /// A server as it was put last.
+    #[must_use]
+    pub fn instance(&self, uuid: Uuid) -> Option<&InstanceRecord> {
+        self.instances.get(&uuid).map(|instance| &instance.record)
+    }
+
+    /// A server of which one knows that it is about to leave (a row of the ledger), or that it was spared after all.
+    pub fn set_leaving(&mut self, uuid: Uuid, leaving: bool) {
+        let changed = if leaving {
+            self.leaving.insert(uuid)
+        } else {
+            self.leaving.remove(&uuid)
+        };
+        if changed {
+            self.count_again(uuid);
+        }
+    }
+
+    fn leave_list(&mut self, host: &str, uuid: Uuid) {
+        let Some(list) = self.host_instances.get_mut(host) else {
+            return;
+        };
+        let key = uuid.to_string();
+        if list.instances.contains_key(&key) {
+            Arc::make_mut(&mut list.instances).remove(&key);
+            self.follow_instances(host);
+        }
+    }
+
+    /// Nova's `update_instance_info`: these servers are on the host. True if the host's instances are confirmed now; false if
+    /// they have to be read from the cell's database, with [`Self::host_instances`].
+    pub fn update_instance_info(&mut self, host: &str, instances: Vec<InstanceRecord>) -> bool {
+        let listed = self
+            .host_instances
+            .get(host)
+            .is_some_and(|list| list.listed);
+        if !listed && instances.len() < 2 {
+            return false;
+        }
+        let uuids: BTreeSet<Uuid> = instances.iter().map(|record| record.uuid).collect();
+        for mut record in instances {
+            record.host = Some(host.to_owned());
+            self.put_instance(record);
+        }
+        if !listed {
+            self.set_list(host, &uuids);
+        }
+        let list = self.host_instances.entry(host.to_owned()).or_default();
+        (list.listed, list.confirmed) = (true, true);
+        true
+    }
+
+    /// Nova's `delete_instance_info`: this server is no longer on the host. The same answer.
+    pub fn delete_instance_info(&mut self, host: &str, uuid: Uuid) -> bool {
+        let Some(list) = self.host_instances.get_mut(host).filter(|list| list.listed) else {
+            return false;
+        };
+        list.confirmed = true;
+        self.leave_list(host, uuid);
+        true
+    }
+
+    /// Nova's `sync_instance_info`: exactly these are on the host. The same answer: false if it is not what we believe.
+    pub fn sync_instance_info(&mut self, host: &str, uuids: &[Uuid]) -> bool {
+        let Some(list) = self.host_instances.get_mut(host).filter(|list| list.listed) else {
+            return false;
+        };
+        let told: BTreeSet<String> = uuids.iter().map(Uuid::to_string).collect();
+        let same = told.len() == list.instances.len()
+            && told.iter().all(|uuid| list.instances.contains_key(uuid));
+        list.confirmed = same;
+        same
+    }
+
+    /// What the cell's database says that is on a host, whole. Answers with the servers of which nothing else is known: their rows
+    /// are to be read and put.
+    pub fn host_instances(&mut self, host: &str, uuids: &[Uuid]) -> Vec<Uuid> {
+        let all: BTreeSet<Uuid> = uuids.iter().copied().collect();
+        self.set_list(host, &all);
+        let list = self.host_instances.entry(host.to_owned()).or_default();
+        (list.listed, list.confirmed) = (true, false);
+        all.into_iter()
+            .filter(|uuid| !self.instances.contains_key(uuid))
+            .collect()
+    }
+
+    fn set_list(&mut self, host: &str, uuids: &BTreeSet<Uuid>) {
+        let list = self.host_instances.entry(host.to_owned()).or_default();
+        let known = |uuid: &Uuid| {
+            let facts = list.instances.get(&uuid.to_string());
+            (uuid.to_string(), facts.cloned().unwrap_or_default())
+        };
+        let instances: BTreeMap<String, InstanceFacts> = uuids.iter().map(known).collect();
+        if *list.instances != instances {
+            list.instances = Arc::new(instances);
+            self.follow_instances(host);
+        }
+    }
+
+    /// What a server takes if nobody has said what Placement has for it: that of its flavor, on its node.
+    pub(super) fn believed_of(&self, uuid: Uuid) -> Option<(Uuid, BTreeMap<String, u64>)> {
+        let record = &self.instances.get(&uuid)?.record;
+        let node = self.node_of(record)?;
+        Some((
+            node,
+            believed_resources(&record.flavor, record.boots_from_volume),
+        ))
+    }
+
+    /// The compute node of a server.
+    pub(super) fn node_of(&self, record: &InstanceRecord) -> Option<Uuid> {
+        let nodes = self.nodes_of.get(record.host.as_ref()?)?;
+        let mut nodes = nodes.iter().copied();
+        match &record.node {
+            Some(name) => nodes.find(|uuid| {
+                let node = self.nodes.get(uuid);
+                node.is_some_and(|node| node.row.nodename == *name)
+            }),
+            None => nodes.next().filter(|_| nodes.next().is_none()),
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! What Placement says of providers.
+
+use super::Cloud;
+use crate::error::CloudError;
+use crate::facts::{Inventory, ProviderFacts, ProviderLine};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+impl Cloud {
+    /// What Placement says of a provider; unknown parts leave what is known.
+    pub fn put_provider(&mut self, provider: ProviderFacts) {
+        let uuid = provider.uuid;
+        self.providers.entry(uuid).or_default().take(provider);
+        if !self.nodes.contains_key(&uuid) {
+            self.others.insert(uuid);
+        }
+        self.follow_provider(uuid);
+    }
+
+    /// A provider is gone: a compute node without one gets nothing.
+    pub fn remove_provider(&mut self, uuid: Uuid) {
+        self.others.remove(&uuid);
+        let Some(provider) = self.providers.get_mut(&uuid) else {
+            return;
+        };
+        if self.nodes.contains_key(&uuid) {
+            provider.generation = None;
+            provider.inventories = Some(BTreeMap::new());
+            provider.used = Some(BTreeMap::new());
+            self.follow_provider(uuid);
+        } else {
+            self.providers.remove(&uuid);
+        }
+    }
+
+    /// All providers there are (`GET /resource_providers`). Those that are not named are removed. Answers with those of which
+    /// something has to be read again: new ones, and those with another generation than when their facts were read.
+    pub fn provider_list(&mut self, lines: &[ProviderLine]) -> Vec<Uuid> {
+        let named: BTreeSet<Uuid> = lines.iter().map(|line| line.uuid).collect();
+        let known = self.providers.keys().copied();
+        let gone: Vec<Uuid> = known.filter(|uuid| !named.contains(uuid)).collect();
+        gone.into_iter().for_each(|uuid| self.remove_provider(uuid));
+        let mut to_read = Vec::new();
+        for line in lines {
+            let provider = self.providers.entry(line.uuid).or_default();
+            provider.name.clone_from(&line.name);
+            provider.parent = line.parent;
+            provider.root = Some(line.root);
+            if provider.generation != Some(line.generation) {
+                to_read.push(line.uuid);
+            }
+            if !self.nodes.contains_key(&line.uuid) {
+                self.others.insert(line.uuid);
+            }
+        }
+        to_read
+    }
+
+    /// The generation of a provider when its facts were read.
+    #[must_use]
+    pub fn provider_generation(&self, uuid: Uuid) -> Option<i64> {
+        self.providers.get(&uuid)?.generation
+    }
+
+    /// Takes `provider_summaries` of an answer to `GET /allocation_candidates` in: capacity and usage by class, traits, parents. How
+    /// many providers were in it.
+    ///
+    /// # Errors
+    /// [`CloudError::BadAnswer`]; what stood before the bad part is taken in.
+    pub fn put_summaries(&mut self, answer: &Value) -> Result<usize, CloudError> {
+        let summaries = answer.get("provider_summaries").and_then(Value::as_object);
+        let summaries = summaries.ok_or_else(|| bad("provider_summaries", "is not there"))?;
+        for (name, summary) in summaries {
+            let place = || format!("provider_summaries.{name}");
+            let uuid: Uuid = name.parse().map_err(|_| bad(&place(), "is not a UUID"))?;
+            let resources = summary.get("resources").and_then(Value::as_object);
+            let resources = resources.ok_or_else(|| bad(&place(), "has no resources"))?;
+            let mut told = BTreeMap::new();
+            for (class, amounts) in resources {
+                let number = |field: &str| {
+                    let number = amounts.get(field).and_then(Value::as_i64);
+                    number.ok_or_else(|| {
+                        bad(
+                            &format!("{}.resources.{class}", place()),
+                            "is no pair of numbers",
+                        )
+                    })
+                };
+                told.insert(class.clone(), (number("capacity")?, number("used")?));
+            }
+            let traits = summary.get("traits").and_then(Value::as_array);
+            let traits = traits.map(|all| {
+                all.iter()
+                    .filter_map(Value::as_str)
+                    .map(str::to_owned)
+                    .collect()
+            });
+            let id = |field: &str| {
+                summary
+                    .get(field)
+                    .and_then(Value::as_str)?
+                    .parse::<Uuid>()
+                    .ok()
+            };
+            let (parent, root) = (id("parent_provider_uuid"), id("root_provider_uuid"));
+            self.put_summary(uuid, &told, traits, (parent, root));
+        }
+        Ok(summaries.len())
+    }
+
+    fn put_summary(
+        &mut self,
+        uuid: Uuid,
+        told: &BTreeMap<String, (i64, i64)>,
+        traits: Option<BTreeSet<String>>,
+        (parent, root): (Option<Uuid>, Option<Uuid>),
+    ) {
+        let provider = self.providers.entry(uuid).or_default();
+        let before = provider.inventories.take().unwrap_or_default();
+        let inventory = |(class, (capacity, _)): (&String, &(i64, i64))| {
+            let known = before.get(class).copied();
+            let same = known.filter(|known| super::provider::capacity(known) == *capacity);
+            let whole = Inventory {
+                total: *capacity,
+                reserved: 0,
+                min_unit: known.map_or(1, |known| known.min_unit),
+                // A summary does not say what one consumer may take: a claim finds out.
+                max_unit: known.map_or(*capacity, |known| known.max_unit),
+                step_size: known.map_or(1, |known| known.step_size),
+                allocation_ratio: 1.0,
+            };
+            (class.clone(), same.unwrap_or(whole))
+        };
+        let inventories: BTreeMap<String, Inventory> = told.iter().map(inventory).collect();
+        if inventories != before {
+            // It has to be read whole.
+            provider.generation = None;
+        }
+        provider.inventories = Some(inventories);
+        provider.used = Some(
+            told.iter()
+                .map(|(class, (_, used))| (class.clone(), *used))
+                .collect(),
+        );
+        if traits.is_some() {
+            provider.traits = traits;
+        }
+        if root.is_some() {
+            (provider.parent, provider.root) = (parent, root);
+        }
+        if !self.nodes.contains_key(&uuid) {
+            self.others.insert(uuid);
+        }
+        self.follow_provider(uuid);
+    }
+}
+
+pub(crate) fn bad(place: &str, problem: &str) -> CloudError {
+    CloudError::BadAnswer {
+        place: place.to_owned(),
+        problem: problem.to_owned(),
+    }
+}

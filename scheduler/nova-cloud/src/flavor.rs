@@ -1,0 +1,155 @@
+//! What a flavor means: what its servers take, and what happens to them if they are preemptible.
+
+use ebbtide_model::flavor::PREEMPTIBLE;
+use ebbtide_model::{FlavorId, InterruptionBehaviour, Money, Seconds};
+use ebbtide_nova::model::Flavor;
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// The scope of extra specs that are ours.
+const OURS: &str = "ebbtide:";
+
+/// Whether a flavor says `ebbtide:preemptible=true`.
+#[must_use]
+pub fn is_preemptible(flavor: &Flavor) -> bool {
+    let specs = flavor.extra_specs.as_ref();
+    let says = specs.and_then(|specs| specs.get(PREEMPTIBLE));
+    says.is_some_and(|says| says.eq_ignore_ascii_case("true"))
+}
+
+/// What extra specs say about servers that may be driven out.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Terms {
+    pub(crate) interruption: InterruptionBehaviour,
+    pub(crate) grace: Option<Seconds>,
+    pub(crate) protected: Option<Seconds>,
+    pub(crate) price_per_hour: Money,
+    pub(crate) priority: u8,
+}
+
+/// The terms of a preemptible flavor; `None` for a normal one. Nova has taken the flavor as it is, so it cannot be refused here: where one of our
+/// keys is wrong, all but the marking itself counts as not said.
+pub(crate) fn terms(flavor: &Flavor) -> Option<Terms> {
+    if !is_preemptible(flavor) {
+        return None;
+    }
+    let ours = flavor.extra_specs.iter().flat_map(|specs| specs.iter());
+    let ours = ours.filter(|(key, _)| key.starts_with(OURS));
+    let ours: BTreeMap<String, String> = ours
+        .map(|(key, value)| (key.to_owned(), value.clone()))
+        .collect();
+    let marked = BTreeMap::from([(PREEMPTIBLE.to_owned(), "true".to_owned())]);
+    let read = |extra_specs| {
+        let known = ebbtide_model::Flavor {
+            id: FlavorId(Uuid::nil()),
+            name: "flavor".to_owned(),
+            vcpus: 1,
+            ram_mb: 1,
+            disk_gb: 0,
+            extra_specs,
+        };
+        known.properties().ok()
+    };
+    let properties = read(ours).or_else(|| read(marked))?;
+    Some(Terms {
+        interruption: properties.interruption,
+        grace: properties.grace,
+        protected: properties.protected,
+        price_per_hour: properties.price_per_hour,
+        priority: properties.priority,
+    })
+}
+
+/// What a server of a flavor most probably has in Placement (`ResourceRequest.from_request_spec`, without image and ports). Believed until
+/// Placement is read.
+pub(crate) fn believed_resources(
+    flavor: &Flavor,
+    boots_from_volume: bool,
+) -> BTreeMap<String, u64> {
+    let mut resources = BTreeMap::new();
+    let amount = |n: i64| u64::try_from(n).unwrap_or(0);
+    let specs = flavor.extra_specs.as_ref();
+    let dedicated = specs
+        .and_then(|specs| specs.get("hw:cpu_policy"))
+        .is_some_and(|policy| policy == "dedicated");
+    let cpu = if dedicated { "PCPU" } else { "VCPU" };
+    resources.insert(cpu.to_owned(), amount(flavor.vcpus));
+    resources.insert("MEMORY_MB".to_owned(), amount(flavor.memory_mb));
+    let root = if boots_from_volume { 0 } else { flavor.root_gb };
+    let swap = amount(flavor.swap).div_ceil(1024);
+    let disk = amount(root.saturating_add(flavor.ephemeral_gb)).saturating_add(swap);
+    resources.insert("DISK_GB".to_owned(), disk);
+    for (key, value) in specs.iter().flat_map(|specs| specs.iter()) {
+        if let Some(class) = key.strip_prefix("resources:")
+            && let Ok(amount) = value.trim().parse::<u64>()
+        {
+            resources.insert(class.to_owned(), amount);
+        }
+    }
+    resources.retain(|_, amount| *amount > 0);
+    resources
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ebbtide_nova::model::OrderedMap;
+
+    fn flavor(specs: &[(&str, &str)]) -> Flavor {
+        Flavor {
+            vcpus: 2,
+            memory_mb: 2000,
+            root_gb: 20,
+            ephemeral_gb: 1,
+            swap: 1500,
+            extra_specs: Some(
+                specs
+                    .iter()
+                    .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                    .collect::<OrderedMap<String>>(),
+            ),
+            ..Flavor::default()
+        }
+    }
+
+    #[test]
+    fn a_flavor_takes_what_nova_would_ask_for() {
+        let told = |f: &Flavor, volume| {
+            let resources = believed_resources(f, volume);
+            resources
+                .iter()
+                .map(|(c, n)| format!("{c}={n}"))
+                .collect::<Vec<_>>()
+                .join(" ")
+        };
+        assert_eq!(
+            told(&flavor(&[]), false),
+            "DISK_GB=23 MEMORY_MB=2000 VCPU=2"
+        );
+        assert_eq!(told(&flavor(&[]), true), "DISK_GB=3 MEMORY_MB=2000 VCPU=2");
+        let odd = flavor(&[
+            ("hw:cpu_policy", "dedicated"),
+            ("resources:DISK_GB", "0"),
+            ("resources:CUSTOM_X", "4"),
+        ]);
+        assert_eq!(told(&odd, false), "CUSTOM_X=4 MEMORY_MB=2000 PCPU=2");
+    }
+
+    #[test]
+    fn a_marked_flavor_is_preemptible_even_if_another_key_is_wrong() {
+        let good = terms(&flavor(&[
+            ("ebbtide:preemptible", "True"),
+            ("ebbtide:grace_seconds", "30"),
+        ]))
+        .unwrap();
+        assert_eq!(good.grace, Some(Seconds(30)));
+        let bad = terms(&flavor(&[
+            ("ebbtide:preemptible", "true"),
+            ("ebbtide:grace_seconds", "soon"),
+        ]))
+        .unwrap();
+        assert_eq!(bad.grace, None);
+        assert_eq!(terms(&flavor(&[("ebbtide:preemptible", "no")])), None);
+        assert_eq!(terms(&Flavor::default()), None);
+    }
+}
