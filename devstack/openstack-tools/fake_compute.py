@@ -2,7 +2,8 @@
 """nova-compute on Nova's own fake driver.
 
 Debian's package nova-compute brings libvirt and QEMU; the program itself is in python3-nova. The host's size comes from FAKE_VCPUS,
-FAKE_MEMORY_MB and FAKE_LOCAL_GB. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server take.
+FAKE_MEMORY_MB and FAKE_LOCAL_GB. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server take; a test overrides
+them with TEST_FAKE_SPAWN_S and TEST_FAKE_DESTROY_S.
 """
 import os
 import sys
@@ -19,7 +20,7 @@ driver.local_gb = int(os.environ['FAKE_LOCAL_GB'])
 
 
 def slow(name, variable):
-    delay = float(os.environ.get(variable) or 0)
+    delay = float(os.environ.get('TEST_' + variable) or os.environ.get(variable) or 0)
     if not delay:
         return
     real = getattr(fake.FakeDriver, name)

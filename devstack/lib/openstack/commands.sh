@@ -5,7 +5,7 @@ _stack_parse_up() {
     local sizes=() computes='' value
     while [ $# -gt 0 ]; do
         case $1 in
-            --with|--schedulers|--computes|--size|--spawn-seconds|--destroy-seconds|--offset|--release|--rpc-timeout|--sync-interval)
+            --with|--schedulers|--computes|--size|--grace|--spawn-seconds|--destroy-seconds|--offset|--release|--rpc-timeout|--sync-interval|--resources-interval)
                 [ $# -ge 2 ] || { echo "devstack/openstack: $1 needs a value" >&2; return 2; }
                 value=$2
                 case $1 in
@@ -13,12 +13,14 @@ _stack_parse_up() {
                     --schedulers) STACK_SCHEDULERS=$value ;;
                     --computes) computes=$value ;;
                     --size) sizes+=("$value") ;;
+                    --grace) STACK_GRACE_S=$value ;;
                     --spawn-seconds) STACK_SPAWN_S=$value ;;
                     --destroy-seconds) STACK_DESTROY_S=$value ;;
                     --offset) STACK_OFFSET=$value ;;
                     --release) STACK_RELEASE=$value ;;
                     --rpc-timeout) STACK_RPC_TIMEOUT=$value ;;
                     --sync-interval) STACK_SYNC_INTERVAL=$value ;;
+                    --resources-interval) STACK_RESOURCES_INTERVAL=$value ;;
                 esac
                 shift ;;
             --notifications) STACK_NOTIFY=messagingv2 ;;
@@ -159,4 +161,11 @@ stack_command_run() {
     stack_settings
     stack_release
     "$@"
+}
+
+# stack_tool NAME.py ARGUMENT…
+stack_tool() {
+    local tool=$1
+    shift
+    "$stack_python" "$stack_tools/$tool" "$@"
 }

@@ -101,6 +101,7 @@ osapi_compute_listen_port = $port_nova
 osapi_compute_workers = 1
 heal_instance_info_cache_interval = -1
 scheduler_instance_sync_interval = $STACK_SYNC_INTERVAL
+update_resources_interval = $STACK_RESOURCES_INTERVAL
 [api]
 auth_strategy = keystone
 [wsgi]
@@ -159,8 +160,11 @@ lock_path = $stack_var/nova/compute-$1/lock
 X
 }
 
-# What stands between the recorder and a scheduler: Placement through the tap, which writes down every exchange.
+# What a scheduler gets while it is recorded: Placement through the tap, which writes down every exchange; and no weight on how busy a
+# compute was when it last looked, because that hangs on haste.
 _stack_tap_conf() { cat <<X
+[filter_scheduler]
+io_ops_weight_multiplier = 0
 [placement]
 endpoint_override = http://127.0.0.1:$port_tap
 X
@@ -188,6 +192,11 @@ ${stack_uwsgi_app:-wsgi-file = $2}
 X
 }
 
+# Each scheduler is a host of its own: its service record and its directed queue carry that name.
+stack_scheduler_conf() {
+    printf '[DEFAULT]\nhost = scheduler%s\n[ebbtide]\nmetrics_listen = 127.0.0.1:%s\n' "$1" $((port_sched_http + $1 - 1)) > "$stack_etc/scheduler-$1.conf"
+}
+
 stack_write_config() {
     local n
     mkdir -p "$stack_etc" "$stack_log" "$stack_run" "$stack_var"/{glance/images,keystone,nova,rabbit/mnesia,rabbit/log}
@@ -205,8 +214,7 @@ stack_write_config() {
     done
     n=1
     while [ "$n" -le "$STACK_SCHEDULERS" ]; do
-        # Each scheduler is a host of its own: its service record and its directed queue carry that name.
-        printf '[DEFAULT]\nhost = scheduler%s\n' "$n" > "$stack_etc/scheduler-$n.conf"
+        stack_scheduler_conf "$n"
         n=$((n + 1))
     done
     _stack_uwsgi_ini "$port_keystone" "$stack_bin/keystone-wsgi-public" 1 > "$stack_etc/keystone-uwsgi.ini"

@@ -5,6 +5,7 @@
 stack_ebbtide_section() { cat <<X
 [ebbtide]
 connection = $(_stack_db ebbtide)
+default_grace = $STACK_GRACE_S
 X
 }
 
@@ -37,7 +38,7 @@ stack_scheduler_command() {
 
 # stack_start_scheduler WITH N [CONFIG…]: processes nova-scheduler-N or ebbtide-scheduler-N.
 stack_start_scheduler() {
-    local name=$1-$2 command
+    local name=nova-scheduler-$2 command
     [ "$1" != ebbtide ] || name=ebbtide-scheduler-$2
     mapfile -t command < <(stack_scheduler_command "$@")
     stack_start "$name" "${command[@]}"
@@ -65,4 +66,16 @@ stack_stop_schedulers() {
 stack_schedulers_are_up() {
     [ "$(stack_sql -N -e "select count(*) from nova_cell1.services where \`binary\` = 'nova-scheduler' and deleted = 0
         and host like 'scheduler%' and updated_at > utc_timestamp() - interval 60 second")" -ge "$STACK_SCHEDULERS" ]
+}
+
+# For the benchmark on full hosts that are rows: no agent will answer, so only the decision and the swap are waited for.
+stack_ebbtide_full_conf() { cat <<X
+[ebbtide]
+reply_when = at_once
+X
+}
+
+# A ledger without rows, while no scheduler runs.
+stack_fresh_ledger() {
+    stack_sql -e 'drop database if exists ebbtide; create database ebbtide character set utf8mb4'
 }

@@ -14,13 +14,17 @@ STACK_WITH=ebbtide STACK_SCHEDULERS=1 STACK_OFFSET='' STACK_RELEASE=debian STACK
 # One VCPUS:MEMORY_MB:DISK_GB for each compute. The hosts differ a little in memory and disk: every comparison of weights then has one
 # winner, and Nova's decision does not hang on the order of a Python set.
 STACK_COMPUTES='8:16000:160 8:16700:165 8:17600:172'
+# Seconds between a victim's notice and its end, for flavors that name none.
+STACK_GRACE_S=5
 STACK_SPAWN_S=0 STACK_DESTROY_S=0 STACK_DEBUG=false STACK_NOTIFY=noop STACK_DURABLE=''
 # Seconds after which a Nova service gives up on an answer; heartbeats of a long call come at half of it. Nova's default is 60.
 STACK_RPC_TIMEOUT=60
 # Seconds between two reports of a compute about all its instances. Nova's default is 120.
 STACK_SYNC_INTERVAL=120
-STACK_OPTIONS='STACK_WITH STACK_SCHEDULERS STACK_OFFSET STACK_RELEASE STACK_PROFILE STACK_COMPUTES STACK_SPAWN_S STACK_DESTROY_S
-    STACK_DEBUG STACK_NOTIFY STACK_DURABLE STACK_RPC_TIMEOUT STACK_SYNC_INTERVAL'
+# Seconds between two looks of a compute at what is used on it. Nova's default is 60.
+STACK_RESOURCES_INTERVAL=60
+STACK_OPTIONS='STACK_WITH STACK_SCHEDULERS STACK_OFFSET STACK_RELEASE STACK_PROFILE STACK_COMPUTES STACK_GRACE_S STACK_SPAWN_S STACK_DESTROY_S
+    STACK_DEBUG STACK_NOTIFY STACK_DURABLE STACK_RPC_TIMEOUT STACK_SYNC_INTERVAL STACK_RESOURCES_INTERVAL'
 
 stack_load_options() {
     [ ! -f "$stack_home/options" ] || . "$stack_home/options"

@@ -1,0 +1,143 @@
+#!/usr/bin/env bash
+# devstack/openstack test: the same answers, the story, bad days. Each part brings the cloud into a state of its own and prints its time.
+
+_stack_test_usage() { cat <<X
+./devstack/openstack test [PART…]
+
+  same-answers   the scenarios against nova-scheduler and against ours, on equal databases; every reply, notification and claim
+                 and the databases at the end are compared field by field
+  story          three full hosts, six preemptible servers, normal requests that need their room
+  bad-days       brokers, databases, APIs and schedulers die in the middle of it
+  same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
+Recordings stay in $stack_home/recordings.
+X
+}
+
+stack_command_test() {
+    local parts=() part
+    while [ $# -gt 0 ]; do
+        case $1 in
+            -h|--help) _stack_test_usage; return 0 ;;
+            same-answers|same-original|story|bad-days) parts+=("$1") ;;
+            *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
+        esac
+        shift
+    done
+    [ ${#parts[@]} -gt 0 ] || parts=(same-answers story bad-days)
+    stack_test_failed=()
+    stack_test_times=()
+    for part in "${parts[@]}"; do "_stack_test_${part//-/_}"; done
+    ./devstack/openstack down
+    echo
+    printf '%s\n' "${stack_test_times[@]}"
+    if [ ${#stack_test_failed[@]} -gt 0 ]; then
+        printf 'FAILED: %s\n' "${stack_test_failed[@]}" >&2
+        return 1
+    fi
+    echo "All parts passed."
+}
+
+# _stack_timed NAME COMMAND…: notes how long it took and whether it failed, and goes on.
+_stack_timed() {
+    local name=$1 began=$SECONDS
+    shift
+    printf '\n==> %s\n' "$name"
+    if "$@"; then :; else stack_test_failed+=("$name"); fi
+    stack_test_times+=("$(printf '%5d s  %s' $((SECONDS - began)) "$name")")
+}
+
+# Dumps what Nova and Placement hold, so that several runs start from the same rows.
+_stack_keep_databases() {
+    mariadb-dump --no-defaults -uroot -S "$stack_run/mysql.sock" --databases placement glance nova_api nova_cell0 nova_cell1 > "$stack_home/first-day.sql"
+}
+
+# Nova and schedulers ended, the rows of the first day, Nova started again.
+stack_first_day() {
+    local name
+    for name in $(stack_names | grep -E '^(nova-|ebbtide-|tap)'); do stack_stop "$name" & done
+    wait
+    stack_fresh_ledger
+    stack_sql < "$stack_home/first-day.sql"
+    stack_forget_queues
+    stack_start_nova
+}
+
+# Messages of services that are gone must not meet the new ones.
+stack_forget_queues() {
+    stack_rabbitctl eval '[rabbit_amqqueue:delete(Q, false, false, <<"nobody">>) || Q <- rabbit_amqqueue:list()].' >/dev/null
+}
+
+# _stack_record WITH FOLDER: one pass of all scenarios.
+_stack_record() {
+    local folder=$stack_home/recordings/$2 status=0
+    rm -rf -- "$folder" "$stack_home/tap.jsonl"
+    mkdir -p "$folder"
+    stack_first_day
+    stack_rabbitctl trace_on >/dev/null
+    stack_start tap "$stack_python" "$stack_tools/tap.py" "$port_tap" "$port_placement" "$stack_home/tap.jsonl"
+    stack_wait_for 20 'the tap' tap stack_port_is_open "$port_tap"
+    stack_start_scheduler "$1" 1 "$stack_etc/tap.conf"
+    stack_wait_for_nova
+    stack_wait_for 60 'the service record of the scheduler' '' stack_schedulers_are_up
+    "$stack_python" "$stack_tools/record.py" "$folder" "$stack_home/tap.jsonl" || status=$?
+    stack_rabbitctl trace_off >/dev/null
+    stack_stop_schedulers
+    stack_stop tap
+    return $status
+}
+
+_stack_test_up() {
+    ./devstack/openstack up --with none --fresh --grace 2 --notifications --rpc-timeout 20 --sync-interval 20 --resources-interval 10 | sed '/^$/,$d'
+    stack_load_options
+    stack_settings
+    stack_release
+    stack_t0=${EPOCHREALTIME//[!0-9]/}
+    _stack_keep_databases
+}
+
+# Once for all parts: they begin with the rows of its first day.
+_stack_test_cloud() {
+    if [ -z "${stack_test_is_up:-}" ]; then
+        _stack_timed 'the cloud of the tests' _stack_test_up
+        stack_test_is_up=1
+    fi
+}
+
+# The cloud of the first day with ours in it.
+_stack_test_ours() {
+    stack_first_day
+    STACK_WITH=ebbtide
+    stack_save_options
+    stack_start_schedulers
+    stack_wait_for_nova
+    stack_wait_for 60 'the service record of the scheduler' '' stack_schedulers_are_up
+}
+
+_stack_test_story() {
+    stack_build_ebbtide
+    _stack_test_cloud
+    _stack_timed 'a fresh cloud with ours' _stack_test_ours
+    _stack_timed 'the story' stack_tool story.py
+}
+
+_stack_test_bad_days() {
+    stack_build_ebbtide
+    _stack_test_cloud
+    _stack_timed 'a fresh cloud with ours' _stack_test_ours
+    _stack_timed 'bad days' stack_tool bad_days.py
+}
+
+_stack_test_same_answers() {
+    stack_build_ebbtide
+    _stack_test_cloud
+    _stack_timed 'the scenarios with nova-scheduler' _stack_record nova-scheduler original
+    _stack_timed 'the scenarios with ebbtide-scheduler' _stack_record ebbtide ours
+    _stack_timed 'the same answers' "$stack_python" "$stack_tools/compare.py" "$stack_home/recordings/original" "$stack_home/recordings/ours"
+}
+
+_stack_test_same_original() {
+    _stack_test_cloud
+    _stack_timed 'the scenarios with nova-scheduler' _stack_record nova-scheduler original
+    _stack_timed 'the scenarios with nova-scheduler again' _stack_record nova-scheduler original-again
+    _stack_timed 'the same answers' "$stack_python" "$stack_tools/compare.py" "$stack_home/recordings/original" "$stack_home/recordings/original-again"
+}

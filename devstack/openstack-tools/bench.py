@@ -1,0 +1,186 @@
+#!/usr/bin/python3
+"""Measures nova-scheduler and ebbtide-scheduler one after the other on the same running stack, with the same client.
+
+Usage: bench.py OUT.json [--hosts 3,100,1000,5000] [--runs N] [--total N] [--only nova-scheduler|ebbtide] [--no-full] [--page OUT.md]
+
+The stack runs without a scheduler (devstack/bench-openstack sees to that). For each number of hosts: rows are made, then for each scheduler it
+is started and asked at once (start-up), told about every host (warm), asked one at a time, and with 4 and 16 requests in flight. At 1,000
+hosts that are full of preemptible servers, ours is asked for room that only a victim can give.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+import bench_page
+import processes
+from cloud import Cloud, until
+from database import one, rows
+
+HOME, TOOLS = os.environ['STACK_HOME'], os.environ['STACK_TOOLS']
+# Whose processor time is told apart.
+WATCHED = ['placement', 'keystone', 'mysql', 'rabbit', 'memcached']
+ORDINARY = {'vcpus': 1, 'memory_mb': 2000, 'root_gb': 20}
+# As large as one victim, so that each request needs one.
+PREEMPTING = {'vcpus': 16, 'memory_mb': 64000, 'root_gb': 1000}
+
+
+class Client:
+    def __init__(self):
+        self.process = subprocess.Popen(['/usr/bin/python3', TOOLS + '/bench_client.py'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                        stderr=open(HOME + '/log/bench-client.out', 'a', encoding='utf-8'), text=True)
+        self.read()
+
+    def read(self):
+        line = self.process.stdout.readline()
+        if not line:
+            raise RuntimeError('the client of the benchmark has ended; see %s/log/bench-client.out' % HOME)
+        answer = json.loads(line)
+        if answer.get('error'):
+            raise RuntimeError('the client of the benchmark: ' + answer['error'])
+        return answer
+
+    def send(self, **command):
+        self.process.stdin.write(json.dumps(command) + '\n')
+        self.process.stdin.flush()
+
+    def ask(self, **command):
+        self.send(**command)
+        return self.read()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(20)
+
+
+def stack(*command):
+    subprocess.run(['./devstack/openstack', 'run', *command], cwd=os.environ['STACK_CHECKOUT'], check=True)
+
+
+def scheduler_name(which):
+    return 'nova-scheduler-1' if which == 'nova-scheduler' else 'ebbtide-scheduler-1'
+
+
+def at_rest(name):
+    """Until a process has had next to nothing to do for a second and a half."""
+    calm = {'since': None, 'cpu': processes.cpu_seconds(name), 'at': time.monotonic()}
+
+    def look():
+        cpu, now = processes.cpu_seconds(name), time.monotonic()
+        busy = (cpu - calm['cpu']) / max(now - calm['at'], 1e-3) > 0.1
+        calm['cpu'], calm['at'] = cpu, now
+        calm['since'] = None if busy else (calm['since'] or now)
+        return calm['since'] and now - calm['since'] >= 1.5
+    until('%s to come to rest' % name, 600, look, pause=0.5)
+
+
+def measured(client, name, **command):
+    """One command with the processor time of everybody, in ms for each request."""
+    watched = [name] + WATCHED
+    before = {n: processes.cpu_seconds(n) for n in watched}
+    answer = client.ask(**command)
+    count = command.get('runs', 0) + command.get('warm_up', 2) if command['do'] == 'seq' else command['total']
+    answer['cpu_ms_per_request'] = {('scheduler' if n == name else n): round((processes.cpu_seconds(n) - before[n]) * 1000 / count, 2) for n in watched}
+    if answer.get('failed'):
+        print('      %d of %d requests failed: %s' % (answer['failed'], count, answer['errors']), flush=True)
+    return answer
+
+
+def one_scheduler(client, which, count, options, config):
+    """Everything about one scheduler at one size."""
+    name = scheduler_name(which)
+    result = {}
+    began = time.time()
+    stack('stack_start_scheduler', which, '1', *config)
+    first = client.ask(do='first', flavor=ORDINARY)
+    with open('/proc/%d/stat' % processes.pid(name), encoding='utf-8') as file:
+        born = int(file.read().rpartition(')')[2].split()[19]) / os.sysconf('SC_CLK_TCK')
+    with open('/proc/uptime', encoding='utf-8') as file:
+        born += time.time() - float(file.read().split()[0])
+    result['start_to_first_answer_s'] = round(first['at'] - born, 2)
+    result['script_to_first_answer_s'] = round(first['at'] - began, 2)
+    at_rest(name)
+    result['rss_mib_started'] = round(processes.memory_mib(name), 1)
+    hosts = [r['host'] for r in rows("select host from nova_cell1.compute_nodes where host like 'fake%' and deleted = 0")]
+    client.ask(do='sync', hosts=hosts)
+    at_rest(name)
+    result['ping'] = client.ask(do='ping', runs=20)
+    result['seq'] = measured(client, name, do='seq', runs=options.runs if count < 5000 else max(options.runs // 2, 8), flavor=ORDINARY)
+    for k in (4, 16):
+        total = options.total if which == 'ebbtide' or count < 1000 else max(options.total // (2 if count < 5000 else 4), 16)
+        result['conc%d' % k] = measured(client, name, do='conc', in_flight=k, total=total, flavor=ORDINARY)
+    result['rss_mib'] = round(processes.memory_mib(name), 1)
+    result['load1'] = os.getloadavg()[0]
+    stack('stack_stop_schedulers')
+    print('   %-15s %6d hosts: median %.1f ms, p90 %.1f, scheduler CPU %.1f ms, %.1f and %.1f requests/s, %.0f MiB, start %.1f s, load %.1f' % (
+        which, count, result['seq'].get('median', -1), result['seq'].get('p90', -1), result['seq']['cpu_ms_per_request']['scheduler'],
+        result['conc4']['per_second'], result['conc16']['per_second'], result['rss_mib'], result['start_to_first_answer_s'], result['load1']), flush=True)
+    return result
+
+
+def full_cloud(client, count, options, config):
+    """Preempting requests: `count` hosts full of preemptible servers."""
+    cloud = Cloud()
+    server = cloud.boot('template', cloud.flavor('small.preemptible'))
+    assert server['status'] == 'ACTIVE', server
+    stack('stack_stop_schedulers')
+    subprocess.run(['/usr/bin/python3', TOOLS + '/fake_hosts.py', str(count), '--full'], check=True)
+    name = scheduler_name('ebbtide')
+    stack('stack_start_scheduler', 'ebbtide', '1', *config)
+    client.ask(do='first', flavor=dict(PREEMPTING))
+    at_rest(name)
+    before = one("select count(distinct consumer_id) from placement.allocations")
+    result = {'seq': measured(client, name, do='seq', runs=options.runs, flavor=PREEMPTING, keep=True)}
+    # Each request has taken one victim's place: as many consumers as before.
+    result['consumers_more'] = one("select count(distinct consumer_id) from placement.allocations") - before
+    result['conc16'] = measured(client, name, do='conc', in_flight=16, total=options.total, flavor=PREEMPTING)
+    result['over_capacity'] = one(
+        "select count(*) from (select i.id from placement.inventories i join placement.allocations a on a.resource_provider_id = i.resource_provider_id "
+        "and a.resource_class_id = i.resource_class_id group by i.id, i.total having sum(a.used) > i.total) t")
+    result['load1'] = os.getloadavg()[0]
+    stack('stack_stop_schedulers')
+    print('   %-15s %6d full hosts, a victim for each request: median %.1f ms, p90 %.1f, %.1f requests/s' % (
+        'ebbtide', count, result['seq'].get('median', -1), result['seq'].get('p90', -1), result['conc16']['per_second']), flush=True)
+    return result
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split('\n')[0])
+    parser.add_argument('out')
+    parser.add_argument('--hosts', default='3,100,1000,5000')
+    parser.add_argument('--runs', type=int, default=30)
+    parser.add_argument('--total', type=int, default=64)
+    parser.add_argument('--only')
+    parser.add_argument('--no-full', action='store_true')
+    parser.add_argument('--full-hosts', type=int, default=1000)
+    parser.add_argument('--page')
+    options = parser.parse_args()
+    which = [options.only] if options.only else ['nova-scheduler', 'ebbtide']
+    client = Client()
+    found = {'began': time.strftime('%Y-%m-%d %H:%M:%S'), 'cores': os.cpu_count(), 'load1': os.getloadavg()[0], 'sizes': {}}
+    etc = HOME + '/etc/'
+    for count in [int(n) for n in options.hosts.split(',')]:
+        subprocess.run(['/usr/bin/python3', TOOLS + '/fake_hosts.py', str(max(count - 3, 0))], check=True)
+        found['sizes'][count] = {w: one_scheduler(client, w, count, options, [etc + 'bench.conf']) for w in which}
+        save(options, found)
+    if 'ebbtide' in which and not options.no_full:
+        subprocess.run(['/usr/bin/python3', TOOLS + '/fake_hosts.py', '0'], check=True)
+        stack('stack_start_scheduler', 'nova-scheduler', '1')
+        found['full'] = dict(full_cloud(client, options.full_hosts, options, [etc + 'bench.conf', etc + 'bench-full.conf']), hosts=options.full_hosts)
+    subprocess.run(['/usr/bin/python3', TOOLS + '/fake_hosts.py', '0'], check=True)
+    client.close()
+    save(options, found)
+
+
+def save(options, found):
+    with open(options.out, 'w', encoding='utf-8') as file:
+        json.dump(found, file, indent=1)
+    if options.page:
+        with open(options.page, 'w', encoding='utf-8') as file:
+            file.write(bench_page.page(found))
+
+
+if __name__ == '__main__':
+    main()

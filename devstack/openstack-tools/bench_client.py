@@ -1,0 +1,168 @@
+#!/usr/bin/python3
+"""The client of the benchmark: asks a scheduler as nova-conductor does, with Nova's own RPC API and objects.
+
+Reads one JSON command a line and answers with one JSON line each, so that Nova's modules are read in once for the whole benchmark:
+  {"do": "seq", "runs": N, "flavor": {…}}                    one after the other
+  {"do": "conc", "in_flight": K, "total": N, "flavor": {…}}  K at a time
+  {"do": "rounds", "rounds": N, "at_once": K, "flavor": {…}} N times K requests at the same moment; the claims are kept
+  {"do": "sync", "hosts": […]}                               tells the scheduler twice that these hosts have no unknown instances
+  {"do": "first", "flavor": {…}}                             one request that may wait for a scheduler to come up
+  {"do": "ping", "runs": N}                                  the RPC's own cost
+`flavor` is {"vcpus", "memory_mb", "root_gb", "preemptible"}. "keep": true keeps the claims that were made; else they are deleted, outside
+of what is timed.
+"""
+import json
+import os
+import sys
+import time
+
+import eventlet
+eventlet.monkey_patch()
+import nova.conf  # noqa: E402
+import oslo_messaging  # noqa: E402
+from nova import config, context, objects, rpc  # noqa: E402
+from oslo_utils import uuidutils  # noqa: E402
+
+config.parse_args(['bench', '--config-file', os.environ['STACK_HOME'] + '/etc/nova.conf', '--log-file', '/dev/null'])
+objects.register_all()
+rpc.init(nova.conf.CONF)
+from nova.scheduler import rpcapi  # noqa: E402
+
+from cloud import Cloud  # noqa: E402
+
+cloud = Cloud()
+api = rpcapi.SchedulerAPI()
+plain = oslo_messaging.get_rpc_client(rpc.TRANSPORT, oslo_messaging.Target(exchange='nova', topic='scheduler', version='1.0', namespace='baseapi'),
+                                      timeout=60)
+
+
+def ctxt():
+    return context.RequestContext(cloud.user, cloud.project, is_admin=True, auth_token=cloud.token, roles=['admin'],
+                                  user_domain_id='default', project_domain_id='default')
+
+
+def spec(uuid, flavor):
+    extra = {'ebbtide:preemptible': 'true'} if flavor.get('preemptible') else {}
+    return objects.RequestSpec(
+        image=objects.ImageMeta(id=uuid, properties=objects.ImageMetaProps()),
+        flavor=objects.Flavor(id=1, flavorid='1', name='bench', ephemeral_gb=0, swap=0, rxtx_factor=1.0, vcpu_weight=0, disabled=False,
+                              is_public=True, extra_specs=extra, projects=[], vcpus=flavor['vcpus'], memory_mb=flavor['memory_mb'],
+                              root_gb=flavor['root_gb']),
+        numa_topology=None, pci_requests=objects.InstancePCIRequests(requests=[]), project_id=cloud.project, user_id=cloud.user,
+        availability_zone=None, num_instances=1, ignore_hosts=None, force_hosts=None, force_nodes=None, requested_destination=None, retry=None,
+        limits=objects.SchedulerLimits(), instance_group=None, scheduler_hints={}, instance_uuid=uuid,
+        security_groups=objects.SecurityGroupList(objects=[]), is_bfv=False, requested_resources=[],
+        request_level_params=objects.RequestLevelParams(), requested_networks=objects.NetworkRequestList(objects=[]))
+
+
+def one(flavor):
+    """Milliseconds, the instance, the host."""
+    uuid = uuidutils.generate_uuid()
+    question, who = spec(uuid, flavor), ctxt()
+    began = time.perf_counter()
+    reply = api.select_destinations(who, question, [uuid], return_objects=True, return_alternates=True)
+    return (time.perf_counter() - began) * 1000, uuid, reply[0][0].service_host
+
+
+def forget(uuids):
+    for uuid in uuids:
+        cloud.placement('DELETE', '/allocations/' + uuid, check=False)
+
+
+def summary(times):
+    times = sorted(times)
+    return {'n': len(times), 'min': times[0], 'median': times[len(times) // 2], 'p90': times[int(len(times) * 0.9)], 'max': times[-1]} if times else {'n': 0}
+
+
+def seq(command):
+    times, errors, kept, hosts = [], [], [], set()
+    for n in range(command['runs'] + command.get('warm_up', 2)):
+        try:
+            ms, uuid, host = one(command['flavor'])
+        except Exception as error:
+            errors.append('%s: %s' % (type(error).__name__, str(error)[:200]))
+            continue
+        hosts.add(host)
+        kept.append(uuid)
+        if not command.get('keep'):
+            forget([uuid])
+        if n >= command.get('warm_up', 2):
+            times.append(ms)
+        eventlet.sleep(0.05)
+    return dict(summary(times), errors=errors[:3], failed=len(errors), hosts=len(hosts), kept=kept if command.get('keep') else [])
+
+
+def conc(command):
+    times, errors, kept = [], [], []
+
+    def work(_n):
+        try:
+            ms, uuid, _host = one(command['flavor'])
+            times.append(ms)
+            kept.append(uuid)
+        except Exception as error:
+            errors.append('%s: %s' % (type(error).__name__, str(error)[:200]))
+    pool = eventlet.GreenPool(command['in_flight'])
+    began, cpu = time.perf_counter(), time.process_time()
+    for n in range(command['total']):
+        pool.spawn_n(work, n)
+    pool.waitall()
+    seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
+    forget(kept)
+    return dict(summary(times), seconds=seconds, per_second=len(times) / seconds, failed=len(errors), errors=errors[:3], client_cpu_seconds=cpu)
+
+
+def rounds(command):
+    times, errors = [], []
+
+    def work():
+        try:
+            times.append(one(command['flavor'])[0])
+        except Exception as error:
+            errors.append('%s: %s' % (type(error).__name__, str(error)[:200]))
+    pool = eventlet.GreenPool(command['at_once'])
+    for _ in range(command['rounds']):
+        for _ in range(command['at_once']):
+            pool.spawn_n(work)
+        pool.waitall()
+    return dict(summary(times), failed=len(errors), errors=errors[:3])
+
+
+def first(command):
+    began = time.time()
+    ms, uuid, host = one(command['flavor'])
+    forget([uuid])
+    return {'at': time.time(), 'asked': began, 'ms': ms, 'host': host}
+
+
+def sync(command):
+    for _ in range(2):
+        for host in command['hosts']:
+            api.sync_instance_info(ctxt(), host, [])
+    # A call on the same topic is not behind the casts in every server, so the caller still waits for the processor to come to rest.
+    return {'sent': 2 * len(command['hosts'])}
+
+
+def ping(command):
+    times = []
+    for _ in range(command['runs']):
+        began = time.perf_counter()
+        plain.call({}, 'ping', arg='x')
+        times.append((time.perf_counter() - began) * 1000)
+    return summary(times)
+
+
+def main():
+    done = {'seq': seq, 'conc': conc, 'rounds': rounds, 'first': first, 'sync': sync, 'ping': ping}
+    print(json.dumps({'ready': True}), flush=True)
+    for line in iter(sys.stdin.readline, ''):
+        command = json.loads(line)
+        try:
+            answer = done[command['do']](command)
+        except Exception as error:
+            answer = {'error': '%s: %s' % (type(error).__name__, str(error)[:500])}
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == '__main__':
+    main()

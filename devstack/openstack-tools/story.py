@@ -1,0 +1,155 @@
+#!/usr/bin/python3
+"""The story: three full hosts, six preemptible servers, and normal requests that need their room. Each chapter ends with the books in order.
+
+Usage: story.py [CHAPTER…]
+"""
+import sys
+import time
+import traceback
+
+import processes
+from database import rows
+from invariants import audit, check
+from preempt import Stage, Watch, must, wait_up
+
+CHAPTERS = []
+
+
+def chapter(function):
+    CHAPTERS.append(function)
+    return function
+
+
+def arrives(stage, ages, expected, begin, what, states=('ACTIVE', 'ERROR')):
+    """Runs `begin`, which gives server ids; they must become ACTIVE, exactly `expected` must be warned and go, everything must add up."""
+    watch = Watch(ages)
+    began = time.monotonic()
+    try:
+        arrived = begin()
+        for uuid in arrived:
+            server = stage.cloud.settled(uuid, states, seconds=150)
+            must(server['status'] == states[0], '%s: %s is %s: %s' % (what, server['name'], server['status'], server.get('fault')))
+        seconds = time.monotonic() - began
+        stage.wait_gone(expected)
+        check(what)
+    finally:
+        watch.end()
+    gone = set(ages) - set(stage.left(ages))
+    must(gone == expected, '%s: gone are %s, and the cheapest were %s' % (what, *(sorted((ages[u] % 60, u) for u in s) for s in (gone, expected))))
+    for uuid in gone:
+        must(uuid in watch.told, '%s: victim %s went without a notice in its metadata' % (what, uuid))
+        first = min(at for _value, at in watch.told[uuid].values())
+        must(first <= watch.gone.get(uuid, first), '%s: victim %s was warned after it had gone' % (what, uuid))
+    for uuid in set(ages) - gone:
+        must(uuid not in watch.told, '%s: server %s was warned and stays: %s' % (what, uuid, watch.told.get(uuid)))
+    keys = sorted({k for told in watch.told.values() for k in told})
+    print('      %s: %d arrived in %.1f s, %d victims (started minutes %s), notice in metadata %s' % (
+        what, len(arrived), seconds, len(gone), sorted(ages[u] % 60 for u in gone), keys), flush=True)
+    return watch
+
+
+@chapter
+def one_normal_server(stage):
+    """A normal boot on a full cloud: the server whose begun hour is youngest makes room."""
+    ages = stage.fill()
+    arrives(stage, ages, stage.cheapest(ages), lambda: [stage.cloud.create('important', 'large')], 'one normal server')
+    audit()
+    return ages
+
+
+@chapter
+def a_server_group(stage):
+    """Two members that must not share a host: two victims on two hosts."""
+    ages = stage.fill()
+    group = stage.cloud.nova('POST', '/os-server-groups', {'server_group': {'name': 'apart', 'policy': 'anti-affinity'}}).json()['server_group']['id']
+    hosts = {r['uuid']: r['host'] for r in rows('select uuid, host from nova_cell1.instances where deleted = 0')}
+    order = sorted(ages, key=lambda u: ages[u] % 60)
+    first = order[0]
+    arrives(stage, ages, {first}, lambda: [stage.cloud.create('apart-1', 'large', hints={'group': group})], 'first of a group')
+    ages = stage.left(ages)
+    second = [u for u in order[1:] if hosts[u] != hosts[first]][0]
+    arrives(stage, ages, {second}, lambda: [stage.cloud.create('apart-2', 'large', hints={'group': group})], 'second of a group')
+    stage.cloud.nova('DELETE', '/os-server-groups/' + group)
+
+
+@chapter
+def three_at_once(stage):
+    """--min 3 --max 3: all or nothing, the three cheapest together."""
+    ages = stage.fill()
+
+    def begin():
+        stage.cloud.create('trio', 'large', min_count=3, max_count=3)
+        return [s['id'] for s in stage.cloud.nova('GET', '/servers?name=^trio').json()['servers']]
+    arrives(stage, ages, stage.cheapest(ages, 3), begin, 'three at once')
+    audit()
+
+
+@chapter
+def a_resize_that_needs_room(stage):
+    """A normal server grows: its new host is made free, and after the confirmation the books hold its new size only."""
+    grower = stage.cloud.boot('grower', 'medium')
+    must(grower['status'] == 'ACTIVE', 'grower is %s' % grower['status'])
+    ages = stage.fill(count=5)
+    # The room beside the grower, so that nothing fits without a victim.
+    filler = stage.cloud.boot('filler', 'medium')
+    must(filler['status'] == 'ACTIVE', 'filler is %s' % filler['status'])
+    home = grower['OS-EXT-SRV-ATTR:host']
+    hosts = {r['uuid']: r['host'] for r in rows('select uuid, host from nova_cell1.instances where deleted = 0')}
+    possible = {u: a for u, a in ages.items() if hosts[u] != home}
+    expected = stage.cheapest(possible)
+
+    def begin():
+        stage.cloud.action(grower['id'], {'resize': {'flavorRef': stage.cloud.flavor('large')}})
+        stage.cloud.settled(grower['id'], ('VERIFY_RESIZE', 'ERROR', 'ACTIVE'), seconds=150)
+        stage.cloud.action(grower['id'], {'confirmResize': None})
+        return [grower['id']]
+    arrives(stage, ages, expected, begin, 'a resize that needs room')
+    audit()
+
+
+@chapter
+def slow_hypervisors(stage):
+    """Ending a server takes ten seconds: the normal one starts when the room is really free, never before."""
+    computes = [n for n in processes.names() if n.startswith('nova-compute-')]
+    for name in computes:
+        processes.restart(name, environment={'TEST_FAKE_DESTROY_S': '10'})
+    wait_up(computes)
+    try:
+        ages = stage.fill()
+        expected = stage.cheapest(ages)
+        watch = arrives(stage, ages, expected, lambda: [stage.cloud.create('patient', 'large')], 'slow hypervisors')
+        must(all(low[0] >= 0 and low[1] >= 0 for low in watch.lowest.values()),
+             'slow hypervisors: a host was booked over what it has: free memory and VCPUs went down to %s' % watch.lowest)
+    finally:
+        stage.clear()
+        for name in computes:
+            processes.restart(name)
+        wait_up(computes)
+
+
+def main():
+    only, failed = sys.argv[1:], []
+    stage = Stage()
+    for function in CHAPTERS:
+        if only and function.__name__ not in only:
+            continue
+        began = time.monotonic()
+        try:
+            function(stage)
+        except Exception as error:
+            failed.append(function.__name__)
+            if isinstance(error, AssertionError):
+                print('   BROKEN %s' % error, flush=True)
+            else:
+                traceback.print_exc()
+        print('   %-28s %5.1f s  %s' % (function.__name__, time.monotonic() - began, 'FAILED' if failed[-1:] == [function.__name__] else 'ok'), flush=True)
+        try:
+            stage.clear()
+        except Exception as error:
+            print('   BROKEN clearing up after %s: %s' % (function.__name__, error), flush=True)
+            failed.append(function.__name__ + ' (clearing up)')
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == '__main__':
+    main()
