@@ -1,0 +1,15 @@
+//! Connections to the broker: dialled, supervised, replaced; and what is done on them.
+
+mod declare;
+mod dial;
+mod fault;
+mod publish;
+mod step;
+mod supervise;
+mod tls;
+
+pub(crate) use declare::{Subscribed, subscribe};
+pub(crate) use dial::{Dialer, Purpose, Session};
+pub(crate) use publish::{Publication, Published, Publisher};
+pub(crate) use step::StepError;
+pub(crate) use supervise::{Link, LinkState};

@@ -1,0 +1,66 @@
+//! Steps on a channel, and why they fail.
+
+use std::future::Future;
+
+use super::dial::Session;
+use super::fault::Fault;
+use crate::MessagingError;
+
+/// Why a step on a channel failed: for good, or in a way that a new channel may heal.
+#[derive(Debug)]
+pub(crate) enum StepError {
+    Final(MessagingError),
+    Again(String),
+    /// The exchange to which something was published does not exist.
+    NoExchange,
+    /// Somebody has declared this exchange or queue with another durability.
+    Durability(String),
+}
+
+impl StepError {
+    pub(crate) fn during(error: &lapin::Error, operation: impl FnOnce() -> String) -> Self {
+        match Fault::of(error) {
+            Fault::Transient(problem) => Self::Again(problem),
+            Fault::AccessRefused(detail) | Fault::Refused(detail) => {
+                Self::Final(MessagingError::Refused {
+                    operation: operation(),
+                    detail,
+                })
+            }
+            Fault::Precondition(detail) if detail.contains("inequivalent arg 'durable'") => {
+                Self::Durability(detail)
+            }
+            Fault::Precondition(detail) => Self::Final(MessagingError::Mismatch {
+                name: operation(),
+                detail,
+            }),
+            Fault::NotFound(_) => Self::NoExchange,
+        }
+    }
+
+    /// For steps that know no better: everything that is not final is tried again.
+    pub(crate) fn plain(self, name: impl FnOnce() -> String) -> Self {
+        match self {
+            Self::Durability(detail) => Self::Final(MessagingError::Mismatch {
+                name: name(),
+                detail,
+            }),
+            Self::NoExchange => Self::Again("it was deleted in between".to_owned()),
+            other => other,
+        }
+    }
+}
+
+/// Waits for `step`, but no longer than the session lives.
+pub(crate) async fn while_alive<T>(
+    session: &Session,
+    step: impl Future<Output = Result<T, StepError>>,
+) -> Result<T, StepError> {
+    tokio::select! {
+        biased;
+        outcome = step => outcome,
+        () = session.gone().cancelled() => Err(StepError::Again(
+            "the connection to the broker was lost".to_owned(),
+        )),
+    }
+}
