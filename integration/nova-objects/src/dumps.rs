@@ -55,7 +55,7 @@ fn quote(text: &str, out: &mut String) {
             other => {
                 for unit in other.encode_utf16(&mut [0; 2]) {
                     // Writing to a String cannot fail.
-                    drop(write!(out, "\\u{unit:04x}"));
+                    let _ = write!(out, "\\u{unit:04x}");
                 }
             }
         }

@@ -38,7 +38,7 @@ pub use request::{
     SelectDestinations, Wire, read_flavor, read_network_metadata, read_numa_topology,
     read_pci_requests,
 };
-pub use selection::{ALLOCATION_REQUEST_VERSION, NumaLimits, Selection, reply};
+pub use selection::{ALLOCATION_REQUEST_VERSION, NumaLimits, Selection, read_reply, reply};
 
 /// Reads a message's JSON, the order of its keys kept.
 ///

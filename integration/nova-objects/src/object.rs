@@ -8,8 +8,6 @@ use serde_json::{Map, Value as Json, json};
 /// An object of a message, its fields not yet read.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Object<'a> {
-    /// Minor version; the major one was checked.
-    pub(crate) minor: u32,
     /// Fields that are set, by name.
     pub(crate) data: &'a Dict<Value>,
 }
@@ -40,16 +38,15 @@ impl<'a> Object<'a> {
         let parts = version
             .split_once('.')
             .and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
-        let Some((found, minor)) = parts.filter(|(found, _): &(u32, u32)| *found == major) else {
+        if parts.is_none_or(|(found, _): (u32, u32)| found != major) {
             return Err(ObjectError::here(Wrong::Version {
                 name,
                 found: version.chars().take(20).collect(),
                 major,
             }));
-        };
-        debug_assert_eq!(found, major);
+        }
         match envelope.get("nova_object.data") {
-            Some(Value::Dict(data)) => Ok(Self { minor, data }),
+            Some(Value::Dict(data)) => Ok(Self { data }),
             _ => kind("it has no nova_object.data"),
         }
     }

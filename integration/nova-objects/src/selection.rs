@@ -1,8 +1,12 @@
 //! What the scheduler answers: for each instance the chosen host and its alternates (`nova/objects/selection.py`).
 
 use crate::dumps;
-use crate::object::envelope;
+use crate::error::{ObjectError, Result};
+use crate::object::{Object, envelope};
+use crate::read;
+use crate::request::read_network_metadata;
 use ebbtide_nova::model::{AllocationCandidate, NetworkMetadata};
+use ebbtide_nova::python::Value;
 use serde_json::{Map, Value as Json, json};
 
 /// Microversion of Placement by which a claim of ours is to be read.
@@ -40,6 +44,15 @@ pub struct NumaLimits {
 }
 
 impl NumaLimits {
+    fn read(value: &Value) -> Result<Self> {
+        let limits = Object::open(value, "NUMATopologyLimits", 1)?;
+        Ok(Self {
+            cpu_allocation_ratio: limits.required("cpu_allocation_ratio", read::float)?,
+            ram_allocation_ratio: limits.required("ram_allocation_ratio", read::float)?,
+            network_metadata: limits.optional("network_metadata", read_network_metadata)?,
+        })
+    }
+
     fn to_json(&self) -> Json {
         let mut data = Map::new();
         data.insert(
@@ -92,6 +105,27 @@ impl Selection {
         envelope("Selection", "1.1", data)
     }
 
+    /// Reads a Selection object, as a caller does.
+    ///
+    /// # Errors
+    /// What is wrong, with the path to it.
+    pub fn read(value: &Value) -> Result<Self> {
+        let selection = Object::open(value, "Selection", 1)?;
+        let numa = |value: &Value| {
+            let limits = Object::open(value, "SchedulerLimits", 1)?;
+            limits.optional("numa_topology", NumaLimits::read)
+        };
+        Ok(Self {
+            compute_node_uuid: selection.optional("compute_node_uuid", read::text)?,
+            service_host: selection.required("service_host", read::text)?,
+            nodename: selection.required("nodename", read::text)?,
+            cell_uuid: selection.required("cell_uuid", read::text)?,
+            numa_limits: selection.optional("limits", numa)?.flatten(),
+            allocation_request: selection.or_default("allocation_request", claim)?,
+            availability_zone: selection.or_default("availability_zone", read::text)?,
+        })
+    }
+
     /// The old dictionary, for callers that do not ask for objects.
     #[must_use]
     pub fn to_legacy(&self) -> Json {
@@ -112,6 +146,26 @@ impl Selection {
             })),
         }
     }
+}
+
+/// A claim from its text; the text `null` is none.
+fn claim(value: &Value) -> Result<Option<AllocationCandidate>> {
+    let text = read::text(value)?;
+    let claim: Json =
+        serde_json::from_str(&text).map_err(|_| ObjectError::value("is no text of JSON"))?;
+    let part = |name: &str| claim.get(name).cloned().unwrap_or(Json::Null);
+    Ok((!claim.is_null()).then(|| AllocationCandidate {
+        allocations: part("allocations"),
+        mappings: part("mappings"),
+    }))
+}
+
+/// Reads the result of `select_destinations` with objects, as a caller does.
+///
+/// # Errors
+/// What is wrong, with the path to it.
+pub fn read_reply(result: &Value) -> Result<Vec<Vec<Selection>>> {
+    read::list(result, |all| read::list(all, Selection::read))
 }
 
 /// The result of `select_destinations`: for each instance a list of the chosen host and its alternates, or for callers that do not
