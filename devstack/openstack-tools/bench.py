@@ -79,10 +79,13 @@ def at_rest(name):
 def measured(client, name, **command):
     """One command with the processor time of everybody, in ms for each request."""
     watched = [name] + WATCHED
-    before = {n: processes.cpu_seconds(n) for n in watched}
+
+    def cpu(process):
+        return (processes.exact_cpu_seconds if process == name else processes.cpu_seconds)(process)
+    before = {n: cpu(n) for n in watched}
     answer = client.ask(**command)
     count = command.get('runs', 0) + command.get('warm_up', 2) if command['do'] == 'seq' else command['total']
-    answer['cpu_ms_per_request'] = {('scheduler' if n == name else n): round((processes.cpu_seconds(n) - before[n]) * 1000 / count, 2) for n in watched}
+    answer['cpu_ms_per_request'] = {('scheduler' if n == name else n): round((cpu(n) - before[n]) * 1000 / count, 3) for n in watched}
     if answer.get('failed'):
         print('      %d of %d requests failed: %s' % (answer['failed'], count, answer['errors']), flush=True)
     return answer

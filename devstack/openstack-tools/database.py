@@ -25,8 +25,8 @@ def one(statement, *arguments):
 
 
 def run(*statements):
-    """Statements without an answer, on one connection."""
-    with connect() as connection, connection.cursor() as cursor:
+    """Statements without an answer, on one connection. Tables without a schema are Placement's."""
+    with connect('placement') as connection, connection.cursor() as cursor:
         for statement in statements:
             if statement.strip():
                 cursor.execute(statement)
