@@ -14,7 +14,7 @@
 //! # }
 //! ```
 //!
-//! What holds, checked against Python's oslo.config with a table of odd files (`tests/vectors`):
+//! What holds, checked against Python's oslo.config with a table of odd files (`tests/vectors.json.gz`):
 //! - Files in their order, then the `*.conf` of directories by name; what comes later wins. `OS_GROUP__NAME` of the environment
 //!   wins over all.
 //! - Groups compare without case, but for `DEFAULT`; names with it.

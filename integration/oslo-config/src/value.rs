@@ -27,7 +27,7 @@ pub enum Value {
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let quoted = |value: &Self| match value {
-            Self::Text(text) => format!("'{text}'"),
+            Self::Text(text) => repr(text),
             Self::Null => "None".to_owned(),
             other => other.to_string(),
         };
@@ -45,12 +45,34 @@ impl fmt::Display for Value {
             Self::Dict(entries) => {
                 let entries: Vec<String> = entries
                     .iter()
-                    .map(|(key, value)| format!("'{key}': {}", quoted(value)))
+                    .map(|(key, value)| format!("{}: {}", repr(key), quoted(value)))
                     .collect();
                 write!(f, "{{{}}}", entries.join(", "))
             }
         }
     }
+}
+
+/// Text within a list or a dictionary, as Python's `repr` writes it, but for what cannot be printed.
+fn repr(text: &str) -> String {
+    let quote = if text.contains('\'') && !text.contains('"') {
+        '"'
+    } else {
+        '\''
+    };
+    let mut out = String::from(quote);
+    for char in text.chars() {
+        match char {
+            '\n' => out.push_str("\\n"),
+            '\r' => out.push_str("\\r"),
+            '\t' => out.push_str("\\t"),
+            '\\' => out.push_str("\\\\"),
+            char if char == quote => out.extend(['\\', char]),
+            char => out.push(char),
+        }
+    }
+    out.push(quote);
+    out
 }
 
 /// Reads a value; the error says what is allowed.

@@ -364,7 +364,7 @@ fn any_json() -> impl Strategy<Value = Json> {
 fn read_everything(value: &Json) {
     let value: Value = value.into();
     if let Ok(call) = SelectDestinations::read(&value) {
-        drop((call.count(), call.is_rebuild()));
+        assert!(call.count() >= 0 && !(call.is_rebuild() && call.request.spec.scheduler_hints.is_none()));
     }
     drop(UpdateInstanceInfo::read(&value));
     drop(SyncInstanceInfo::read(&value));
