@@ -42,6 +42,10 @@ pub enum InterruptionBehaviour {
     Stop,
     /// Memory is written to disk; can go on later.
     Hibernate,
+    /// Moved, running, to another host that has room; where none has, it ends as the agent's `evacuation.live_migrate_fallback`
+    /// says.
+    #[serde(rename = "live-migrate")]
+    LiveMigrate,
 }
 
 impl InterruptionBehaviour {
@@ -52,6 +56,7 @@ impl InterruptionBehaviour {
             Self::Terminate => "terminate",
             Self::Stop => "stop",
             Self::Hibernate => "hibernate",
+            Self::LiveMigrate => "live-migrate",
         }
     }
 }
@@ -70,10 +75,11 @@ impl FromStr for InterruptionBehaviour {
             "terminate" => Ok(Self::Terminate),
             "stop" => Ok(Self::Stop),
             "hibernate" => Ok(Self::Hibernate),
+            "live-migrate" => Ok(Self::LiveMigrate),
             _ => Err(ModelError::Unknown {
                 what: "interruption behaviour",
                 value: names::shorten(word),
-                allowed: "terminate, stop, hibernate",
+                allowed: "terminate, stop, hibernate, live-migrate",
             }),
         }
     }
@@ -220,7 +226,7 @@ impl FlavorProperties {
     #[must_use]
     pub fn retained(&self) -> Resources {
         let keeps = match self.interruption {
-            InterruptionBehaviour::Terminate => false,
+            InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate => false,
             InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate => self.preemptible,
         };
         if keeps {

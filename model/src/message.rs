@@ -225,6 +225,8 @@ pub enum EvacuatedHow {
     Stopped,
     /// On disk.
     Hibernated,
+    /// Running on another host.
+    Migrated,
     /// The hypervisor did not have it any more when it was to be evacuated.
     AlreadyGone,
 }
@@ -242,6 +244,10 @@ pub struct Evacuated {
     pub how: EvacuatedHow,
     /// When.
     pub at: Timestamp,
+    /// The last, partial hour of its running time, which its owner is not to be billed for. `None` if the agent does not know
+    /// since when it ran, or if it goes on running.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unbilled_seconds: Option<Seconds>,
 }
 
 /// See [`Body::EvacuationFailed`].

@@ -59,9 +59,17 @@ async fn call(driver: &dyn Driver, server_id: ServerId, what: Action) -> Result<
             InterruptionBehaviour::Terminate => driver.terminate(server_id).await,
             InterruptionBehaviour::Stop => driver.stop(server_id).await,
             InterruptionBehaviour::Hibernate => driver.hibernate(server_id).await,
+            InterruptionBehaviour::LiveMigrate => driver.live_migrate(server_id).await,
         }
         .map(|()| Done::Interrupted),
-        Action::Look => driver.occupancy(server_id).await.map(Done::Seen),
+        Action::Look => {
+            let occupancy = driver.occupancy(server_id).await?;
+            let unbilled = driver.unbilled(server_id).await;
+            Ok(Done::Seen {
+                occupancy,
+                unbilled,
+            })
+        }
         Action::Start(start) => driver.start(&start).await.map(Done::Started),
         Action::Delete => driver.delete(server_id).await.map(|()| Done::Deleted),
     }

@@ -37,7 +37,7 @@ pub use view::{GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
 
 use async_trait::async_trait;
 use ebbtide_model::message::Start;
-use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
 use std::fmt::Debug;
 
 /// A hypervisor, as the agent needs it. The contract is in the module's text.
@@ -115,6 +115,26 @@ pub trait Driver: Send + Sync + Debug {
     /// # Errors
     /// [`DriverError::NotFound`], [`DriverError::Unsupported`], [`DriverError::Failed`].
     async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError>;
+
+    /// Moves the server, running, to another host that has room, of the hypervisor's own choice; without effect if it is not here
+    /// any more. A driver that cannot, or finds no room, says so, and the server ends otherwise.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`] if it is nowhere, [`DriverError::NoRoom`], [`DriverError::Unsupported`],
+    /// [`DriverError::Failed`].
+    async fn live_migrate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        Err(DriverError::Unsupported {
+            driver: self.name(),
+            what: "move a server to another host",
+            detail: format!("server {server_id} has to end otherwise"),
+        })
+    }
+
+    /// The part of a server's running time that is not to be billed because this driver ended it in the middle of an hour. `None`
+    /// if it does not know, or if the server ended otherwise.
+    async fn unbilled(&self, _server_id: ServerId) -> Option<Seconds> {
+        None
+    }
 
     /// Removes the server with all it has, whatever it is doing.
     ///

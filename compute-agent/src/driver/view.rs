@@ -45,15 +45,28 @@ pub enum Occupancy {
 }
 
 impl Occupancy {
-    /// True if the room that this interruption is to free is free: after terminate the server holds nothing at all, after
-    /// stop and hibernate it does not run and holds at most its disk.
+    /// True if nothing on this host is held by it.
+    #[must_use]
+    pub fn holds_nothing(&self) -> bool {
+        match self {
+            Self::Absent => true,
+            Self::Present { state, holds, .. } => {
+                *state != HostedState::Running && holds.is_empty()
+            }
+        }
+    }
+
+    /// True if the room that this interruption is to free is free: after terminate and live-migrate the server holds nothing at
+    /// all, after stop and hibernate it does not run and holds at most its disk.
     #[must_use]
     pub fn is_free_after(&self, behaviour: InterruptionBehaviour) -> bool {
         match self {
             Self::Absent => true,
             Self::Present { state, holds, .. } => {
-                behaviour != InterruptionBehaviour::Terminate
-                    && *state != HostedState::Running
+                !matches!(
+                    behaviour,
+                    InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate
+                ) && *state != HostedState::Running
                     && holds
                         .iter()
                         .all(|(class, _)| *class == ResourceClass::disk_gb())

@@ -3,7 +3,7 @@
 use super::Record;
 use crate::driver::{DriverError, GuestNotice, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{Message, Start};
-use ebbtide_model::{EvacuationId, InterruptionBehaviour, ServerId, Timestamp};
+use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 
 /// A delivery of the bus that waits to be settled. The shell knows which one it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,7 +59,12 @@ pub enum Done {
     /// Of [`Action::Interrupt`].
     Interrupted,
     /// Of [`Action::Look`].
-    Seen(Occupancy),
+    Seen {
+        /// What it holds.
+        occupancy: Occupancy,
+        /// The part of its running time that is not to be billed, if the driver ended it and knows.
+        unbilled: Option<Seconds>,
+    },
     /// Of [`Action::Start`]: since when the server runs.
     Started(Timestamp),
     /// Of [`Action::Delete`].
@@ -112,6 +117,18 @@ pub enum Action {
     Delete,
 }
 
+impl Done {
+    /// A look at a server without anything to say about its bill.
+    #[must_use]
+    pub fn seen(occupancy: Occupancy) -> Self {
+        let unbilled = None;
+        Self::Seen {
+            occupancy,
+            unbilled,
+        }
+    }
+}
+
 impl Action {
     /// The action in words that complete "could not …".
     #[must_use]
@@ -122,6 +139,9 @@ impl Action {
             Self::Interrupt(InterruptionBehaviour::Terminate) => "terminate the server",
             Self::Interrupt(InterruptionBehaviour::Stop) => "stop the server",
             Self::Interrupt(InterruptionBehaviour::Hibernate) => "hibernate the server",
+            Self::Interrupt(InterruptionBehaviour::LiveMigrate) => {
+                "move the server to another host"
+            }
             Self::Look => "tell what the server holds",
             Self::Start(_) => "start the server",
             Self::Delete => "delete the server",

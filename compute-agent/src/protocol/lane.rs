@@ -211,8 +211,8 @@ impl AgentCore {
         match answer {
             Ok(_) => self.finish(turn, e, then),
             Err(DriverError::NotFound { .. }) => {
-                let how = EvacuatedHow::AlreadyGone;
-                self.finish(turn, e, Verdict::Evacuated { how, at: turn.now });
+                let (how, at, unbilled) = (EvacuatedHow::AlreadyGone, turn.now, None);
+                self.finish(turn, e, Verdict::Evacuated { how, at, unbilled });
             }
             Err(error) => {
                 e.tries += 1;
@@ -253,8 +253,7 @@ impl AgentCore {
         if e.tries < self.policy.act_tries && !is_final(&error) {
             return self.retry_later(turn, e);
         }
-        if behaviour != InterruptionBehaviour::Terminate && self.policy.escalate_to_terminate {
-            let behaviour = InterruptionBehaviour::Terminate;
+        if let Some(behaviour) = self.policy.instead_of(behaviour) {
             e.acted = false;
             return e.enter(turn, Phase::Acting { drain, behaviour });
         }
@@ -281,19 +280,39 @@ impl AgentCore {
             _ => None,
         };
         let problem = match answer {
-            Ok(Done::Seen(occupancy)) => {
+            Ok(Done::Seen {
+                occupancy,
+                unbilled,
+            }) => {
                 let at = turn.now;
                 match (acting, &occupancy) {
-                    (Some(InterruptionBehaviour::Terminate), Occupancy::Absent) => {
-                        return self.finish(turn, e, Verdict::Evacuated { how, at });
+                    (
+                        Some(InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate),
+                        Occupancy::Absent,
+                    ) => {
+                        return self.finish(turn, e, Verdict::Evacuated { how, at, unbilled });
+                    }
+                    // Its owner had it put away before we came; what does not hold anything here is nobody's victim.
+                    (Some(_), occupancy)
+                        if how == EvacuatedHow::AlreadyGone && occupancy.holds_nothing() =>
+                    {
+                        return self.finish(
+                            turn,
+                            e,
+                            Verdict::Evacuated {
+                                how,
+                                at,
+                                unbilled: None,
+                            },
+                        );
                     }
                     // It was to be kept, or nobody had begun: it left by itself.
                     (_, Occupancy::Absent) => {
-                        let how = EvacuatedHow::AlreadyGone;
-                        return self.finish(turn, e, Verdict::Evacuated { how, at });
+                        let (how, unbilled) = (EvacuatedHow::AlreadyGone, None);
+                        return self.finish(turn, e, Verdict::Evacuated { how, at, unbilled });
                     }
                     (Some(behaviour), _) if occupancy.is_free_after(behaviour) => {
-                        return self.finish(turn, e, Verdict::Evacuated { how, at });
+                        return self.finish(turn, e, Verdict::Evacuated { how, at, unbilled });
                     }
                     (Some(_), _) if failure.is_some() => {
                         // Also if it does not run: "not running" would be taken for a free room, and this one is not.
@@ -335,6 +354,7 @@ fn how(behaviour: InterruptionBehaviour) -> EvacuatedHow {
         InterruptionBehaviour::Terminate => EvacuatedHow::Terminated,
         InterruptionBehaviour::Stop => EvacuatedHow::Stopped,
         InterruptionBehaviour::Hibernate => EvacuatedHow::Hibernated,
+        InterruptionBehaviour::LiveMigrate => EvacuatedHow::Migrated,
     }
 }
 

@@ -1,5 +1,6 @@
 //! How patient the agent is. Every number has its reason here and nowhere else.
 
+use ebbtide_model::InterruptionBehaviour;
 use serde::{Deserialize, Serialize};
 
 /// How often and how long things are tried.
@@ -21,6 +22,8 @@ pub struct Policy {
     /// When a victim can neither be stopped nor hibernated: true ends it all the same (its memory, and with it the
     /// tenant's work, is lost), false lets it live and reports the failure.
     pub escalate_to_terminate: bool,
+    /// How a victim ends that was to be moved to another host but cannot: `terminate`, `stop` or `hibernate`.
+    pub live_migrate_fallback: InterruptionBehaviour,
     /// How many finished evacuations and removed servers are remembered, so that a message about one of them that comes
     /// late or again is answered and not followed. 16 to 1000000.
     pub remember: u32,
@@ -39,6 +42,8 @@ impl Default for Policy {
             backoff_cap_ms: 30_000,
             // The tenant asked for hibernation; losing its memory instead is the operator's decision, not ours.
             escalate_to_terminate: false,
+            // The only one that frees all of the room and always works.
+            live_migrate_fallback: InterruptionBehaviour::Terminate,
             // A few hundred bytes each. The broker repeats messages within minutes; a busy host ends a few servers a minute.
             remember: 4_096,
         }
@@ -72,7 +77,23 @@ impl Policy {
             self.backoff_first_ms,
             600_000,
         )?;
+        if self.live_migrate_fallback == InterruptionBehaviour::LiveMigrate {
+            let problem = "it cannot be live-migrate, use terminate, stop or hibernate".to_owned();
+            return Err(("live_migrate_fallback", problem));
+        }
         within("remember", self.remember, 16, 1_000_000)
+    }
+
+    /// How a victim is to end that could not be interrupted in this way; `None` if it is left alone.
+    #[must_use]
+    pub fn instead_of(&self, behaviour: InterruptionBehaviour) -> Option<InterruptionBehaviour> {
+        match behaviour {
+            InterruptionBehaviour::LiveMigrate => Some(self.live_migrate_fallback),
+            InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate => self
+                .escalate_to_terminate
+                .then_some(InterruptionBehaviour::Terminate),
+            InterruptionBehaviour::Terminate => None,
+        }
     }
 
     /// The wait after this many failed tries (from 1), in milliseconds.

@@ -129,6 +129,9 @@ pub enum Verdict {
         how: EvacuatedHow,
         /// When that was certain.
         at: Timestamp,
+        /// The part of its running time that is not to be billed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        unbilled: Option<Seconds>,
     },
     /// It could not be done.
     Failed {

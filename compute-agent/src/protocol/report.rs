@@ -69,12 +69,13 @@ impl AgentCore {
                 host,
                 server_id,
             }),
-            Verdict::Evacuated { how, at } => Body::Evacuated(Evacuated {
+            Verdict::Evacuated { how, at, unbilled } => Body::Evacuated(Evacuated {
                 evacuation_id,
                 host,
                 server_id,
                 how,
                 at,
+                unbilled_seconds: unbilled,
             }),
             Verdict::Failed {
                 reason,

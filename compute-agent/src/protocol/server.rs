@@ -62,12 +62,16 @@ impl StartAnswer {
 
     pub(super) fn of_look(answer: Result<Done, DriverError>) -> Self {
         match answer {
-            Ok(Done::Seen(Occupancy::Present {
-                since,
-                state: HostedState::Running,
+            Ok(Done::Seen {
+                occupancy:
+                    Occupancy::Present {
+                        since,
+                        state: HostedState::Running,
+                        ..
+                    },
                 ..
-            })) => Self::RunsAlready(since),
-            Ok(Done::Seen(_)) => Self::DoesNotRun,
+            }) => Self::RunsAlready(since),
+            Ok(Done::Seen { .. }) => Self::DoesNotRun,
             Ok(other) => Self::LookError(wrong_answer(&other)),
             Err(error) => Self::LookError(error),
         }

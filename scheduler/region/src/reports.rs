@@ -111,7 +111,10 @@ impl Region {
 
     fn evacuated(&mut self, step: &mut Step<'_>, m: &Evacuated) {
         let status = match m.how {
-            EvacuatedHow::Terminated | EvacuatedHow::AlreadyGone => ServerStatus::Preempted,
+            // The region itself moves nobody; a server that an OpenStack has moved is not on its hosts any more.
+            EvacuatedHow::Terminated | EvacuatedHow::AlreadyGone | EvacuatedHow::Migrated => {
+                ServerStatus::Preempted
+            }
             EvacuatedHow::Stopped => ServerStatus::Stopped,
             EvacuatedHow::Hibernated => ServerStatus::Hibernated,
         };

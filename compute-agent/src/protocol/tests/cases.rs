@@ -366,6 +366,39 @@ fn an_interruption_that_fails_is_tried_again_and_then_reported() {
 }
 
 #[test]
+fn a_victim_that_moves_to_another_host_is_evacuated() {
+    let mut w = world();
+    w.notice_with(0, 0, InterruptionBehaviour::LiveMigrate, 1);
+    settle(&mut w);
+    w.advance(30_000);
+    w.come_to_rest().unwrap();
+    assert_eq!(w.how(0), Some(EvacuatedHow::Migrated));
+}
+
+#[test]
+fn a_victim_that_cannot_move_ends_by_the_second_choice() {
+    for (second, how) in [
+        (InterruptionBehaviour::Terminate, EvacuatedHow::Terminated),
+        (InterruptionBehaviour::Hibernate, EvacuatedHow::Hibernated),
+    ] {
+        let mut w = World::new(Policy {
+            live_migrate_fallback: second,
+            ..Policy::default()
+        });
+        w.start(0);
+        w.notice_with(0, 0, InterruptionBehaviour::LiveMigrate, 1);
+        settle(&mut w);
+        w.advance(30_000);
+        for wait in [1_000, 2_000, 4_000] {
+            w.complete(0, Fate::Fails);
+            w.advance(wait);
+        }
+        w.come_to_rest().unwrap();
+        assert_eq!(w.how(0), Some(how));
+    }
+}
+
+#[test]
 fn an_interruption_that_only_seemed_to_fail_is_an_evacuation() {
     let mut w = world();
     w.notice_with(0, 0, InterruptionBehaviour::Stop, 1);

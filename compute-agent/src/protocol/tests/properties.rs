@@ -43,7 +43,7 @@ fn fate() -> impl Strategy<Value = Fate> {
 
 fn op() -> impl Strategy<Value = Op> {
     prop_oneof![
-        6 => (0u8..4, 0u8..3, 1u32..3).prop_map(|(e, stop, attempt)| Op::Notice { e, stop, attempt }),
+        6 => (0u8..4, 0u8..4, 1u32..3).prop_map(|(e, stop, attempt)| Op::Notice { e, stop, attempt }),
         2 => (0u8..4).prop_map(Op::Spare),
         2 => (0u8..4).prop_map(Op::Release),
         2 => (0u8..5).prop_map(Op::Start),
@@ -66,7 +66,8 @@ fn behaviour(n: u8) -> InterruptionBehaviour {
     match n {
         0 => InterruptionBehaviour::Terminate,
         1 => InterruptionBehaviour::Stop,
-        _ => InterruptionBehaviour::Hibernate,
+        2 => InterruptionBehaviour::Hibernate,
+        _ => InterruptionBehaviour::LiveMigrate,
     }
 }
 

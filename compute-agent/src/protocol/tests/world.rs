@@ -388,7 +388,7 @@ impl World {
             Action::Interrupt(behaviour) => {
                 let guest = self.guests.get_mut(&server_id).ok_or(gone)?;
                 let state = match behaviour {
-                    InterruptionBehaviour::Terminate => {
+                    InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate => {
                         if guest.state == HostedState::Running {
                             *self.ended.entry(server_id).or_default() += 1;
                         }
@@ -405,7 +405,7 @@ impl World {
                 }
                 Ok(Done::Interrupted)
             }
-            Action::Look => Ok(Done::Seen(match self.guests.get(&server_id) {
+            Action::Look => Ok(Done::seen(match self.guests.get(&server_id) {
                 None => Occupancy::Absent,
                 Some(guest) => Occupancy::Present {
                     state: guest.state,

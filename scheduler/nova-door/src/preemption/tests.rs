@@ -234,6 +234,7 @@ fn agents(doc: &Preemption, world: &mut World, plan: &Plan, now: Timestamp) {
                         server_id,
                         how: EvacuatedHow::Terminated,
                         at: now,
+                        unbilled_seconds: None,
                     }));
                 } else if world.draining.insert(place) {
                     world.inbox.push_back(Body::Draining(Draining {
@@ -337,6 +338,7 @@ fn a_report_about_somebody_else_changes_nothing() {
             server_id: ServerId(Uuid::from_u128(server)),
             how: EvacuatedHow::Terminated,
             at: now,
+            unbilled_seconds: None,
         });
         assert!(!doc.feed(&Input::Report(&body), now, &policy));
     }

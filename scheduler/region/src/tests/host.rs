@@ -316,13 +316,15 @@ impl TestHost {
                 let guest = self.guests.get_mut(&id).ok_or(gone)?;
                 *self.ended.entry(id).or_default() += 1;
                 match behaviour {
-                    InterruptionBehaviour::Terminate => drop(self.guests.remove(&id)),
+                    InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate => {
+                        drop(self.guests.remove(&id));
+                    }
                     InterruptionBehaviour::Stop => guest.state = HostedState::Stopped,
                     InterruptionBehaviour::Hibernate => guest.state = HostedState::Hibernated,
                 }
                 Ok(Done::Interrupted)
             }
-            Action::Look => Ok(Done::Seen(match self.guests.get(&id) {
+            Action::Look => Ok(Done::seen(match self.guests.get(&id) {
                 None => Occupancy::Absent,
                 Some(guest) => Occupancy::Present {
                     state: guest.state,

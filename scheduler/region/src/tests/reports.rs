@@ -37,6 +37,7 @@ fn all_about(
             server_id,
             how: EvacuatedHow::Terminated,
             at,
+            unbilled_seconds: None,
         }),
         Body::EvacuationFailed(EvacuationFailed {
             evacuation_id,

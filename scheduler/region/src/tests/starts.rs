@@ -207,6 +207,7 @@ fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
         server_id: cattle,
         how: EvacuatedHow::AlreadyGone,
         at: world.now,
+        unbilled_seconds: None,
     });
     let report = world.report("host-a", gone);
     world.reports.push_back(report);
