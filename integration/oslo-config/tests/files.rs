@@ -74,10 +74,7 @@ fn a_wrong_line_is_named_and_not_shown() {
 #[test]
 fn a_file_that_is_not_there_is_named() {
     let missing = PathBuf::from("/nowhere/nova.conf");
-    for (files, dirs) in [
-        (vec![missing.clone()], vec![]),
-        (vec![], vec![missing.clone()]),
-    ] {
+    for (files, dirs) in [(vec![missing.clone()], vec![]), (vec![], vec![missing])] {
         let error = Config::load_with(&files, &dirs, []).unwrap_err();
         assert_eq!(error.code(), "EB-CONF-001");
         assert!(error.to_string().contains("/nowhere/nova.conf"), "{error}");

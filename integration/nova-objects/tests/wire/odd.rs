@@ -364,7 +364,10 @@ fn any_json() -> impl Strategy<Value = Json> {
 fn read_everything(value: &Json) {
     let value: Value = value.into();
     if let Ok(call) = SelectDestinations::read(&value) {
-        assert!(call.count() >= 0 && !(call.is_rebuild() && call.request.spec.scheduler_hints.is_none()));
+        assert!(
+            call.count() >= 0
+                && !(call.is_rebuild() && call.request.spec.scheduler_hints.is_none())
+        );
     }
     drop(UpdateInstanceInfo::read(&value));
     drop(SyncInstanceInfo::read(&value));
