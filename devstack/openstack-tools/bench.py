@@ -29,7 +29,7 @@ PREEMPTING = {'vcpus': 16, 'memory_mb': 64000, 'root_gb': 1000}
 
 class Client:
     def __init__(self):
-        self.process = subprocess.Popen(['/usr/bin/python3', TOOLS + '/bench_client.py'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([os.environ['STACK_NOVA_PYTHON'], TOOLS + '/bench_client.py'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                         stderr=open(HOME + '/log/bench-client.out', 'a', encoding='utf-8'), text=True)
         self.read()
 

@@ -1,7 +1,7 @@
 """What must be true of the cloud whenever it has come to rest, whatever happened before."""
 import json
-import subprocess
 import os
+import subprocess
 
 from cloud import until
 from database import rows
@@ -91,7 +91,7 @@ def check(what, seconds=90):
 
 def manage(*command):
     """nova-manage with the stack's configuration: exit status and what it said."""
-    done = subprocess.run([os.environ.get('STACK_NOVA_MANAGE', '/usr/bin/nova-manage'), '--config-file', os.environ['STACK_HOME'] + '/etc/nova.conf',
+    done = subprocess.run([os.environ['STACK_BIN'] + '/nova-manage', '--config-file', os.environ['STACK_HOME'] + '/etc/nova.conf',
                            *command], text=True, capture_output=True, check=False)
     return done.returncode, done.stdout + done.stderr
 

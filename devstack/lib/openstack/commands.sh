@@ -78,6 +78,7 @@ stack_command_up() {
     mkdir -p "$stack_home" "$stack_cache"
     stack_choose_ports
     stack_settings
+    stack_install_release
     stack_release
     stack_write_config
     stack_save_options

@@ -95,6 +95,7 @@ my_ip = 127.0.0.1
 state_path = $stack_var/nova
 transport_url = rabbit://nova:nova@127.0.0.1:$port_amqp/
 rpc_response_timeout = $STACK_RPC_TIMEOUT
+report_interval = 3
 enabled_apis = osapi_compute
 osapi_compute_listen = 127.0.0.1
 osapi_compute_listen_port = $port_nova
@@ -170,9 +171,10 @@ endpoint_override = http://127.0.0.1:$port_tap
 X
 }
 
-_stack_uwsgi_ini() { cat <<X
+# _stack_uwsgi_ini NAME PORT PROCESSES: an API of stack_wsgi_app behind uwsgi.
+_stack_uwsgi_ini() { cat > "$stack_etc/$1-uwsgi.ini" <<X
 [uwsgi]
-${stack_uwsgi_plugin:-plugins = python3}
+plugins = python3
 master = true
 processes = $3
 threads = 1
@@ -181,14 +183,14 @@ die-on-term = true
 no-orphans = true
 buffer-size = 65535
 socket-timeout = 10
-http-socket = 127.0.0.1:$1
+http-socket = 127.0.0.1:$2
 http-auto-chunked = true
 http-chunked-input = true
 http-raw-body = true
 wsgi-manage-chunked-input = true
 rem-header = Content-Length
 add-header = Connection: close
-${stack_uwsgi_app:-wsgi-file = $2}
+$(stack_wsgi_app "$1")
 X
 }
 
@@ -217,8 +219,12 @@ stack_write_config() {
         stack_scheduler_conf "$n"
         n=$((n + 1))
     done
-    _stack_uwsgi_ini "$port_keystone" "$stack_bin/keystone-wsgi-public" 1 > "$stack_etc/keystone-uwsgi.ini"
-    _stack_uwsgi_ini "$port_placement" "$stack_bin/placement-api" 2 > "$stack_etc/placement-uwsgi.ini"
+    # Where Nova's API looks for it when it runs behind uwsgi.
+    cp "$stack_share/nova/api-paste.ini" "$stack_etc/api-paste.ini"
+    _stack_uwsgi_ini keystone "$port_keystone" 1
+    _stack_uwsgi_ini placement "$port_placement" 2
+    _stack_uwsgi_ini nova-api "$port_nova" 1
+    _stack_uwsgi_ini glance "$port_glance" 1
     cat > "$stack_var/rabbit/rabbitmq.conf" <<X
 listeners.tcp.1 = 127.0.0.1:$port_amqp
 default_user = nova

@@ -2,9 +2,13 @@
 # OpenStack's own services: Keystone, Placement, Glance, something in Neutron's place, Nova's API, conductor and computes.
 
 stack_start_apis() {
-    stack_start keystone env OS_KEYSTONE_CONFIG_FILES="$stack_etc/keystone.conf" "$stack_bin/uwsgi" --ini "$stack_etc/keystone-uwsgi.ini"
-    stack_start placement env OS_PLACEMENT_CONFIG_DIR="$stack_etc" "$stack_bin/uwsgi" --ini "$stack_etc/placement-uwsgi.ini"
-    stack_start glance "$stack_bin/glance-api" --config-file "$stack_etc/glance-api.conf"
+    stack_start keystone env OS_KEYSTONE_CONFIG_FILES="$stack_etc/keystone.conf" uwsgi --ini "$stack_etc/keystone-uwsgi.ini"
+    stack_start placement env OS_PLACEMENT_CONFIG_DIR="$stack_etc" uwsgi --ini "$stack_etc/placement-uwsgi.ini"
+    if [ "$STACK_RELEASE" = debian ]; then
+        stack_start glance "$stack_bin/glance-api" --config-file "$stack_etc/glance-api.conf"
+    else
+        stack_start glance env OS_GLANCE_CONFIG_DIR="$stack_etc" uwsgi --ini "$stack_etc/glance-uwsgi.ini"
+    fi
     # Nova's API answers 500 to everything without a network service in the catalog, even for servers without networks.
     stack_start neutron "$stack_python" "$stack_tools/fake_neutron.py" "$port_neutron"
     stack_wait_for 90 'Keystone' keystone curl -sf "$OS_AUTH_URL"
@@ -23,8 +27,15 @@ stack_start_compute() {
 }
 
 stack_start_nova() {
+    # Records of an earlier life say nothing about this one.
+    stack_nova_since=$(stack_sql -N -e 'select utc_timestamp()')
     stack_start nova-conductor "$stack_bin/nova-conductor" --config-file "$stack_etc/nova.conf" --log-file "$stack_log/nova-conductor.log"
-    stack_start nova-api "$stack_bin/nova-api" --config-file "$stack_etc/nova.conf" --log-file "$stack_log/nova-api.log"
+    if [ -x "$stack_bin/nova-api" ]; then
+        stack_start nova-api "$stack_bin/nova-api" --config-file "$stack_etc/nova.conf" --log-file "$stack_log/nova-api.log"
+    else
+        # Newer ones have no program of their own any more.
+        stack_start nova-api env OS_NOVA_CONFIG_DIR="$stack_etc" uwsgi --ini "$stack_etc/nova-api-uwsgi.ini"
+    fi
     stack_start_computes
 }
 
@@ -39,7 +50,9 @@ stack_start_computes() {
 _stack_all_registered() {
     [ "$(stack_sql -N -e "select count(*) from nova_cell1.compute_nodes where deleted = 0 and host regexp '^compute[0-9]+$'")" -ge "$1" ] &&
         [ "$(stack_sql -N -e "select count(*) from placement.inventories i join placement.resource_providers p
-            on i.resource_provider_id = p.id where p.name regexp '^compute[0-9]+$'")" -ge "$((3 * $1))" ]
+            on i.resource_provider_id = p.id where p.name regexp '^compute[0-9]+$'")" -ge "$((3 * $1))" ] &&
+        [ "$(stack_sql -N -e "select count(*) from nova_cell1.services where deleted = 0 and host regexp '^compute[0-9]+$'
+            and coalesce(last_seen_up, created_at) >= '$stack_nova_since'")" -ge "$1" ]
 }
 
 _stack_computes() { set -- $STACK_COMPUTES; echo $#; }
@@ -49,7 +62,7 @@ stack_wait_for_nova() {
     stack_wait_for 90 'Nova API' nova-api stack_port_is_open "$port_nova"
     stack_wait_for 90 'Placement' placement stack_port_is_open "$port_placement"
     stack_wait_for 90 'Glance' glance stack_port_is_open "$port_glance"
-    stack_wait_for 150 'all computes to register' nova-compute-1 _stack_all_registered "$(_stack_computes)"
+    stack_wait_for 150 'all computes to report' nova-compute-1 _stack_all_registered "$(_stack_computes)"
     unmapped=$(stack_sql -N -e "select count(*) from nova_cell1.compute_nodes where deleted = 0 and host not in (select host from nova_api.host_mappings)")
     if [ "$unmapped" != 0 ]; then
         "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 discover_hosts > "$stack_log/discover-hosts.out" 2>&1
