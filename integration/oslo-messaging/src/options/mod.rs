@@ -169,14 +169,12 @@ impl RabbitOptions {
                 0,
                 base.quorum_delivery_limit,
             )?,
-            quorum_max_memory_length: from.integer(
+            quorum_max_memory_length: from.quorum_limit(
                 "rabbit_quorum_max_memory_length",
-                0,
                 base.quorum_max_memory_length,
             )?,
-            quorum_max_memory_bytes: from.integer(
+            quorum_max_memory_bytes: from.quorum_limit(
                 "rabbit_quorum_max_memory_bytes",
-                0,
                 base.quorum_max_memory_bytes,
             )?,
             transient_queues_ttl: from.seconds(

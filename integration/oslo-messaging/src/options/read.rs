@@ -8,7 +8,7 @@ use crate::MessagingError;
 
 /// Every option of the section, of oslo.messaging 14 to 18, whether it matters here or not: in the query of a URL only these
 /// are possible.
-pub(super) const KNOWN: [&str; 39] = [
+pub(super) const KNOWN: [&str; 41] = [
     "amqp_auto_delete",
     "amqp_durable_queues",
     "conn_pool_min_size",
@@ -34,6 +34,9 @@ pub(super) const KNOWN: [&str; 39] = [
     "rabbit_quorum_max_memory_bytes",
     "rabbit_quorum_max_memory_length",
     "rabbit_quorum_queue",
+    // Misspelt in oslo.messaging 14 and before.
+    "rabbit_quroum_max_memory_bytes",
+    "rabbit_quroum_max_memory_length",
     "rabbit_retry_backoff",
     "rabbit_retry_interval",
     "rabbit_stream_fanout",
@@ -158,6 +161,12 @@ impl<'a> Reader<'a> {
                 format!("{text:?} is not known; {possible}"),
             )),
         }
+    }
+
+    /// A number whose option was misspelt `quroum` up to oslo.messaging 14.
+    pub(super) fn quorum_limit(&self, option: &str, default: u64) -> Result<u64, MessagingError> {
+        let misspelt = self.integer(&option.replace("quorum", "quroum"), 0, default)?;
+        self.integer(option, 0, misspelt)
     }
 
     /// It had another name once.

@@ -26,6 +26,7 @@ fn options_are_read_as_oslo_config_reads_them() {
         ("rabbit_quorum_queue", "True"),
         ("rabbit_transient_quorum_queue", "yes"),
         ("rabbit_quorum_delivery_limit", " 7 "),
+        ("rabbit_quroum_max_memory_bytes", "11"),
         ("rabbit_transient_queues_ttl", "0"),
         ("kombu_reconnect_delay", "0.5"),
         ("kombu_failover_strategy", "shuffle"),
@@ -38,6 +39,8 @@ fn options_are_read_as_oslo_config_reads_them() {
     .unwrap();
     assert!(options.topic_durable() && options.transient_quorum_queue && options.ssl);
     assert_eq!(options.quorum_delivery_limit, 7);
+    // It was misspelt up to oslo.messaging 14.
+    assert_eq!(options.quorum_max_memory_bytes, 11);
     assert_eq!(options.transient_queues_ttl, Duration::ZERO);
     assert_eq!(options.reconnect_delay, Duration::from_millis(500));
     assert_eq!(options.failover, FailoverStrategy::Shuffle);

@@ -1,0 +1,215 @@
+//! Servers, connections and brokers that die in the middle.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use ebbtide_harness::{Command, Process};
+use oslo_messaging::{CallOptions, Map, RpcClient, ServerOptions, Target};
+use serde_json::json;
+
+use crate::raw::Raw;
+use crate::support::{Book, PATIENCE, Place, args, private_broker, soon};
+use crate::tap::Tap;
+
+fn patient() -> CallOptions {
+    CallOptions {
+        timeout: PATIENCE,
+        call_monitor_timeout: Some(Duration::from_secs(60)),
+        ..CallOptions::default()
+    }
+}
+
+/// The example program, which is built with the tests.
+fn example(folder: &std::path::Path, place: &Place, host: &str) -> Process {
+    let mut path = std::env::current_exe().unwrap();
+    path.pop();
+    path.pop();
+    path.push("examples/echo_server");
+    assert!(
+        path.exists(),
+        "{} is missing; build it: cargo build -p oslo-messaging --examples",
+        path.display()
+    );
+    Command::new(host, path)
+        .args([place.url.as_str(), place.topic.as_str(), host])
+        .spawn(folder.join(format!("{host}.log")))
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_request_of_a_killed_server_is_answered_by_another_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut place = Place::shared().await;
+    // The example's exchange; the topic is this test's own.
+    place.exchange = "openstack".to_owned();
+    let transport = place.transport();
+    let client = RpcClient::new(&transport);
+    let victim = example(folder.path(), &place, "victim");
+    victim.wait_for_line("READY", PATIENCE).await.unwrap();
+    let target = Target::topic(&place.topic).version(1, 2);
+    let sent = args(json!({"seconds": 3, "id": 7}));
+    let (none, options) = (Map::new(), patient());
+    let call = client.call(&target, &none, "sleep", &sent, &options);
+    let story = async {
+        victim
+            .wait_for_line("BEGIN sleep redelivered=false", PATIENCE)
+            .await
+            .unwrap();
+        victim.kill();
+        victim.wait_exit(PATIENCE).await.unwrap();
+        let survivor = example(folder.path(), &place, "survivor");
+        survivor
+            .wait_for_line("BEGIN sleep redelivered=true", PATIENCE)
+            .await
+            .unwrap();
+        survivor
+    };
+    let (outcome, _survivor) = tokio::join!(call, story);
+    assert_eq!(outcome.unwrap(), json!({"args": sent, "redelivered": true}));
+    transport.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stopping_server_finishes_what_it_can_and_leaves_the_rest_to_another_one() {
+    let place = Place::shared().await;
+    let (first_transport, transport) = (place.transport(), place.transport());
+    let (one, two) = (Book::default(), Book::default());
+    let first = place
+        .serve(&first_transport, "h1", ServerOptions::default(), &one)
+        .await;
+    let client = RpcClient::new(&transport);
+    let (target, none, options) = (place.target(), Map::new(), patient());
+    let (quick, long) = (args(json!({"seconds": 1})), Map::new());
+    let finished = client.call(&target, &none, "slow", &quick, &options);
+    let handed_over = client.call(&target, &none, "wait", &long, &options);
+    let story = async {
+        one.wait(2).await;
+        let report = soon("stop", first.stop(Duration::from_secs(3))).await;
+        assert_eq!(report.unfinished, 1);
+        first_transport.close().await;
+        let second = place
+            .serve(&transport, "h2", ServerOptions::default(), &two)
+            .await;
+        two.wait(1).await;
+        two.gate.add_permits(1);
+        second
+    };
+    let (finished, handed_over, second) = tokio::join!(finished, handed_over, story);
+    assert_eq!(
+        (finished, handed_over),
+        (Ok(json!("done")), Ok(json!("done")))
+    );
+    let entries = two.entries();
+    assert_eq!(
+        (
+            entries.len(),
+            entries[0].method.as_str(),
+            entries[0].redelivered
+        ),
+        (1, "wait", true)
+    );
+    second.stop(Duration::from_secs(5)).await;
+    transport.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_outlives_the_connection_on_which_its_request_came() {
+    let place = Place::shared().await;
+    let tap = Tap::start(&place.address()).await;
+    let (behind_tap, transport) = (place.through(tap.address()).transport(), place.transport());
+    let book = Book::default();
+    let server = place
+        .serve(&behind_tap, "h1", ServerOptions::default(), &book)
+        .await;
+    let mut reading = server.watch_reading();
+    let client = RpcClient::new(&transport);
+    let raw = Raw::open(&place).await;
+    let (target, none, options) = (place.target(), Map::new(), patient());
+    let call = client.call(&target, &none, "wait", &none, &options);
+    let story = async {
+        book.wait(1).await;
+        tap.cut();
+        soon("the loss is noticed", reading.wait_for(|reading| !reading))
+            .await
+            .unwrap();
+        // The work ends while there is no connection, and the broker has the request back.
+        book.gate.add_permits(1);
+        ebbtide_harness::eventually(PATIENCE, async || match raw.look(&place.topic).await {
+            Some((1, 0)) => Ok(()),
+            other => Err(format!("{other:?}")),
+        })
+        .await;
+        tap.open();
+    };
+    let (outcome, ()) = tokio::join!(call, story);
+    assert_eq!(outcome, Ok(json!("done")));
+    soon("it reads again", reading.wait_for(|reading| *reading))
+        .await
+        .unwrap();
+    // The second delivery is recognised: acknowledged, and not done again.
+    raw.until_empty(&place.topic).await;
+    assert_eq!(server.stop(Duration::from_secs(5)).await.unfinished, 0);
+    assert_eq!(raw.look(&place.topic).await, Some((0, 0)));
+    assert_eq!(
+        (book.entries().len(), book.finished.load(Ordering::Relaxed)),
+        (1, 1)
+    );
+    for transport in [behind_tap, transport] {
+        transport.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_killed_broker_loses_no_request_and_doubles_none() {
+    let mut broker = private_broker().await;
+    let place = Place::on(&broker).with("amqp_durable_queues=true");
+    let (servers, clients) = (place.transport(), place.transport());
+    let book = Book::default();
+    let options = ServerOptions {
+        prefetch: 8,
+        ..ServerOptions::default()
+    };
+    let server = place.serve(&servers, "h1", options, &book).await;
+    let client = RpcClient::new(&clients);
+    let target = place.target();
+    // More calls than are worked on at once: some wait in the queue while the broker is away.
+    let calls: Vec<_> = (0..20)
+        .map(|number| {
+            let (client, target) = (client.clone(), target.clone());
+            tokio::spawn(async move {
+                let sent = args(json!({"number": number}));
+                client
+                    .call(&target, &Map::new(), "wait", &sent, &patient())
+                    .await
+            })
+        })
+        .collect();
+    book.wait(8).await;
+    let raw = Raw::open(&place).await;
+    ebbtide_harness::eventually(PATIENCE, async || match raw.look(&place.topic).await {
+        Some((12, _)) => Ok(()),
+        other => Err(format!("{other:?}")),
+    })
+    .await;
+    broker.kill();
+    broker.restart().await.unwrap();
+    book.gate.add_permits(100);
+    for call in calls {
+        assert_eq!(soon("an answer", call).await.unwrap(), Ok(json!("done")));
+    }
+    let mut numbers: Vec<_> = book
+        .entries()
+        .iter()
+        .map(|entry| entry.args["number"].as_u64().unwrap())
+        .collect();
+    numbers.sort_unstable();
+    assert_eq!(
+        numbers,
+        (0..20).collect::<Vec<_>>(),
+        "each request is done exactly once"
+    );
+    assert_eq!(server.stop(Duration::from_secs(5)).await.unfinished, 0);
+    for transport in [servers, clients] {
+        transport.close().await;
+    }
+}

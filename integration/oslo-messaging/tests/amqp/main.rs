@@ -1,0 +1,18 @@
+//! Tests with a real RabbitMQ, and with Python's oslo.messaging on the other side.
+
+// This is test code outside of `#[cfg(test)]`: it may panic, spawn and make up identifiers.
+#![allow(
+    missing_docs,
+    unreachable_pub,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods
+)]
+
+mod calls;
+mod deaths;
+mod frames;
+mod python;
+mod raw;
+mod support;
+mod tap;
