@@ -7,6 +7,7 @@
 //! What goes over the wire is what Python's oslo.messaging 14 to 18 sends and expects, byte for byte where bytes
 //! matter. What differs on purpose: a request is acknowledged after its answer is confirmed (see [`AckMode`]), so that
 //! a killed server loses none, and TLS always verifies the broker.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod client;
 mod clock;
