@@ -16,3 +16,4 @@ mod python;
 mod raw;
 mod support;
 mod tap;
+mod tls;
