@@ -1,7 +1,7 @@
 //! A request as the engine works with it: extra specs read, classes looked up, group found.
 
 use crate::table::ClassColumns;
-use crate::{EngineError, HostTable};
+use crate::{Among, EngineError, HostTable};
 use ebbtide_model::{FlavorProperties, GroupPolicy, PlacementRequest, ResourceClass, ServerGroup};
 
 /// One resource class that is asked for.
@@ -21,6 +21,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) properties: &'a FlavorProperties,
     pub(crate) needs: Vec<Need<'a>>,
     pub(crate) group: Option<&'a ServerGroup>,
+    /// The only hosts that may be used, if somebody else has chosen them.
+    pub(crate) among: Option<&'a Among>,
     /// How many instances are placed in one step: all of them under affinity, where one host has to hold all; else one.
     pub(crate) bundle: i64,
 }
@@ -34,6 +36,7 @@ impl<'a> Ask<'a> {
         table: &'a HostTable,
         request: &'a PlacementRequest,
         properties: &'a FlavorProperties,
+        among: Option<&'a Among>,
     ) -> Result<Self, EngineError> {
         let group = match request.group_id {
             Some(id) => Some(table.group(id).ok_or(EngineError::UnknownGroup(id))?),
@@ -48,7 +51,8 @@ impl<'a> Ask<'a> {
                 amount: i64::try_from(amount).unwrap_or(i64::MAX),
             })
             .collect();
-        let together = group.is_some_and(|g| g.policy == GroupPolicy::Affinity);
+        let together = group.is_some_and(|g| g.policy == GroupPolicy::Affinity)
+            || among.is_some_and(Among::is_together);
         let count = i64::try_from(request.server_ids.len()).unwrap_or(i64::MAX);
         let bundle = if together { count } else { 1 };
         Ok(Self {
@@ -56,6 +60,7 @@ impl<'a> Ask<'a> {
             properties,
             needs,
             group,
+            among,
             bundle,
         })
     }

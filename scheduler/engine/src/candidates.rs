@@ -30,7 +30,8 @@ pub(crate) fn may_leave(state: &State<'_>, row: &InstanceRow) -> bool {
     let friend = state.ask.policy() == Some(GroupPolicy::Affinity)
         && row.group.is_some()
         && row.group == state.ask.request.group_id;
-    row.is_staying_preemptible() && !is_protected(state, row) && !friend
+    let spared = || state.ask.among.is_some_and(|among| among.spares(row.id));
+    row.is_staying_preemptible() && !is_protected(state, row) && !friend && !spared()
 }
 
 /// True for a preemptible instance within its protected time.

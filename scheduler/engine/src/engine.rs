@@ -3,7 +3,7 @@
 use crate::ask::Ask;
 use crate::decide::attempt;
 use crate::plugins::{Broken, UsedWeigher};
-use crate::{Budgets, EngineConfig, EngineError, HostTable};
+use crate::{Among, Budgets, EngineConfig, EngineError, HostTable};
 use ebbtide_cost_api::CostModule;
 use ebbtide_model::{Decision, DecisionId, PlacementRequest, Timestamp};
 use ebbtide_weigher_api::Weigher;
@@ -128,9 +128,48 @@ impl Engine {
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
+        self.answer(table, budgets, request, None, now, seed, id)
+    }
+
+    /// The same among hosts that somebody else's filters let pass, with somebody else's weights. Zones, groups and lists of hosts of the
+    /// request are not looked at: they are said by `among`.
+    ///
+    /// # Errors
+    /// As [`Self::decide`].
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is one input of a pure function"
+    )]
+    pub fn decide_among(
+        &self,
+        table: &HostTable,
+        budgets: &Budgets,
+        request: &PlacementRequest,
+        among: &Among,
+        now: Timestamp,
+        seed: u64,
+        id: DecisionId,
+    ) -> Result<Decision, EngineError> {
+        self.answer(table, budgets, request, Some(among), now, seed, id)
+    }
+
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is one input of a pure function"
+    )]
+    fn answer(
+        &self,
+        table: &HostTable,
+        budgets: &Budgets,
+        request: &PlacementRequest,
+        among: Option<&Among>,
+        now: Timestamp,
+        seed: u64,
+        id: DecisionId,
+    ) -> Result<Decision, EngineError> {
         request.check()?;
         let properties = request.flavor.properties()?;
-        let ask = Ask::new(table, request, &properties)?;
+        let ask = Ask::new(table, request, &properties, among)?;
         let mut broken = Broken::default();
         loop {
             match attempt(self, &broken, table, budgets, &ask, now, seed) {

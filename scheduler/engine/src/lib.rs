@@ -9,6 +9,7 @@
 //! No clock, no I/O, no global state; chance comes from a seed. Same table, request, budgets, configuration, time and seed:
 //! same decision, bit for bit, in whatever order the instances were put.
 
+mod among;
 mod ask;
 mod budgets;
 mod candidates;
@@ -30,6 +31,7 @@ mod state;
 mod table;
 mod victims;
 
+pub use among::{Among, HostNumber};
 pub use budgets::Budgets;
 pub use config::{EngineConfig, PluginFailure, Policy, WeigherConfig, default_weighers};
 pub use engine::Engine;

@@ -9,6 +9,7 @@
 use crate::cloud::providers::bad;
 use crate::cloud::{Cloud, Which};
 use crate::error::CloudError;
+use crate::facts::HostRef;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::model::{AllocationCandidate, RequestSpec};
 use ebbtide_nova::placement::{self, Node, Query, QueryGroup, World};
@@ -88,6 +89,15 @@ impl Candidates {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.hosts.is_empty()
+    }
+
+    /// The hosts, in the cloud's order. The cloud has to be the one that was asked, and unchanged.
+    #[must_use]
+    pub fn hosts(&self, cloud: &Cloud) -> Vec<HostRef> {
+        self.hosts
+            .iter()
+            .map(|place| cloud.host_at(place))
+            .collect()
     }
 
     /// How many hosts of the cloud are believed from their compute rows, because Placement was not read.

@@ -281,25 +281,49 @@ impl Cloud {
         if let Some(first) = uuids.first().filter(|uuid| !uuid.is_empty()) {
             spec.instance_uuid.clone_from(first);
         }
-        let mut working = Working {
-            states: self.table.states().clone(),
-            hosts,
-            offer: candidates.offer.clone(),
-            attached: false,
-            first: None,
-            uuids: Arc::clone(&self.at),
-        };
-        if looks_at_candidates(&spec, self.options()) {
-            working.attach();
-        }
-        let hosts = working.hosts.clone();
-        let survey = self.table.survey(&spec, hosts, now, &mut working.states);
-        working.first = survey.map(|survey| survey.sorted());
+        let working = self.working(&spec, hosts, candidates.offer.clone(), now);
         Ok(Scheduling {
             steps: Steps::new(working, spec, call, seed),
             options: self.table.shared_options(),
             now,
         })
+    }
+
+    /// The hosts of a request with what the columns say of them.
+    fn working(&self, spec: &RequestSpec, hosts: HostSet, offer: Offer, now: i64) -> Working {
+        let mut working = Working {
+            states: self.table.states().clone(),
+            hosts,
+            offer,
+            attached: false,
+            first: None,
+            uuids: Arc::clone(&self.at),
+        };
+        if looks_at_candidates(spec, self.options()) {
+            working.attach();
+        }
+        let hosts = working.hosts.clone();
+        let survey = self.table.survey(spec, hosts, now, &mut working.states);
+        working.first = survey.map(|survey| survey.sorted());
+        working
+    }
+
+    /// Filters and weighs candidates once, for the first instance; and the states as the filters left them.
+    pub(crate) fn sort_once(
+        &self,
+        spec: &RequestSpec,
+        candidates: &Candidates,
+        now: i64,
+    ) -> Result<(HostStates, Sorted), Fault> {
+        let hosts = candidates.hosts.clone();
+        let mut working = self.working(spec, hosts, candidates.offer.clone(), now);
+        let context = Context {
+            options: self.options(),
+            now,
+        };
+        let hosts = working.all();
+        let sorted = working.sorted(hosts, spec, &context, 0)?;
+        Ok((working.states, sorted))
     }
 
     /// The hosts in the cells where a request looks: all that are enabled, or the one it must not leave, even if that is disabled.

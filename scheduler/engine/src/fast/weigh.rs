@@ -86,6 +86,10 @@ pub(super) fn best(
     tier: Tier,
     many: usize,
 ) -> Option<Vec<RankedPlace>> {
+    if state.ask.among.is_some() {
+        // The weights are given.
+        return None;
+    }
     if hosts.count() < 2 {
         let only = hosts.iter().take(many);
         return Some(

@@ -20,6 +20,7 @@ mod traits;
 
 pub(crate) use anti_affinity::most_members;
 
+use crate::Among;
 use crate::fast::Bits;
 use crate::state::State;
 use crate::table::HostIndex;
@@ -136,7 +137,10 @@ impl Pipeline {
             hosts: Bits::of(state.table.known_bits()),
             steps: Vec::new(),
         };
-        run_on_set(STATIC, state, &mut once, sample);
+        match state.ask.among {
+            Some(among) => admit(&mut once, among),
+            None => run_on_set(STATIC, state, &mut once, sample),
+        }
         Self { once, sample }
     }
 
@@ -146,10 +150,18 @@ impl Pipeline {
             hosts: state.table.order().to_vec(),
             steps: Vec::new(),
         };
-        let Filtered { hosts, steps } = run(STATIC, state, all, sample);
+        let filters = if state.ask.among.is_some() {
+            &[]
+        } else {
+            STATIC
+        };
+        let Filtered { hosts, steps } = run(filters, state, all, sample);
         let mut set = Bits::none(state.table.known_bits().len());
         hosts.into_iter().for_each(|host| set.set(host, true));
-        let once = Passed { hosts: set, steps };
+        let mut once = Passed { hosts: set, steps };
+        if let Some(among) = state.ask.among {
+            admit(&mut once, among);
+        }
         Self { once, sample }
     }
 
@@ -176,6 +188,19 @@ impl Pipeline {
         }
         passed
     }
+}
+
+/// Keeps the hosts that somebody else's filters let pass. They are told as one step.
+fn admit(passed: &mut Passed, among: &Among) {
+    let number = |set: &Bits| u32::try_from(set.count()).unwrap_or(u32::MAX);
+    let before = number(&passed.hosts);
+    passed.hosts.keep(among.hosts().words());
+    passed.steps.push(FilterStep {
+        filter: "admitted".to_owned(),
+        before,
+        after: number(&passed.hosts),
+        dropped: Vec::new(),
+    });
 }
 
 /// Runs filters on a set; host by host only where that cannot be helped.

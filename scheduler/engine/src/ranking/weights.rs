@@ -63,7 +63,13 @@ pub(crate) fn weigh(
 ) -> Result<Weighed, Failure> {
     let mut totals = vec![0.0; places.len()];
     let mut parts = Vec::new();
-    if places.len() > 1 {
+    if let Some(among) = state.ask.among {
+        let given = places.iter().map(|place| among.weight(place.host));
+        totals
+            .iter_mut()
+            .zip(given)
+            .for_each(|(total, given)| *total = given);
+    } else if places.len() > 1 {
         let used: Vec<(usize, &UsedWeigher)> = engine
             .weighers
             .iter()

@@ -115,7 +115,7 @@ impl Cloud {
         let mut touched: BTreeSet<Uuid> = BTreeSet::new();
         if before.allocations != entry.allocations {
             self.uncount(uuid);
-            // What was only believed is in a usage that was read already, and in no other place.
+            // What was only believed counts as part of a usage that was read: whichever of the two was told first, the usage had it.
             let counted = before.told || entry.told;
             for (provider, sign, allocations) in [
                 (&before, -1, &before.allocations),

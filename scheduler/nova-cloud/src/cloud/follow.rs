@@ -73,7 +73,7 @@ impl Cloud {
             .map(|(class, inventory)| (class.as_str(), provider.cell(class, inventory)));
         self.columns.set_amounts(place, cells);
         let stock = |(class, inventory): (&String, &crate::facts::Inventory)| {
-            let capacity = super::provider::capacity(inventory).max(0).unsigned_abs();
+            let capacity = super::capacity(inventory).max(0).unsigned_abs();
             let total = capacity.min(MAX_AMOUNT);
             let reserved = provider.normal_use(class).max(0).unsigned_abs().min(total);
             let inventory = ebbtide_model::Inventory {
@@ -118,7 +118,7 @@ impl Cloud {
         } else {
             // One that has not begun to run is protected until it has.
             let until = record.launched_at.map(|at| millis(at).plus(protected));
-            Some(until.unwrap_or(Timestamp::from_millis(NEVER)))
+            Some(until.unwrap_or_else(|| Timestamp::from_millis(NEVER)))
         };
         let row = Row {
             id: uuid.into(),

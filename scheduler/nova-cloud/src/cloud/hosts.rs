@@ -181,7 +181,12 @@ impl Cloud {
                 self.nodes_of.remove(&node.row.host);
             }
         }
-        if self.providers.contains_key(&uuid) {
+        // One that Placement has told of is a provider still.
+        if self
+            .providers
+            .get(&uuid)
+            .is_some_and(|provider| provider.root.is_some())
+        {
             self.others.insert(uuid);
         }
     }

@@ -16,7 +16,7 @@ pub(crate) use columns::{Columns, Which};
 pub(crate) use consumers::ConsumerEntry;
 pub(crate) use hosts::Node;
 pub(crate) use instances::{HostInstances, Instance};
-pub(crate) use provider::Provider;
+pub(crate) use provider::{Provider, capacity};
 
 use crate::error::CloudError;
 use crate::facts::{CellFacts, HostRef};
@@ -63,7 +63,7 @@ pub struct Counts {
     pub hosts: usize,
     /// All compute nodes.
     pub compute_nodes: usize,
-    /// Providers, those included that are no compute nodes.
+    /// Providers that Placement has told of, those included that are no compute nodes.
     pub providers: usize,
     /// Hosts of which Placement's facts are not known and compute rows are believed.
     pub believed: usize,
@@ -176,7 +176,11 @@ impl Cloud {
         Counts {
             hosts: self.enabled().count(),
             compute_nodes: self.nodes.len(),
-            providers: self.providers.len(),
+            providers: self
+                .providers
+                .values()
+                .filter(|provider| provider.root.is_some())
+                .count(),
             believed: self.nodes.keys().filter(|uuid| believed(uuid)).count(),
             instances: self.instances.len(),
             preemptible: self.instances.values().filter(preemptible).count(),

@@ -1,11 +1,51 @@
-//! (to come)
-use super::{NoPlan, NoPlanReason, Plan, PlanOptions, ProviderTruth, Verdict};
-use crate::candidates::Asked;
-use crate::cloud::Cloud;
+//! How a plan is made: Placement's question on h_n, Nova's filters and weights, the engine's victims.
+
+use super::{NoPlan, NoPlanReason, Plan, PlanOptions, PlannedInstance, PlannedVictim, SecondBest};
+use crate::candidates::{Asked, Candidates, Offer, candidate};
+use crate::cloud::follow::kept;
+use crate::cloud::{Cloud, Which};
+use crate::facts::Allocations;
+use crate::scheduling::Selected;
+use ebbtide_engine::Among;
+use ebbtide_model::resource::MAX_AMOUNT;
+use ebbtide_model::{
+    Decision, DecisionId, Explanation, Flavor, FlavorId, Outcome, Placement, PlacementRequest,
+    Timestamp,
+};
 use ebbtide_nova::model::RequestSpec;
-use ebbtide_nova::schedule::Call;
+use ebbtide_nova::schedule::{Call, Sorted, availability_zone};
+use ebbtide_nova::states::{HostStates, States};
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+/// A question that is being planned.
+struct Planning<'a> {
+    cloud: &'a Cloud,
+    spec: RequestSpec,
+    uuids: Vec<Uuid>,
+    resources: BTreeMap<String, u64>,
+    /// Hosts as the filters left them.
+    states: HostStates,
+    sorted: Sorted,
+}
+
+fn no(reason: NoPlanReason, text: impl Into<String>) -> NoPlan {
+    NoPlan {
+        reason,
+        text: text.into(),
+        explanation: None,
+    }
+}
+
 impl Cloud {
-    /// plan
+    /// Who has to leave so that a normal request that found no room gets it. Looks at h_n: the inventories minus what normal
+    /// consumers use. `now` in microseconds since 1970, UTC.
+    ///
+    /// Instances of the request that have room get it without anybody's leaving; for the others the cheapest sufficient victims over
+    /// all hosts are chosen (policy `tiered`: cost, then Nova's weights), jointly, within the group's policy.
+    ///
+    /// # Errors
+    /// [`NoPlan`] with the reason.
     pub fn plan(
         &self,
         spec: &RequestSpec,
@@ -14,16 +54,337 @@ impl Cloud {
         now: i64,
         options: &PlanOptions,
     ) -> Result<Plan, NoPlan> {
-        let _ = (spec, call, asked, now, options);
-        Err(NoPlan {
-            reason: NoPlanReason::Unsupported,
-            text: "planning is not there yet".to_owned(),
-            explanation: None,
+        if crate::is_preemptible(&spec.flavor) {
+            return Err(no(
+                NoPlanReason::Preemptible,
+                "a preemptible request drives nobody out",
+            ));
+        }
+        let uuids = uuids(call)?;
+        let mut spec = spec.clone();
+        if let Some(first) = call.instance_uuids.iter().flatten().next() {
+            spec.instance_uuid.clone_from(first);
+        }
+        let planning = self.survey_normal(spec, uuids, asked, now, options)?;
+        let among = planning.among(options);
+        let wanted = if call.return_alternates {
+            u32::try_from(self.options().max_attempts - 1).unwrap_or(0)
+        } else {
+            0
+        };
+        let request = planning.request(wanted);
+        let at = Timestamp::from_millis(now.div_euclid(1000));
+        let id = DecisionId(Uuid::from_u128(u128::from(options.seed)));
+        let decided = self.engine.decide_among(
+            &self.victims,
+            &options.budgets,
+            &request,
+            &among,
+            at,
+            options.seed,
+            id,
+        );
+        match decided {
+            Ok(decision) => planning.plan(decision),
+            Err(error) => Err(no(
+                NoPlanReason::BadRequest,
+                format!("{}: {error}", error.code()),
+            )),
+        }
+    }
+
+    /// Asks Placement's question on h_n, then Nova's filters and weighers.
+    fn survey_normal<'a>(
+        &'a self,
+        spec: RequestSpec,
+        uuids: Vec<Uuid>,
+        asked: &Asked,
+        now: i64,
+        options: &PlanOptions,
+    ) -> Result<Planning<'a>, NoPlan> {
+        let within = self.hosts_for(&spec);
+        let mut found = None;
+        for query in [Some(&asked.query), asked.fallback.as_ref()]
+            .into_iter()
+            .flatten()
+        {
+            let fitting = self.fitting(query, Which::Normal);
+            let (mut hosts, resources) = fitting.map_err(|why| {
+                no(
+                    NoPlanReason::Unsupported,
+                    format!("h_n is not known here: {}", why.as_str()),
+                )
+            })?;
+            hosts.keep(&within);
+            for place in options
+                .avoided
+                .iter()
+                .filter_map(|uuid| self.nodes.get(uuid)?.place)
+            {
+                hosts.clear(place);
+            }
+            if !hosts.is_empty() {
+                found = Some((hosts, resources));
+                break;
+            }
+        }
+        let Some((hosts, resources)) = found else {
+            return Err(no(
+                NoPlanReason::NoHost,
+                "no host would have room even without its preemptible instances",
+            ));
+        };
+        let before = hosts.count();
+        let candidates = Candidates {
+            offer: Offer::Alike(vec![(hosts.clone(), resources.clone())]),
+            hosts,
+            layout: self.layout,
+            believed: 0,
+        };
+        let (states, sorted) = self.sort_once(&spec, &candidates, now).map_err(|fault| {
+            no(
+                NoPlanReason::Filtered,
+                format!("Nova's filters fail: {fault}"),
+            )
+        })?;
+        if sorted.hosts.is_empty() {
+            let trace = sorted.trace.iter();
+            let steps: Vec<String> = trace
+                .map(|(name, start, end)| format!("{name}: {start} to {end}"))
+                .collect();
+            let text = format!(
+                "of {before} hosts that would have room none passes Nova's filters ({})",
+                steps.join(", ")
+            );
+            return Err(no(NoPlanReason::Filtered, text));
+        }
+        Ok(Planning {
+            cloud: self,
+            spec,
+            uuids,
+            resources,
+            states,
+            sorted,
         })
     }
-    /// verify
-    pub fn verify(&self, plan: &mut Plan, truth: &[ProviderTruth]) -> Verdict {
-        let _ = (plan, truth);
-        Verdict::Changed("verifying is not there yet".to_owned())
+}
+
+fn uuids(call: &Call) -> Result<Vec<Uuid>, NoPlan> {
+    let bad = |text: String| no(NoPlanReason::BadRequest, text);
+    let uuids = call.instance_uuids.as_deref().unwrap_or_default();
+    if uuids.is_empty() || call.no_placement {
+        return Err(bad("the request claims nothing".to_owned()));
     }
+    let parse = |uuid: &String| {
+        uuid.parse::<Uuid>()
+            .map_err(|_| bad(format!("the instance {uuid:?} is no UUID")))
+    };
+    uuids.iter().map(parse).collect()
+}
+
+impl Planning<'_> {
+    /// The hosts that passed with Nova's weights, and what the server group allows.
+    fn among(&self, options: &PlanOptions) -> Among {
+        let table = &self.cloud.victims;
+        let mut among = Among::none(table);
+        let group = self.spec.instance_group.as_ref();
+        let several = self.uuids.len() > 1;
+        let apart = group.filter(|group| several && group.policy == "anti-affinity");
+        let members: BTreeSet<&str> = group
+            .iter()
+            .flat_map(|g| g.members.iter().map(String::as_str))
+            .collect();
+        // A rule that is no number has failed the request in the filter.
+        let most = apart.map(|group| {
+            let rule = group
+                .rules
+                .get("max_server_per_host")
+                .and_then(|rule| rule.trim().parse::<u32>().ok());
+            rule.unwrap_or(1)
+        });
+        for (place, total) in self.sorted.hosts.iter().zip(&self.sorted.totals) {
+            let Some(number) = table.host_number(&self.cloud.names[*place]) else {
+                continue;
+            };
+            among.admit(number, *total);
+            if let Some(most) = most {
+                let here = &self.states.get(*place).instances;
+                let here = members
+                    .iter()
+                    .filter(|uuid| here.contains_key(**uuid))
+                    .count();
+                let here = u32::try_from(here).unwrap_or(u32::MAX);
+                among.limit(number, most.saturating_sub(here));
+            }
+        }
+        if group.is_some_and(|group| group.policy == "affinity") {
+            if several {
+                among.together();
+            }
+            // Who is together with others is no room for them.
+            let parsed = members.iter().filter_map(|uuid| uuid.parse::<Uuid>().ok());
+            parsed.for_each(|uuid| among.spare(uuid.into()));
+        }
+        let spared = options.spared.iter().chain(&self.uuids);
+        spared.for_each(|uuid| among.spare((*uuid).into()));
+        among
+    }
+
+    /// The request in the engine's words. Where it may go is said elsewhere.
+    fn request(&self, alternates: u32) -> PlacementRequest {
+        let specs = self.resources.iter().map(|(class, amount)| {
+            let amount = (*amount).min(MAX_AMOUNT);
+            (format!("resources:{class}"), amount.to_string())
+        });
+        let project = self
+            .spec
+            .project_id
+            .as_ref()
+            .filter(|project| !project.is_empty());
+        PlacementRequest {
+            server_ids: self.uuids.iter().map(|uuid| (*uuid).into()).collect(),
+            project_id: project.cloned().unwrap_or_else(|| "-".to_owned()),
+            flavor: Flavor {
+                id: FlavorId(Uuid::nil()),
+                name: "flavor".to_owned(),
+                vcpus: 0,
+                ram_mb: 0,
+                disk_gb: 0,
+                extra_specs: specs.collect(),
+            },
+            availability_zone: None,
+            group_id: None,
+            ignore_hosts: Vec::new(),
+            force_hosts: Vec::new(),
+            alternates,
+        }
+    }
+
+    fn plan(&self, decision: Decision) -> Result<Plan, NoPlan> {
+        let explanation = decision.explanation;
+        let placements = match decision.outcome {
+            Outcome::Placed(placements) => placements,
+            Outcome::NoValidHost(refusal) => {
+                return Err(NoPlan {
+                    reason: NoPlanReason::NotEnoughVictims,
+                    text: refusal.reason,
+                    explanation: Some(Box::new(explanation)),
+                });
+            }
+        };
+        let lost = || {
+            no(
+                NoPlanReason::BadRequest,
+                "the engine named a host or an instance that nobody knows",
+            )
+        };
+        let mut instances = Vec::with_capacity(placements.len());
+        let mut victims = Vec::new();
+        for placement in &placements {
+            instances.push(self.instance(placement).ok_or_else(lost)?);
+            for victim in &placement.victims {
+                victims.push(
+                    self.victim(victim.server_id.0, victim.cost)
+                        .ok_or_else(lost)?,
+                );
+            }
+        }
+        let cost = victims.iter().map(|victim| victim.cost).sum::<f64>() + explanation.surcharge;
+        Ok(Plan {
+            instances,
+            victims,
+            cost,
+            cost_unit: self.cloud.engine.cost_unit().to_owned(),
+            optimal: explanation.optimal,
+            gap: explanation.gap,
+            second: second(&explanation),
+            explanation,
+        })
+    }
+
+    fn instance(&self, placement: &Placement) -> Option<PlannedInstance> {
+        let place = *self.cloud.named.get(&placement.host)?;
+        let host = self.cloud.host_at(place);
+        let candidate = candidate(host.uuid, &self.resources);
+        let mut selections = vec![self.selected(place)];
+        let alternates = placement
+            .alternates
+            .iter()
+            .filter_map(|name| self.cloud.named.get(name));
+        let alternates = alternates.map(|place| self.selected(*place));
+        selections.extend(alternates.filter(|other| other.host.cell_uuid == host.cell_uuid));
+        Some(PlannedInstance {
+            uuid: placement.server_id.0,
+            allocations: Allocations::from([(host.uuid, self.resources.clone())]),
+            host,
+            candidate,
+            victims: placement
+                .victims
+                .iter()
+                .map(|victim| victim.server_id.0)
+                .collect(),
+            selections,
+        })
+    }
+
+    fn selected(&self, place: usize) -> Selected {
+        let state = self.states.get(place);
+        let host = self.cloud.host_at(place);
+        Selected {
+            candidate: Some(candidate(host.uuid, &self.resources)),
+            host,
+            limits: state.numa_limits,
+            availability_zone: availability_zone(
+                state,
+                &self.cloud.options().default_availability_zone,
+            ),
+        }
+    }
+
+    fn victim(&self, uuid: Uuid, cost: f64) -> Option<PlannedVictim> {
+        let instance = self.cloud.instances.get(&uuid)?;
+        let (provider, counted) = instance.counted.as_ref()?;
+        let terms = instance.terms.as_ref()?;
+        let place = self.cloud.nodes.get(provider)?.place?;
+        let entry = self.cloud.consumers.get(&uuid)?;
+        let keeps = kept(terms, self.cloud.settings.stop_keeps_disk, counted);
+        Some(PlannedVictim {
+            uuid,
+            name: instance.record.name.clone(),
+            host: self.cloud.host_at(place),
+            allocations: entry.allocations.clone(),
+            keeps: if keeps.is_empty() {
+                Allocations::new()
+            } else {
+                Allocations::from([(*provider, keeps)])
+            },
+            generation: entry.generation,
+            project_id: instance.record.project_id.clone(),
+            user_id: instance.record.user_id.clone(),
+            interruption: terms.interruption,
+            grace: terms.grace.unwrap_or(self.cloud.settings.grace),
+            launched_at: instance.record.launched_at,
+            cost,
+        })
+    }
+}
+
+/// Who was second where the first has to be driven out.
+fn second(explanation: &Explanation) -> Option<SecondBest> {
+    let evicts =
+        |ranked: &&ebbtide_model::decision::RankedHost| ranked.chosen && !ranked.victims.is_empty();
+    let step = explanation
+        .instances
+        .iter()
+        .find(|step| step.ranking.iter().any(|ranked| evicts(&ranked)))?;
+    let other = step.ranking.iter().find(|ranked| !ranked.chosen)?;
+    Some(SecondBest {
+        host: other.host.clone(),
+        cost: other.eviction_cost,
+        victims: other
+            .victims
+            .iter()
+            .map(|victim| victim.server_id.0)
+            .collect(),
+    })
 }

@@ -1,6 +1,7 @@
 //! Plans of preemption: who has to leave for a normal request that found no room.
 
 mod make;
+mod verify;
 
 use crate::facts::{Allocations, Consumer, HostRef};
 use crate::scheduling::Selected;

@@ -1,0 +1,100 @@
+//! Hosts that somebody else has chosen from: Nova's own filters and weights, for its front door.
+//!
+//! The engine then asks none of its filters but capacity, and takes the weights as they are. What a server group asks for is said by how many
+//! instances of the request each host may get at most, and whether all have to go to one host.
+
+use crate::HostTable;
+use crate::fast::Bits;
+use crate::table::HostIndex;
+use ebbtide_model::ServerId;
+use std::collections::HashSet;
+
+/// A host's number in a table. It is the host's while the host is there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HostNumber(HostIndex);
+
+/// The hosts that a request may use, and whom it must spare.
+#[derive(Debug, Clone)]
+pub struct Among {
+    hosts: Bits,
+    weights: Vec<f64>,
+    /// How many instances of the request each host may get; empty: any number.
+    most: Vec<u32>,
+    together: bool,
+    spared: HashSet<ServerId>,
+}
+
+impl Among {
+    /// No host of a table yet.
+    #[must_use]
+    pub fn none(table: &HostTable) -> Self {
+        Self {
+            hosts: Bits::none(table.known_bits().len()),
+            weights: vec![0.0; table.host_slots()],
+            most: Vec::new(),
+            together: false,
+            spared: HashSet::new(),
+        }
+    }
+
+    /// Lets a host in. Among hosts where room costs the same the one with the largest weight is taken; NaN counts least.
+    pub fn admit(&mut self, host: HostNumber, weight: f64) {
+        if let Some(slot) = self.weights.get_mut(host.0.at()) {
+            *slot = weight;
+            self.hosts.set(host.0, true);
+        }
+    }
+
+    /// At most so many instances of the request on a host.
+    pub fn limit(&mut self, host: HostNumber, most: u32) {
+        if self.most.is_empty() {
+            self.most = vec![u32::MAX; self.weights.len()];
+        }
+        if let Some(slot) = self.most.get_mut(host.0.at()) {
+            *slot = most;
+        }
+    }
+
+    /// All instances of the request go to one host.
+    pub fn together(&mut self) {
+        self.together = true;
+    }
+
+    /// An instance that is no victim of this request.
+    pub fn spare(&mut self, id: ServerId) {
+        self.spared.insert(id);
+    }
+
+    pub(crate) fn hosts(&self) -> &Bits {
+        &self.hosts
+    }
+
+    pub(crate) fn weight(&self, host: HostIndex) -> f64 {
+        self.weights.get(host.at()).copied().unwrap_or(0.0)
+    }
+
+    /// How many instances a host may get; `None`: any number, on all hosts.
+    pub(crate) fn most(&self, host: HostIndex) -> Option<u32> {
+        self.most.get(host.at()).copied()
+    }
+
+    pub(crate) fn is_limited(&self) -> bool {
+        !self.most.is_empty()
+    }
+
+    pub(crate) fn is_together(&self) -> bool {
+        self.together
+    }
+
+    pub(crate) fn spares(&self, id: ServerId) -> bool {
+        !self.spared.is_empty() && self.spared.contains(&id)
+    }
+}
+
+impl HostTable {
+    /// The number of a host; `None` if it is unknown.
+    #[must_use]
+    pub fn host_number(&self, name: &str) -> Option<HostNumber> {
+        self.find_host(name).map(HostNumber)
+    }
+}

@@ -1,0 +1,132 @@
+//! Whether a plan still holds once Placement has said who has what.
+
+use super::{Plan, ProviderTruth, Verdict};
+use crate::cloud::Cloud;
+use crate::facts::Consumer;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+/// What victims give back, by resource class.
+type Freed = BTreeMap<String, i64>;
+
+impl Cloud {
+    /// Holds a plan against what Placement has just said of its hosts' consumers: every victim is there and as big as
+    /// believed, everything that is to be claimed fits once they are gone, and no victim has become superfluous. Inventories are those of
+    /// the cloud. Good: the victims' generations are filled into the plan.
+    pub fn verify(&self, plan: &mut Plan, truth: &[ProviderTruth]) -> Verdict {
+        match self.check(plan, truth) {
+            Ok(generations) => {
+                for victim in &mut plan.victims {
+                    victim.generation = generations.get(&victim.uuid).copied();
+                }
+                Verdict::Good
+            }
+            Err(changed) => Verdict::Changed(changed),
+        }
+    }
+
+    fn check(&self, plan: &Plan, truth: &[ProviderTruth]) -> Result<BTreeMap<Uuid, i64>, String> {
+        let providers: BTreeSet<Uuid> = plan
+            .instances
+            .iter()
+            .flat_map(|i| i.allocations.keys().copied())
+            .collect();
+        let mut generations = BTreeMap::new();
+        for provider in providers {
+            let told = truth.iter().find(|told| told.provider == provider);
+            let told = told.ok_or_else(|| format!("nobody said who has what of {provider}"))?;
+            let consumers: BTreeMap<Uuid, &Consumer> = told
+                .consumers
+                .iter()
+                .map(|consumer| (consumer.uuid, consumer))
+                .collect();
+            let mut freed: BTreeMap<Uuid, Freed> = BTreeMap::new();
+            for victim in plan
+                .victims
+                .iter()
+                .filter(|victim| victim.host.uuid == provider)
+            {
+                let believed = victim.allocations.get(&provider);
+                let there = consumers.get(&victim.uuid);
+                let there = there.ok_or_else(|| {
+                    format!("the victim {} has nothing there any more", victim.uuid)
+                })?;
+                if believed != Some(&there.resources) {
+                    return Err(format!(
+                        "the victim {} has other allocations than believed",
+                        victim.uuid
+                    ));
+                }
+                generations.insert(victim.uuid, there.generation);
+                let kept = |class: &String| {
+                    let keeps = victim
+                        .keeps
+                        .get(&provider)
+                        .and_then(|keeps| keeps.get(class));
+                    keeps.copied().unwrap_or(0)
+                };
+                let gives = there.resources.iter();
+                let gives =
+                    gives.map(|(class, n)| (class.clone(), signed(n.saturating_sub(kept(class)))));
+                freed.insert(victim.uuid, gives.collect());
+            }
+            let free = self.free_after_claims(plan, provider, &told.consumers)?;
+            let fits_without = |spared: Option<Uuid>| {
+                free.iter().all(|(class, free)| {
+                    let gone = freed.iter().filter(|(uuid, _)| Some(**uuid) != spared);
+                    let gives: i64 = gone.filter_map(|(_, gives)| gives.get(class)).sum();
+                    free.saturating_add(gives) >= 0
+                })
+            };
+            if !fits_without(None) {
+                return Err(format!("the room on {provider} is not enough any more"));
+            }
+            if let Some(superfluous) = freed.keys().find(|uuid| fits_without(Some(**uuid))) {
+                return Err(format!("the victim {superfluous} need not leave any more"));
+            }
+        }
+        Ok(generations)
+    }
+
+    /// What is left of each class that the plan claims on a provider, with everybody there and the claims made: below zero where
+    /// somebody has to leave.
+    fn free_after_claims(
+        &self,
+        plan: &Plan,
+        provider: Uuid,
+        consumers: &[Consumer],
+    ) -> Result<BTreeMap<String, i64>, String> {
+        let unknown = || format!("{provider} is no compute node any more");
+        let node = self.nodes.get(&provider).ok_or_else(unknown)?;
+        let inventories = self
+            .providers
+            .get(&provider)
+            .ok_or_else(unknown)?
+            .inventories(&node.row);
+        let mut free: BTreeMap<String, i64> = BTreeMap::new();
+        for claims in plan
+            .instances
+            .iter()
+            .filter_map(|instance| instance.allocations.get(&provider))
+        {
+            for (class, amount) in claims {
+                let inventory = inventories.get(class);
+                let inventory =
+                    inventory.ok_or_else(|| format!("{provider} has no {class} any more"))?;
+                let free = free.entry(class.clone()).or_insert_with(|| {
+                    let used = consumers
+                        .iter()
+                        .filter_map(|consumer| consumer.resources.get(class));
+                    let used: u64 = used.sum();
+                    crate::cloud::capacity(inventory).saturating_sub(signed(used))
+                });
+                *free = free.saturating_sub(signed(*amount));
+            }
+        }
+        Ok(free)
+    }
+}
+
+fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
