@@ -1,6 +1,8 @@
 //! Servers, connections and brokers that die in the middle.
 
-use std::sync::atomic::Ordering;
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ebbtide_harness::{Command, Process};
@@ -209,6 +211,78 @@ async fn a_killed_broker_loses_no_request_and_doubles_none() {
         "each request is done exactly once"
     );
     assert_eq!(server.stop(Duration::from_secs(5)).await.unfinished, 0);
+    for transport in [servers, clients] {
+        transport.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn calls_survive_connections_that_are_cut_again_and_again() {
+    const CALLERS: u64 = 8;
+    const CUTS: usize = 12;
+    let place = Place::shared().await;
+    let tap = Tap::start(&place.address()).await;
+    let behind = place.through(tap.address());
+    // Client and server have their own connections, and all of them are cut at once.
+    let (servers, clients) = (behind.transport(), behind.transport());
+    let book = Book::default();
+    let server = place
+        .serve(&servers, "h1", ServerOptions::default(), &book)
+        .await;
+    let client = RpcClient::new(&clients);
+    let stop = Arc::new(AtomicBool::new(false));
+    let callers: Vec<_> = (0..CALLERS)
+        .map(|caller| {
+            let (client, target, stop) = (client.clone(), place.target(), Arc::clone(&stop));
+            tokio::spawn(async move {
+                let mut number = 0_u64;
+                while !stop.load(Ordering::Relaxed) {
+                    let sent = args(json!({"id": caller * 1_000_000 + number}));
+                    let answer = client
+                        .call(&target, &Map::new(), "echo", &sent, &patient())
+                        .await;
+                    assert_eq!(answer.unwrap()["args"], json!(sent));
+                    number += 1;
+                }
+                number
+            })
+        })
+        .collect();
+    let mut reading = server.watch_reading();
+    for _ in 0..CUTS {
+        // In the middle of traffic: some requests have been done since the last cut.
+        let done = book.entries().len();
+        book.wait(done + 20).await;
+        tap.cut();
+        soon("the loss is noticed", reading.wait_for(|reading| !reading))
+            .await
+            .unwrap();
+        tap.open();
+        soon("it reads again", reading.wait_for(|reading| *reading))
+            .await
+            .unwrap();
+    }
+    stop.store(true, Ordering::Relaxed);
+    let mut answered = 0;
+    for caller in callers {
+        answered += soon("a caller ends", caller).await.unwrap();
+    }
+    let ids: Vec<u64> = book
+        .entries()
+        .iter()
+        .map(|entry| entry.args["id"].as_u64().unwrap())
+        .collect();
+    let distinct: HashSet<u64> = ids.iter().copied().collect();
+    assert_eq!(
+        (ids.len(), answered as usize),
+        (distinct.len(), distinct.len()),
+        "done, answered, different"
+    );
+    assert_eq!(server.stop(Duration::from_secs(5)).await.unfinished, 0);
+    assert_eq!(
+        Raw::open(&place).await.look(&place.topic).await,
+        Some((0, 0))
+    );
     for transport in [servers, clients] {
         transport.close().await;
     }
