@@ -40,7 +40,7 @@ function configure_ebbtide_scheduler {
 
 function configure_ebbtide_agent {
     sudo install -d -o "$STACK_USER" -m 750 "$EBBTIDE_CONF_DIR" "$EBBTIDE_STATE_DIR"
-    # The agent needs a broker and Keystone: the bus of the schedulers, and Nova's user, who may delete servers of all projects.
+    # The agent needs the schedulers' broker, and from nova.conf the credentials of a user who may end servers of all projects.
     (umask 077; ebbtide_agent_conf > "$EBBTIDE_CONF_DIR/agent.toml")
 }
 
@@ -53,13 +53,7 @@ urls = ["$(get_transport_url | sed 's/^rabbit:/amqp:/')"]
 [driver]
 kind = "nova"
 [driver.nova]
-auth_url = "$KEYSTONE_SERVICE_URI/v3"
-username = "nova"
-password = "$SERVICE_PASSWORD"
-project_name = "$SERVICE_PROJECT_NAME"
-user_domain_name = "$SERVICE_DOMAIN_NAME"
-project_domain_name = "$SERVICE_DOMAIN_NAME"
-region_name = "$REGION_NAME"
+nova_conf = "$NOVA_CONF"
 X
 }
 

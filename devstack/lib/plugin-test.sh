@@ -12,8 +12,7 @@ did() { grep -qxF -- "$*" "$log" || fail "the plugin did not: $*"; }
 did_not() { ! grep -qF -- "$*" "$log" || fail "the plugin did: $*"; }
 
 # What stack.sh has set when it sources a plugin.
-DEST=$work/dest DATA_DIR=$work/data NOVA_CONF=$work/nova.conf STACK_USER=$(id -un) SERVICE_PASSWORD=secret SERVICE_PROJECT_NAME=service
-SERVICE_DOMAIN_NAME=Default REGION_NAME=RegionOne KEYSTONE_SERVICE_URI=http://127.0.0.1/identity HOME=$work/home
+DEST=$work/dest DATA_DIR=$work/data NOVA_CONF=$work/nova.conf STACK_USER=$(id -un) HOME=$work/home
 EBBTIDE_CONF_DIR=$work/etc EBBTIDE_BIN_DIR=$work/bin EBBTIDE_STATE_DIR=$work/state
 mkdir -p "$DEST/ebbtide" "$HOME"
 enabled=" n-api n-cond n-super-cond n-cpu n-sch "

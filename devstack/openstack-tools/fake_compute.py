@@ -2,12 +2,13 @@
 """nova-compute on Nova's own fake driver.
 
 Debian's package nova-compute brings libvirt and QEMU; the program itself is in python3-nova. The host's size comes from FAKE_VCPUS,
-FAKE_MEMORY_MB and FAKE_LOCAL_GB. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server take; a test overrides
+FAKE_MEMORY_MB and FAKE_LOCAL_GB, its name and folder from FAKE_HOST and FAKE_STATE_PATH. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server take; a test overrides
 them with TEST_FAKE_SPAWN_S and TEST_FAKE_DESTROY_S.
 """
 import os
 import sys
 import time
+import uuid
 
 # First of all: it makes Python's threads what this release of Nova wants them to be.
 from nova.cmd.compute import main
@@ -31,6 +32,17 @@ def slow(name, variable):
     setattr(fake.FakeDriver, name, slowly)
 
 
+def keep_identity(host, state_path):
+    """Newer computes refuse a second start without the identity of the first; the fake driver makes a new one each time."""
+    if not hasattr(fake, 'uuids'):
+        return
+    identity = str(uuid.uuid5(uuid.NAMESPACE_DNS, host))
+    setattr(fake.uuids, 'node_' + host, identity)
+    with open(os.path.join(state_path, 'compute_id'), 'w', encoding='utf-8') as file:
+        file.write(identity)
+
+
+keep_identity(os.environ['FAKE_HOST'], os.environ['FAKE_STATE_PATH'])
 slow('spawn', 'FAKE_SPAWN_S')
 slow('destroy', 'FAKE_DESTROY_S')
 

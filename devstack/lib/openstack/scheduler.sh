@@ -53,7 +53,26 @@ stack_start_schedulers() {
 
 # One agent with the driver `nova` for all hosts.
 stack_start_agent() {
-    :
+    mkdir -p "$stack_var/ebbtide-agent"
+    (umask 077; cat > "$stack_etc/ebbtide-agent.toml" <<X
+host = "agent"
+state_dir = "$stack_var/ebbtide-agent"
+[agent]
+heartbeat_seconds = 5.0
+[bus]
+urls = ["amqp://nova:nova@127.0.0.1:$port_amqp/%2f"]
+[driver]
+kind = "nova"
+[driver.nova]
+hosts = ["*"]
+nova_conf = "$stack_etc/nova.conf"
+refresh_seconds = 2.0
+watch_seconds = 0.5
+poll_seconds = 0.2
+hosts_seconds = 5.0
+X
+    )
+    stack_start ebbtide-agent "$(stack_ebbtide_bin)/ebbtide-agent" run --config "$stack_etc/ebbtide-agent.toml"
 }
 
 stack_stop_schedulers() {

@@ -21,7 +21,7 @@ stack_start_apis() {
 stack_start_compute() {
     local vcpus memory disk
     IFS=: read -r vcpus memory disk <<< "$2"
-    stack_start "nova-compute-$1" env FAKE_VCPUS="$vcpus" FAKE_MEMORY_MB="$memory" FAKE_LOCAL_GB="$disk" \
+    stack_start "nova-compute-$1" env FAKE_HOST="compute$1" FAKE_STATE_PATH="$stack_var/nova/compute-$1" FAKE_VCPUS="$vcpus" FAKE_MEMORY_MB="$memory" FAKE_LOCAL_GB="$disk" \
         FAKE_SPAWN_S="$STACK_SPAWN_S" FAKE_DESTROY_S="$STACK_DESTROY_S" "$stack_nova_python" "$stack_tools/fake_compute.py" \
         --config-file "$stack_etc/nova-compute.conf" --config-file "$stack_etc/nova-compute-$1.conf" --log-file "$stack_log/nova-compute-$1.log"
 }

@@ -2,7 +2,7 @@
 # devstack/openstack test: the same answers, the story, bad days. Each part brings the cloud into a state of its own and prints its time.
 
 _stack_test_usage() { cat <<X
-./devstack/openstack test [PART…]
+./devstack/openstack test [--release debian|newest] [PART…]
 
   same-answers   the scenarios against nova-scheduler and against ours, on equal databases; every reply, notification and claim
                  and the databases at the end are compared field by field
@@ -15,9 +15,11 @@ X
 
 stack_command_test() {
     local parts=() part
+    stack_test_release=debian
     while [ $# -gt 0 ]; do
         case $1 in
             -h|--help) _stack_test_usage; return 0 ;;
+            --release) stack_test_release=$2; shift ;;
             same-answers|same-original|story|bad-days) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
@@ -87,7 +89,7 @@ _stack_record() {
 }
 
 _stack_test_up() {
-    ./devstack/openstack up --with none --fresh --grace 2 --notifications --rpc-timeout 20 --sync-interval 20 --resources-interval 10 | sed '/^$/,$d'
+    ./devstack/openstack up --with none --fresh --release "$stack_test_release" --grace 2 --notifications --rpc-timeout 20 --sync-interval 20 --resources-interval 10 | sed '/^$/,$d'
     stack_load_options
     stack_settings
     stack_release
