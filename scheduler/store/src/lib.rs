@@ -18,6 +18,7 @@ mod classify;
 mod commit;
 mod config;
 mod connect;
+mod database;
 mod error;
 mod lease;
 pub mod ledger;

@@ -31,7 +31,7 @@ impl Store {
                 sqlite_transaction_mode: None,
             },
         };
-        let reader = self.inner.connections.reader();
+        let reader = self.inner.database.connections.reader();
         let transaction = reader.begin_with_options(options).await.map_err(failed)?;
         let all = Loader {
             store: self,

@@ -7,13 +7,173 @@
 //!
 //! The tables can live in a database of their own, or beside those of a [`Store`](crate::Store): their names and the table of
 //! their migrations are theirs alone. Times are the database's clock.
+//!
+//! Invariants:
+//! - A write that returned `Ok` survives whatever the database's durability survives. One that returned `Unavailable` may or may
+//!   not have been written; repeating it is safe, but an update may then say `Lost` although it was ours: read the row.
+//! - Versions only grow, by one for each write.
 
 mod error;
+mod ids;
+mod migration;
 mod owner;
+mod read;
 mod row;
 mod usage;
 
 pub use error::LedgerError;
 pub use owner::{Owner, OwnerSeen};
-pub use row::{Ledger, LedgerRow, NewRow, Written};
+pub use row::{LedgerRow, NewRow, Written};
 pub use usage::{NewUsage, UsageFilter, UsageRecord};
+
+use crate::connect::Connections;
+use crate::database::Database;
+use crate::migration::migrate;
+use crate::{StoreConfig, StoreError};
+use sea_orm::{DbBackend, DbErr, QueryResult, SqlErr, TryGetable, Value};
+use std::fmt;
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Longest state, in characters.
+pub(crate) const MAX_STATE_CHARS: usize = 32;
+/// Longest name of a scheduler, a project or a flavor, and longest request id.
+const MAX_NAME_CHARS: usize = 255;
+/// Most values in one list of a statement.
+const CHUNK: usize = 200;
+
+/// An open ledger. Cheap to clone; all clones share the connections.
+#[derive(Clone)]
+pub struct Ledger {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    database: Database,
+    /// The database's clock as an expression, milliseconds since 1970.
+    now: &'static str,
+}
+
+/// Why a transaction of the ledger did not come to its end.
+enum Stop {
+    Store(StoreError),
+    /// A unique key was in the way.
+    Duplicate,
+}
+
+impl From<StoreError> for Stop {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Ledger({})", self.inner.database.connections.url())
+    }
+}
+
+impl Ledger {
+    /// Connects and brings the tables to this program's schema.
+    ///
+    /// # Errors
+    /// Those of [`Store::open`](crate::Store::open).
+    pub async fn open(config: &StoreConfig) -> Result<Self, LedgerError> {
+        let connections = Connections::open(config).await?;
+        if let Err(error) = migrate::<migration::Migrator>(&connections).await {
+            connections.close().await;
+            return Err(error.into());
+        }
+        tracing::info!(database = %connections.url(), "the ledger of preemptions is open");
+        let database = Database::new(connections, config);
+        let now = match database.sea() {
+            DbBackend::MySql => "CAST(UNIX_TIMESTAMP(NOW(3)) * 1000 AS SIGNED)",
+            DbBackend::Postgres => "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT)",
+            _ => "CAST((julianday('now') - 2440587.5) * 86400000.0 AS INTEGER)",
+        };
+        Ok(Self {
+            inner: Arc::new(Inner { database, now }),
+        })
+    }
+
+    /// Asks the database whether it is there.
+    ///
+    /// # Errors
+    /// `Unavailable` if it is not.
+    pub async fn ping(&self) -> Result<(), LedgerError> {
+        self.query("the ping", "SELECT 1", Vec::new())
+            .await
+            .map(drop)
+    }
+
+    /// Closes all connections of all clones.
+    pub async fn close(&self) {
+        self.inner.database.connections.close().await;
+    }
+
+    fn database(&self) -> &Database {
+        &self.inner.database
+    }
+
+    fn now(&self) -> &'static str {
+        self.inner.now
+    }
+
+    async fn query(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<Vec<QueryResult>, LedgerError> {
+        Ok(self.database().query(operation, sql, values).await?)
+    }
+}
+
+/// Whether a unique key was in the way.
+fn is_duplicate(error: &DbErr) -> bool {
+    matches!(error.sql_err(), Some(SqlErr::UniqueConstraintViolation(_)))
+}
+
+/// A column, where a value of another type is corruption.
+fn column<T: TryGetable>(
+    row: &QueryResult,
+    table: &'static str,
+    place: usize,
+) -> Result<T, LedgerError> {
+    row.try_get_by_index(place)
+        .map_err(|error: DbErr| corrupt(table, "", &error.to_string()))
+}
+
+fn id(text: &str, table: &'static str) -> Result<Uuid, LedgerError> {
+    text.parse()
+        .map_err(|_| corrupt(table, text, "the identifier is no UUID"))
+}
+
+fn corrupt(table: &str, key: &str, reason: &str) -> LedgerError {
+    LedgerError::Store(StoreError::Corrupt {
+        table: table.to_owned(),
+        key: key.to_owned(),
+        reason: reason.to_owned(),
+    })
+}
+
+fn places(count: usize) -> String {
+    vec!["?"; count].join(", ")
+}
+
+/// Placeholders of several rows of two.
+fn pairs(count: usize) -> String {
+    vec!["(?, ?)"; count].join(", ")
+}
+
+/// The UUIDs as values, each once, in order: of two that insert the same keys, none waits for the other in a circle.
+fn sorted(uuids: &[Uuid]) -> Vec<Uuid> {
+    let mut uuids = uuids.to_vec();
+    uuids.sort_unstable();
+    uuids.dedup();
+    uuids
+}
+
+fn text(uuid: Uuid) -> Value {
+    Value::from(uuid.to_string())
+}

@@ -1,7 +1,8 @@
 //! The schedulers that share the ledger.
 
-use super::{Ledger, LedgerError};
-use crate::StoreError;
+use super::{Ledger, LedgerError, Stop, column, is_duplicate, row};
+use crate::database::{Failure, Work, statement};
+use sea_orm::{ConnectionTrait, Value};
 
 /// A scheduler that registered: its name and which of its lives this is.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -21,21 +22,91 @@ pub struct OwnerSeen {
     pub silent_millis: i64,
 }
 
+/// How often a registration is tried when others register under the same name at the same time.
+const TRIES: u32 = 5;
+
 impl Ledger {
     /// Registers a scheduler: gives its name a new epoch. Rows of earlier epochs are orphans, to be adopted.
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn register(&self, _name: &str) -> Result<Owner, LedgerError> {
-        Err(not_yet())
+    pub async fn register(&self, name: &str) -> Result<Owner, LedgerError> {
+        row::check("name", name, super::MAX_NAME_CHARS)?;
+        let mut tries = 1;
+        loop {
+            match self.register_once(name).await {
+                Ok(epoch) => {
+                    return Ok(Owner {
+                        name: name.to_owned(),
+                        epoch,
+                    });
+                }
+                Err(Stop::Duplicate) if tries < TRIES => tries += 1,
+                Err(Stop::Duplicate) => {
+                    return Err(LedgerError::Superseded {
+                        name: name.to_owned(),
+                        epoch: 0,
+                    });
+                }
+                Err(Stop::Store(error)) => return Err(error.into()),
+            }
+        }
+    }
+
+    async fn register_once(&self, name: &str) -> Result<i64, Stop> {
+        let now = self.now();
+        let (update, insert) = (
+            format!(
+                "UPDATE nova_schedulers SET epoch = epoch + 1, last_seen = {now} WHERE name = ?"
+            ),
+            format!("INSERT INTO nova_schedulers (name, epoch, last_seen) VALUES (?, 1, {now})"),
+        );
+        let (update, insert) = (update.as_str(), insert.as_str());
+        self.database()
+            .write(
+                "a registration",
+                move |transaction| -> Work<'_, i64, Stop> {
+                    let backend = transaction.get_database_backend();
+                    let make = |sql: &str| statement(backend, sql, [Value::from(name)]);
+                    let (update, insert) = (make(update), make(insert));
+                    let select = make("SELECT epoch FROM nova_schedulers WHERE name = ?");
+                    Box::pin(async move {
+                        if transaction.execute_raw(update).await?.rows_affected() == 0 {
+                            match transaction.execute_raw(insert).await {
+                                Err(error) if is_duplicate(&error) => {
+                                    return Err(Failure::Refused(Stop::Duplicate));
+                                }
+                                other => other?,
+                            };
+                        }
+                        let row = transaction.query_one_raw(select).await?;
+                        match row {
+                            Some(row) => Ok(row.try_get_by_index(0)?),
+                            None => Err(Failure::Refused(Stop::Duplicate)),
+                        }
+                    })
+                },
+            )
+            .await
     }
 
     /// One heartbeat.
     ///
     /// # Errors
     /// `Superseded`; those of the database.
-    pub async fn beat(&self, _owner: &Owner) -> Result<(), LedgerError> {
-        Err(not_yet())
+    pub async fn beat(&self, owner: &Owner) -> Result<(), LedgerError> {
+        let sql = format!(
+            "UPDATE nova_schedulers SET last_seen = {} WHERE name = ? AND epoch = ?",
+            self.now()
+        );
+        let values = vec![owner.name.as_str().into(), owner.epoch.into()];
+        match self.execute("a heartbeat", &sql, values).await? {
+            0 => Err(LedgerError::Superseded {
+                name: owner.name.clone(),
+                epoch: owner.epoch,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// All schedulers that ever registered and were not forgotten.
@@ -43,14 +114,23 @@ impl Ledger {
     /// # Errors
     /// Those of the database.
     pub async fn owners(&self) -> Result<Vec<OwnerSeen>, LedgerError> {
-        Err(not_yet())
+        const TABLE: &str = "nova_schedulers";
+        let sql = format!(
+            "SELECT name, epoch, {} - last_seen FROM nova_schedulers ORDER BY name",
+            self.now()
+        );
+        let rows = self.query("the schedulers", &sql, Vec::new()).await?;
+        rows.iter()
+            .map(|row| {
+                Ok(OwnerSeen {
+                    owner: Owner {
+                        name: column(row, TABLE, 0)?,
+                        epoch: column(row, TABLE, 1)?,
+                    },
+                    // The clock of a server can be set back.
+                    silent_millis: column::<i64>(row, TABLE, 2)?.max(0),
+                })
+            })
+            .collect()
     }
-}
-
-pub(super) fn not_yet() -> LedgerError {
-    LedgerError::Store(StoreError::Refused {
-        url: String::new(),
-        operation: "the ledger",
-        reason: "this is not built yet".to_owned(),
-    })
 }

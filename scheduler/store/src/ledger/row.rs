@@ -1,14 +1,14 @@
-//! The rows: one preemption each.
+//! The rows: one preemption each, and how they are written.
 
-use super::owner::not_yet;
-use super::{LedgerError, Owner};
-use crate::StoreConfig;
-use serde_json::Value;
+use super::{
+    CHUNK, Ledger, LedgerError, MAX_NAME_CHARS, MAX_STATE_CHARS, Owner, Stop, column, id, ids,
+    is_duplicate, pairs, places, sorted, text,
+};
+use crate::StoreError;
+use crate::database::{Failure, Work, statement};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, Statement, Value};
+use serde_json::Value as Json;
 use uuid::Uuid;
-
-/// An open ledger. Cheap to clone; all clones share the connections.
-#[derive(Debug, Clone)]
-pub struct Ledger {}
 
 /// A preemption to be written down.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,7 +26,7 @@ pub struct NewRow {
     /// Instances that give it. None of them may be a victim of another open row.
     pub victims: Vec<Uuid>,
     /// Everything else, for the caller alone.
-    pub document: Value,
+    pub document: Json,
 }
 
 /// A preemption as it stands.
@@ -53,7 +53,7 @@ pub struct LedgerRow {
     /// Milliseconds since 1970 by the database's clock.
     pub updated_at: i64,
     /// The caller's.
-    pub document: Value,
+    pub document: Json,
 }
 
 /// What became of an update.
@@ -66,21 +66,127 @@ pub enum Written {
     Lost,
 }
 
-impl Ledger {
-    /// Connects and brings the tables to this program's schema.
-    ///
-    /// # Errors
-    /// Those of [`Store::open`](crate::Store::open).
-    pub async fn open(_config: &StoreConfig) -> Result<Self, LedgerError> {
-        Err(not_yet())
-    }
+/// How often victims that were taken, and are free when we look who has them, are tried again.
+const TRIES: u32 = 4;
 
+/// What happens to a row beside its version.
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Move(&'a str, &'a Json),
+    Replan(&'a str, &'a Json),
+    Finish(&'a str, &'a Json),
+    Adopt(&'a Owner),
+}
+
+impl Ledger {
     /// Writes a new row, at version 1.
     ///
     /// # Errors
     /// `VictimTaken`, `Exists`; those of the database.
-    pub async fn insert(&self, _row: &NewRow) -> Result<(), LedgerError> {
-        Err(not_yet())
+    pub async fn insert(&self, row: &NewRow) -> Result<(), LedgerError> {
+        check("state", &row.state, MAX_STATE_CHARS)?;
+        check("request id", &row.request_id, MAX_NAME_CHARS)?;
+        check("owner", &row.owner.name, MAX_NAME_CHARS)?;
+        let document = self.document(row.id, &row.document)?;
+        let victims = sorted(&row.victims);
+        let newcomers = sorted(&row.newcomers);
+        let writer = ids::write();
+        let mut tries = 1;
+        loop {
+            match self
+                .insert_once(row, &document, &newcomers, &victims, writer)
+                .await
+            {
+                Ok(()) => return Ok(()),
+                Err(Stop::Store(error)) => return Err(error.into()),
+                Err(Stop::Duplicate) => {}
+            }
+            // Which key it was is looked up afterwards: PostgreSQL answers nothing more in a transaction that failed.
+            let sql = "SELECT writer FROM nova_preemptions WHERE id = ?";
+            let found = self.query("an insert", sql, vec![text(row.id)]).await?;
+            if let Some(found) = found.first() {
+                let theirs: String = column(found, "nova_preemptions", 0)?;
+                // Our own first try, whose answer was lost.
+                if theirs == writer.to_string() {
+                    return Ok(());
+                }
+                return Err(LedgerError::Exists { id: row.id });
+            }
+            self.refuse_taken(&victims, row.id, tries).await?;
+            tries += 1;
+        }
+    }
+
+    async fn insert_once(
+        &self,
+        row: &NewRow,
+        document: &str,
+        newcomers: &[Uuid],
+        victims: &[Uuid],
+        writer: Uuid,
+    ) -> Result<(), Stop> {
+        let sql = format!(
+            "INSERT INTO nova_preemptions (id, request_id, state, owner, owner_epoch, version, writer, created_at, updated_at, document) \
+             VALUES (?, ?, ?, ?, ?, 1, ?, {now}, {now}, ?)",
+            now = self.now()
+        );
+        let sql = sql.as_str();
+        self.database()
+            .write("an insert", move |transaction| -> Work<'_, (), Stop> {
+                let values: [Value; 7] = [
+                    text(row.id),
+                    row.request_id.as_str().into(),
+                    row.state.as_str().into(),
+                    row.owner.name.as_str().into(),
+                    row.owner.epoch.into(),
+                    text(writer),
+                    document.into(),
+                ];
+                let insert = statement(transaction.get_database_backend(), sql, values);
+                // Owned, because the transaction may outlive a borrow as far as the compiler can see.
+                let (victims, newcomers, id) = (victims.to_vec(), newcomers.to_vec(), row.id);
+                Box::pin(async move {
+                    unique(transaction, insert).await?;
+                    link(transaction, VICTIMS, &victims, id).await?;
+                    link(transaction, INSTANCES, &newcomers, id).await
+                })
+            })
+            .await
+    }
+
+    /// Says which victim is taken, if one still is; otherwise whoever had it has just finished.
+    async fn refuse_taken(
+        &self,
+        victims: &[Uuid],
+        but: Uuid,
+        tries: u32,
+    ) -> Result<(), LedgerError> {
+        for victims in victims.chunks(CHUNK) {
+            let sql = format!(
+                "SELECT victim_uuid, preemption_id FROM nova_preemption_victims \
+                 WHERE victim_uuid IN ({}) AND preemption_id <> ? ORDER BY victim_uuid",
+                places(victims.len())
+            );
+            let values = victims.iter().copied().chain([but]).map(text).collect();
+            let rows = self.query("the victims", &sql, values).await?;
+            if let Some(row) = rows.first() {
+                let uuid = |place| {
+                    let text: String = column(row, "nova_preemption_victims", place)?;
+                    id(&text, "nova_preemption_victims")
+                };
+                return Err(LedgerError::VictimTaken {
+                    victim: uuid(0)?,
+                    by: uuid(1)?,
+                });
+            }
+        }
+        if tries < TRIES {
+            return Ok(());
+        }
+        Err(LedgerError::Store(StoreError::Locked {
+            url: self.database().connections.url().to_string(),
+            reason: "the victims of a preemption are taken and given back too quickly".to_owned(),
+        }))
     }
 
     /// Moves a row on, if it is still at `expected_version`.
@@ -89,12 +195,13 @@ impl Ledger {
     /// Those of the database.
     pub async fn update(
         &self,
-        _id: Uuid,
-        _expected_version: i64,
-        _state: &str,
-        _document: &Value,
+        id: Uuid,
+        expected_version: i64,
+        state: &str,
+        document: &Json,
     ) -> Result<Written, LedgerError> {
-        Err(not_yet())
+        self.step(id, expected_version, Step::Move(state, document), &[])
+            .await
     }
 
     /// As [`Self::update`], with other victims: after a conflict another set was planned.
@@ -103,13 +210,20 @@ impl Ledger {
     /// `VictimTaken`; those of the database.
     pub async fn replan(
         &self,
-        _id: Uuid,
-        _expected_version: i64,
-        _state: &str,
-        _victims: &[Uuid],
-        _document: &Value,
+        id: Uuid,
+        expected_version: i64,
+        state: &str,
+        victims: &[Uuid],
+        document: &Json,
     ) -> Result<Written, LedgerError> {
-        Err(not_yet())
+        let victims = sorted(victims);
+        self.step(
+            id,
+            expected_version,
+            Step::Replan(state, document),
+            &victims,
+        )
+        .await
     }
 
     /// Ends a row: its victims can be planned with again.
@@ -118,12 +232,13 @@ impl Ledger {
     /// Those of the database.
     pub async fn finish(
         &self,
-        _id: Uuid,
-        _expected_version: i64,
-        _state: &str,
-        _document: &Value,
+        id: Uuid,
+        expected_version: i64,
+        state: &str,
+        document: &Json,
     ) -> Result<Written, LedgerError> {
-        Err(not_yet())
+        self.step(id, expected_version, Step::Finish(state, document), &[])
+            .await
     }
 
     /// Takes a row over, if it is still at `expected_version`.
@@ -132,43 +247,111 @@ impl Ledger {
     /// Those of the database.
     pub async fn adopt(
         &self,
-        _id: Uuid,
-        _expected_version: i64,
-        _owner: &Owner,
+        id: Uuid,
+        expected_version: i64,
+        owner: &Owner,
     ) -> Result<Written, LedgerError> {
-        Err(not_yet())
+        self.step(id, expected_version, Step::Adopt(owner), &[])
+            .await
     }
 
-    /// One row.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn row(&self, _id: Uuid) -> Result<Option<LedgerRow>, LedgerError> {
-        Err(not_yet())
+    async fn step(
+        &self,
+        id: Uuid,
+        expected_version: i64,
+        step: Step<'_>,
+        victims: &[Uuid],
+    ) -> Result<Written, LedgerError> {
+        let writer = ids::write();
+        let (set, first): (&str, [Value; 2]) = match step {
+            Step::Move(state, document)
+            | Step::Replan(state, document)
+            | Step::Finish(state, document) => {
+                check("state", state, MAX_STATE_CHARS)?;
+                let document = self.document(id, document)?;
+                ("state = ?, document = ?", [state.into(), document.into()])
+            }
+            Step::Adopt(owner) => {
+                check("owner", &owner.name, MAX_NAME_CHARS)?;
+                let values = [owner.name.as_str().into(), owner.epoch.into()];
+                ("owner = ?, owner_epoch = ?", values)
+            }
+        };
+        let now = self.now();
+        let end = match step {
+            Step::Finish(..) => format!(", finished_at = {now}"),
+            _ => String::new(),
+        };
+        let sql = format!(
+            "UPDATE nova_preemptions SET {set}, version = version + 1, writer = ?, updated_at = {now}{end} \
+             WHERE id = ? AND version = ? AND finished_at IS NULL"
+        );
+        let mut values = Vec::from(first);
+        values.extend([text(writer), text(id), expected_version.into()]);
+        let mut tries = 1;
+        loop {
+            match self.step_once(id, step, &sql, &values, victims).await {
+                Ok(true) => return Ok(Written::Updated(expected_version + 1)),
+                Ok(false) => return self.perhaps_ours(id, expected_version + 1, writer).await,
+                Err(Stop::Store(error)) => return Err(error.into()),
+                Err(Stop::Duplicate) => self.refuse_taken(victims, id, tries).await?,
+            }
+            tries += 1;
+        }
     }
 
-    /// All rows that are not finished, oldest first.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn open_rows(&self) -> Result<Vec<LedgerRow>, LedgerError> {
-        Err(not_yet())
+    async fn step_once(
+        &self,
+        id: Uuid,
+        step: Step<'_>,
+        sql: &str,
+        values: &[Value],
+        victims: &[Uuid],
+    ) -> Result<bool, Stop> {
+        self.database()
+            .write("an update", move |transaction| -> Work<'_, bool, Stop> {
+                let backend = transaction.get_database_backend();
+                let update = statement(backend, sql, values.iter().cloned());
+                let release = statement(
+                    backend,
+                    "DELETE FROM nova_preemption_victims WHERE preemption_id = ?",
+                    [text(id)],
+                );
+                let changes_victims = matches!(step, Step::Replan(..) | Step::Finish(..));
+                let victims = victims.to_vec();
+                Box::pin(async move {
+                    if transaction.execute_raw(update).await?.rows_affected() == 0 {
+                        return Ok(false);
+                    }
+                    if changes_victims {
+                        transaction.execute_raw(release).await?;
+                        link(transaction, VICTIMS, &victims, id).await?;
+                    }
+                    Ok(true)
+                })
+            })
+            .await
     }
 
-    /// Rows in which an instance is a newcomer, newest first, finished ones included.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn by_instance(&self, _instance: Uuid) -> Result<Vec<LedgerRow>, LedgerError> {
-        Err(not_yet())
-    }
-
-    /// Every victim of an open row, and that row: nobody to be planned with.
-    ///
-    /// # Errors
-    /// Those of the database.
-    pub async fn victims_of_open_rows(&self) -> Result<Vec<(Uuid, Uuid)>, LedgerError> {
-        Err(not_yet())
+    /// A write that is repeated after its answer was lost finds its own version there.
+    async fn perhaps_ours(
+        &self,
+        id: Uuid,
+        version: i64,
+        writer: Uuid,
+    ) -> Result<Written, LedgerError> {
+        let sql = "SELECT version, writer FROM nova_preemptions WHERE id = ?";
+        let rows = self.query("an update", sql, vec![text(id)]).await?;
+        let Some(row) = rows.first() else {
+            return Ok(Written::Lost);
+        };
+        let found: i64 = column(row, "nova_preemptions", 0)?;
+        let theirs: String = column(row, "nova_preemptions", 1)?;
+        Ok(if found == version && theirs == writer.to_string() {
+            Written::Updated(version)
+        } else {
+            Written::Lost
+        })
     }
 
     /// Deletes finished rows that were last touched so long ago, and schedulers that have been silent for so long and own
@@ -176,10 +359,125 @@ impl Ledger {
     ///
     /// # Errors
     /// Those of the database.
-    pub async fn purge(&self, _older_than_millis: i64) -> Result<u64, LedgerError> {
-        Err(not_yet())
+    pub async fn purge(&self, older_than_millis: i64) -> Result<u64, LedgerError> {
+        let now = self.now();
+        let select = format!(
+            "SELECT id FROM nova_preemptions WHERE finished_at < {now} - ? ORDER BY finished_at, created_at, id LIMIT {CHUNK}"
+        );
+        let mut gone = 0;
+        loop {
+            let rows = self
+                .query("the purge", &select, vec![older_than_millis.into()])
+                .await?;
+            let found: Vec<String> = rows
+                .iter()
+                .map(|row| column(row, "nova_preemptions", 0))
+                .collect::<Result<_, _>>()?;
+            if found.is_empty() {
+                break;
+            }
+            // The links first: what is cut off between is continued by the next purge.
+            let places = places(found.len());
+            let values = || {
+                found
+                    .iter()
+                    .map(|id| id.as_str().into())
+                    .collect::<Vec<Value>>()
+            };
+            let links =
+                format!("DELETE FROM nova_preemption_instances WHERE preemption_id IN ({places})");
+            self.execute("the purge", &links, values()).await?;
+            let rows = format!("DELETE FROM nova_preemptions WHERE id IN ({places})");
+            gone += self.execute("the purge", &rows, values()).await?;
+        }
+        let schedulers = format!(
+            "DELETE FROM nova_schedulers WHERE last_seen < {now} - ? AND name NOT IN \
+             (SELECT owner FROM nova_preemptions WHERE finished_at IS NULL)"
+        );
+        self.execute("the purge", &schedulers, vec![older_than_millis.into()])
+            .await?;
+        Ok(gone)
     }
 
-    /// Closes all connections of all clones.
-    pub async fn close(&self) {}
+    /// One statement in a transaction of its own.
+    pub(super) async fn execute(
+        &self,
+        operation: &'static str,
+        sql: &str,
+        values: Vec<Value>,
+    ) -> Result<u64, LedgerError> {
+        let values = values.as_slice();
+        let done = self
+            .database()
+            .write(operation, move |transaction| -> Work<'_, u64, StoreError> {
+                let statement = statement(
+                    transaction.get_database_backend(),
+                    sql,
+                    values.iter().cloned(),
+                );
+                Box::pin(
+                    async move { Ok(transaction.execute_raw(statement).await?.rows_affected()) },
+                )
+            })
+            .await?;
+        Ok(done)
+    }
+
+    fn document(&self, id: Uuid, document: &Json) -> Result<String, LedgerError> {
+        let text = document.to_string();
+        let limit = self.database().connections.max_record_bytes();
+        if text.len() > limit {
+            return Err(LedgerError::Store(StoreError::TooLarge {
+                table: "nova_preemptions",
+                key: id.to_string(),
+                bytes: text.len(),
+                limit,
+            }));
+        }
+        Ok(text)
+    }
+}
+
+const VICTIMS: (&str, &str) = ("nova_preemption_victims", "victim_uuid");
+const INSTANCES: (&str, &str) = ("nova_preemption_instances", "instance_uuid");
+
+/// Links instances with a row.
+async fn link(
+    transaction: &DatabaseTransaction,
+    (table, column): (&str, &str),
+    uuids: &[Uuid],
+    row: Uuid,
+) -> Result<(), Failure<Stop>> {
+    for uuids in uuids.chunks(CHUNK) {
+        let sql = format!(
+            "INSERT INTO {table} ({column}, preemption_id) VALUES {}",
+            pairs(uuids.len())
+        );
+        let values = uuids.iter().flat_map(|uuid| [text(*uuid), text(row)]);
+        let insert = statement(transaction.get_database_backend(), &sql, values);
+        unique(transaction, insert).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn unique(
+    transaction: &DatabaseTransaction,
+    insert: Statement,
+) -> Result<(), Failure<Stop>> {
+    match transaction.execute_raw(insert).await {
+        Err(error) if is_duplicate(&error) => Err(Failure::Refused(Stop::Duplicate)),
+        other => Ok(other.map(drop)?),
+    }
+}
+
+/// Refuses texts that do not fit into their column.
+pub(super) fn check(what: &str, text: &str, most: usize) -> Result<(), LedgerError> {
+    if !text.is_empty() && text.chars().count() <= most && !text.contains('\0') {
+        return Ok(());
+    }
+    Err(LedgerError::Store(StoreError::Unstorable {
+        table: "nova_preemptions",
+        key: text.chars().take(most).collect(),
+        reason: format!("a {what} has to have 1 to {most} characters and no NUL"),
+    }))
 }

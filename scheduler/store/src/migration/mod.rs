@@ -14,7 +14,7 @@ use sea_orm::{
 use sea_orm_migration::{MigrationTrait, MigratorTrait, SchemaManager};
 
 /// All migrations, oldest first.
-struct Migrator;
+pub(crate) struct Migrator;
 
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
@@ -23,8 +23,6 @@ impl MigratorTrait for Migrator {
     }
 }
 
-/// Where applied migrations are written down.
-const APPLIED: &str = "seaql_migrations";
 /// The key of PostgreSQL's advisory lock: "ebbtide" in ASCII.
 const POSTGRES_LOCK: i64 = 0x65_62_62_74_69_64_65;
 /// How long a program waits for another one that migrates, in seconds.
@@ -34,7 +32,7 @@ const LOCK_SECONDS: u32 = 60;
 ///
 /// # Errors
 /// `SchemaTooNew`; `Locked` if another program migrates for too long; whatever the database refuses.
-pub(crate) async fn migrate(connections: &Connections) -> Result<(), StoreError> {
+pub(crate) async fn migrate<M: MigratorTrait>(connections: &Connections) -> Result<(), StoreError> {
     let url = connections.url();
     let classify = |error: DbErr| connections.classify("the migration", error);
     let writer = connections.writer();
@@ -51,12 +49,12 @@ pub(crate) async fn migrate(connections: &Connections) -> Result<(), StoreError>
                 guard.execute_unprepared(&wait).await.map_err(classify)?;
                 guard.execute_unprepared(&lock).await.map_err(classify)?;
             }
-            refuse_newer(connections, &guard).await?;
-            Migrator::up(&guard, None).await.map_err(classify)?;
+            refuse_newer::<M>(connections, &guard).await?;
+            M::up(&guard, None).await.map_err(classify)?;
             guard.commit().await.map_err(classify)
         }
         Backend::MySql => {
-            let done = migrate_mysql(connections, &guard, writer).await;
+            let done = migrate_mysql::<M>(connections, &guard, writer).await;
             // The lock also ends with its connection.
             let release = "DO RELEASE_LOCK(CONCAT('ebbtide ', MD5(DATABASE())))";
             guard.execute_unprepared(release).await.map_err(classify)?;
@@ -66,7 +64,7 @@ pub(crate) async fn migrate(connections: &Connections) -> Result<(), StoreError>
     }
 }
 
-async fn migrate_mysql(
+async fn migrate_mysql<M: MigratorTrait>(
     connections: &Connections,
     guard: &DatabaseTransaction,
     writer: &DatabaseConnection,
@@ -86,22 +84,25 @@ async fn migrate_mysql(
             reason: format!("another program has been migrating it for {LOCK_SECONDS} s"),
         });
     }
-    refuse_newer(connections, writer).await?;
-    Migrator::up(writer, None).await.map_err(classify)
+    refuse_newer::<M>(connections, writer).await?;
+    M::up(writer, None).await.map_err(classify)
 }
 
 /// Refuses a database to which a migration was applied that this program does not know.
-async fn refuse_newer(
+async fn refuse_newer<M: MigratorTrait>(
     connections: &Connections,
     db: &impl ConnectionTrait,
 ) -> Result<(), StoreError> {
     let classify = |error: DbErr| connections.classify("the migration", error);
-    let known: Vec<String> = Migrator::migrations()
+    let known: Vec<String> = M::migrations()
         .iter()
         .map(|migration| migration.name().to_owned())
         .collect();
-    Migrator::install(db).await.map_err(classify)?;
-    let select = format!("SELECT version FROM {APPLIED} ORDER BY version");
+    M::install(db).await.map_err(classify)?;
+    let select = format!(
+        "SELECT version FROM {} ORDER BY version",
+        M::migration_table_name()
+    );
     let select = Statement::from_string(db.get_database_backend(), select);
     for row in db.query_all_raw(select).await.map_err(classify)? {
         let version: String = row.try_get("", "version").map_err(classify)?;

@@ -14,6 +14,7 @@ mod commits;
 mod concurrency;
 mod crashes;
 mod lease;
+mod ledger;
 mod limits;
 mod opening;
 mod purge;

@@ -1,0 +1,186 @@
+//! The tables of the ledger. Names begin with `nova_`, so that they can stand beside a store's.
+//!
+//! A migration that has been released is never changed; write another one.
+
+use sea_orm::{DbBackend, DbErr};
+use sea_orm_migration::sea_query::{
+    Alias, ColumnDef, DynIden, Index, IntoIden, Table, TableCreateStatement,
+};
+use sea_orm_migration::{MigrationName, MigrationTrait, MigratorTrait, SchemaManager};
+
+/// All migrations, oldest first.
+pub(super) struct Migrator;
+
+#[async_trait::async_trait]
+impl MigratorTrait for Migrator {
+    fn migrations() -> Vec<Box<dyn MigrationTrait>> {
+        vec![Box::new(First)]
+    }
+
+    fn migration_table_name() -> DynIden {
+        Alias::new("nova_ledger_migrations").into_iden()
+    }
+}
+
+struct First;
+
+impl MigrationName for First {
+    fn name(&self) -> &'static str {
+        "m20261121_000001_ledger"
+    }
+}
+
+/// An identifier's text.
+const ID: u32 = 36;
+/// Names of schedulers, projects and flavors.
+const NAME: u32 = 255;
+/// A state.
+const STATE: u32 = super::MAX_STATE_CHARS as u32;
+
+/// Index, table, columns.
+const INDEXES: [(&str, &str, &[&str]); 5] = [
+    (
+        "nova_preemptions_by_end",
+        "nova_preemptions",
+        &["finished_at", "created_at", "id"],
+    ),
+    (
+        "nova_preemption_instances_by_preemption",
+        "nova_preemption_instances",
+        &["preemption_id"],
+    ),
+    (
+        "nova_preemption_victims_by_preemption",
+        "nova_preemption_victims",
+        &["preemption_id"],
+    ),
+    (
+        "nova_usage_records_by_end",
+        "nova_usage_records",
+        &["ended_at", "evacuation_id"],
+    ),
+    (
+        "nova_usage_records_by_project",
+        "nova_usage_records",
+        &["project_id", "ended_at", "evacuation_id"],
+    ),
+];
+
+#[async_trait::async_trait]
+impl MigrationTrait for First {
+    // The trait elides it, and async_trait tells the two spellings apart.
+    #[allow(elided_lifetimes_in_paths)]
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        let backend = manager.get_database_backend();
+        for mut table in tables(backend) {
+            table.if_not_exists();
+            if backend == DbBackend::MySql {
+                table
+                    .engine("InnoDB")
+                    .character_set("utf8mb4")
+                    .collate("utf8mb4_bin");
+            }
+            manager.create_table(table).await?;
+        }
+        for (name, table, columns) in INDEXES {
+            let mut index = Index::create();
+            index.name(name).table(table);
+            for column in columns {
+                index.col(*column);
+            }
+            // MySQL has no IF NOT EXISTS for indexes; a migration that was cut off there is continued.
+            if backend == DbBackend::MySql {
+                if manager.has_index(table, name).await? {
+                    continue;
+                }
+            } else {
+                index.if_not_exists();
+            }
+            manager.create_index(index).await?;
+        }
+        Ok(())
+    }
+}
+
+fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
+    // Compared byte by byte, whatever the language of the database.
+    let text = |name: &'static str, length: u32| {
+        let mut column = ColumnDef::new(name);
+        column.string_len(length).not_null();
+        if backend == DbBackend::Postgres {
+            column.extra("COLLATE \"C\"");
+        }
+        column
+    };
+    let number = |name: &'static str| ColumnDef::new(name).big_integer().not_null().take();
+    let maybe = |name: &'static str| ColumnDef::new(name).big_integer().null().take();
+    let mut document = ColumnDef::new("document");
+    match backend {
+        DbBackend::MySql => document.custom("longtext"),
+        _ => document.text(),
+    };
+    document.not_null();
+    let table = |name: &'static str, key: &[&'static str], columns: Vec<ColumnDef>| {
+        let mut table = Table::create();
+        table.table(name);
+        for mut column in columns {
+            table.col(&mut column);
+        }
+        let mut primary = Index::create();
+        for column in key {
+            primary.col(*column);
+        }
+        table.primary_key(&mut primary);
+        table
+    };
+    vec![
+        table(
+            "nova_preemptions",
+            &["id"],
+            vec![
+                text("id", ID),
+                text("request_id", NAME),
+                text("state", STATE),
+                text("owner", NAME),
+                number("owner_epoch"),
+                number("version"),
+                // Whose write it was that led to this version: tells a repeated write from a lost one.
+                text("writer", ID),
+                number("created_at"),
+                number("updated_at"),
+                maybe("finished_at"),
+                document,
+            ],
+        ),
+        table(
+            "nova_preemption_instances",
+            &["instance_uuid", "preemption_id"],
+            vec![text("instance_uuid", ID), text("preemption_id", ID)],
+        ),
+        // The key is the point: nobody is a victim twice.
+        table(
+            "nova_preemption_victims",
+            &["victim_uuid"],
+            vec![text("victim_uuid", ID), text("preemption_id", ID)],
+        ),
+        table(
+            "nova_schedulers",
+            &["name"],
+            vec![text("name", NAME), number("epoch"), number("last_seen")],
+        ),
+        table(
+            "nova_usage_records",
+            &["evacuation_id"],
+            vec![
+                text("evacuation_id", ID),
+                text("server_id", ID),
+                text("project_id", NAME),
+                text("flavor", NAME),
+                maybe("launched_at"),
+                number("ended_at"),
+                number("unbilled_seconds"),
+                number("created_at"),
+            ],
+        ),
+    ]
+}

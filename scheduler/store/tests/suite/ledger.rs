@@ -1,0 +1,540 @@
+//! The ledger that several schedulers share.
+
+use crate::databases::TestDb;
+use ebbtide_harness::{MariaDb, Postgres};
+use ebbtide_store::ledger::{
+    Ledger, LedgerError, LedgerRow, NewRow, NewUsage, Owner, UsageFilter, Written,
+};
+use ebbtide_store::{Store, StoreConfig};
+use serde_json::json;
+use std::collections::BTreeSet;
+use std::time::Duration;
+use tokio::task::JoinSet;
+use uuid::Uuid;
+
+fn uuid(n: u128) -> Uuid {
+    Uuid::from_u128(n)
+}
+
+fn row(id: u128, owner: &Owner, victims: &[u128]) -> NewRow {
+    NewRow {
+        id: uuid(id),
+        request_id: format!("req-{id}"),
+        state: "planned".to_owned(),
+        owner: owner.clone(),
+        newcomers: vec![uuid(id * 1000), uuid(id * 1000 + 1)],
+        victims: victims.iter().map(|n| uuid(*n)).collect(),
+        document: json!({"host": "compute1", "text": "ü\u{0}✓", "number": 0.1}),
+    }
+}
+
+async fn open(db: &TestDb) -> Ledger {
+    Ledger::open(&db.config()).await.unwrap()
+}
+
+async fn one(ledger: &Ledger, id: u128) -> LedgerRow {
+    ledger.row(uuid(id)).await.unwrap().unwrap()
+}
+
+async fn a_row_comes_back_as_it_went_in(db: TestDb) {
+    let ledger = open(&db).await;
+    let owner = ledger.register("a").await.unwrap();
+    let new = row(1, &owner, &[7, 5, 7]);
+    ledger.insert(&new).await.unwrap();
+    let found = one(&ledger, 1).await;
+    assert_eq!(found.request_id, new.request_id);
+    assert_eq!((found.state.as_str(), found.version), ("planned", 1));
+    assert_eq!((&found.owner, found.finished), (&owner, false));
+    assert_eq!(found.newcomers, new.newcomers);
+    assert_eq!(found.victims, [uuid(5), uuid(7)]);
+    assert_eq!(found.document, new.document);
+    assert!(found.created_at > 1_600_000_000_000, "{}", found.created_at);
+    assert!(
+        found.created_at < 100_000_000_000_000,
+        "{}",
+        found.created_at
+    );
+    assert_eq!(ledger.open_rows().await.unwrap(), [found.clone()]);
+    assert_eq!(ledger.by_instance(uuid(1001)).await.unwrap(), [found]);
+    assert_eq!(ledger.by_instance(uuid(7)).await.unwrap(), []);
+    assert_eq!(ledger.row(uuid(2)).await.unwrap(), None);
+    let again = ledger.insert(&row(1, &owner, &[])).await.unwrap_err();
+    assert_eq!(again, LedgerError::Exists { id: uuid(1) });
+}
+
+async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
+    let ledger = open(&db).await;
+    let owner = ledger.register("a").await.unwrap();
+    ledger.insert(&row(1, &owner, &[])).await.unwrap();
+    let id = uuid(1);
+    let doc = json!({"step": 2});
+    assert_eq!(
+        ledger.update(id, 1, "claimed", &doc).await.unwrap(),
+        Written::Updated(2)
+    );
+    assert_eq!(
+        ledger.update(id, 1, "noticed", &json!(3)).await.unwrap(),
+        Written::Lost
+    );
+    assert_eq!(
+        ledger.finish(id, 1, "failed", &json!(3)).await.unwrap(),
+        Written::Lost
+    );
+    let other = ledger.register("b").await.unwrap();
+    assert_eq!(ledger.adopt(id, 1, &other).await.unwrap(), Written::Lost);
+    assert_eq!(
+        ledger.update(uuid(9), 1, "x", &doc).await.unwrap(),
+        Written::Lost
+    );
+    let found = one(&ledger, 1).await;
+    assert_eq!(
+        (found.state.as_str(), &found.document, found.version),
+        ("claimed", &doc, 2)
+    );
+    assert_eq!(
+        ledger.adopt(id, 2, &other).await.unwrap(),
+        Written::Updated(3)
+    );
+    assert_eq!(one(&ledger, 1).await.owner, other);
+    assert_eq!(
+        ledger.update(id, 2, "noticed", &doc).await.unwrap(),
+        Written::Lost
+    );
+}
+
+async fn nobody_is_a_victim_of_two_open_rows(db: TestDb) {
+    let ledger = open(&db).await;
+    let owner = ledger.register("a").await.unwrap();
+    ledger.insert(&row(1, &owner, &[10, 11])).await.unwrap();
+    let taken = ledger.insert(&row(2, &owner, &[11, 12])).await.unwrap_err();
+    assert_eq!(
+        taken,
+        LedgerError::VictimTaken {
+            victim: uuid(11),
+            by: uuid(1)
+        }
+    );
+    assert_eq!(taken.code(), "EB-LEDGER-001");
+    assert_eq!(
+        ledger.row(uuid(2)).await.unwrap(),
+        None,
+        "half a row was left"
+    );
+    ledger.insert(&row(2, &owner, &[12])).await.unwrap();
+    let taken = ledger
+        .replan(uuid(2), 1, "planned", &[uuid(12), uuid(10)], &json!(1))
+        .await
+        .unwrap_err();
+    assert_eq!(
+        taken,
+        LedgerError::VictimTaken {
+            victim: uuid(10),
+            by: uuid(1)
+        }
+    );
+    assert_eq!(one(&ledger, 2).await.version, 1);
+    let replanned = ledger
+        .replan(uuid(2), 1, "planned", &[uuid(13), uuid(12)], &json!(1))
+        .await
+        .unwrap();
+    assert_eq!(replanned, Written::Updated(2));
+    let all = [
+        (uuid(10), uuid(1)),
+        (uuid(11), uuid(1)),
+        (uuid(12), uuid(2)),
+        (uuid(13), uuid(2)),
+    ];
+    assert_eq!(ledger.victims_of_open_rows().await.unwrap(), all);
+    assert_eq!(
+        ledger
+            .finish(uuid(1), 1, "done", &json!(null))
+            .await
+            .unwrap(),
+        Written::Updated(2)
+    );
+    assert_eq!(ledger.victims_of_open_rows().await.unwrap(), all[2..]);
+    ledger.insert(&row(3, &owner, &[10, 11])).await.unwrap();
+    let done = one(&ledger, 1).await;
+    assert!(done.finished && done.victims.is_empty() && done.newcomers.len() == 2);
+    let open: Vec<Uuid> = ledger
+        .open_rows()
+        .await
+        .unwrap()
+        .iter()
+        .map(|r| r.id)
+        .collect();
+    assert_eq!(open, [uuid(2), uuid(3)]);
+    assert_eq!(
+        ledger.update(uuid(1), 2, "again", &json!(1)).await.unwrap(),
+        Written::Lost
+    );
+}
+
+async fn schedulers_know_of_each_other_and_of_their_own_earlier_lives(db: TestDb) {
+    let ledger = open(&db).await;
+    let first = ledger.register("a").await.unwrap();
+    let other = ledger.register("b").await.unwrap();
+    ledger.beat(&first).await.unwrap();
+    let second = ledger.register("a").await.unwrap();
+    assert_eq!((first.epoch, second.epoch, other.epoch), (1, 2, 1));
+    let error = ledger.beat(&first).await.unwrap_err();
+    assert_eq!(
+        error,
+        LedgerError::Superseded {
+            name: "a".to_owned(),
+            epoch: 1
+        }
+    );
+    ledger.beat(&second).await.unwrap();
+    let owners = ledger.owners().await.unwrap();
+    let seen: Vec<&Owner> = owners.iter().map(|seen| &seen.owner).collect();
+    assert_eq!(seen, [&second, &other]);
+    assert!(
+        owners
+            .iter()
+            .all(|seen| (0..120_000).contains(&seen.silent_millis)),
+        "{owners:?}"
+    );
+}
+
+async fn two_that_register_under_one_name_get_different_epochs(db: TestDb) {
+    let mut tasks = JoinSet::new();
+    for _ in 0..6 {
+        let ledger = open(&db).await;
+        tasks.spawn(async move { ledger.register("same").await.unwrap().epoch });
+    }
+    let epochs: BTreeSet<i64> = tasks.join_all().await.into_iter().collect();
+    assert_eq!(epochs, (1..=6).collect());
+}
+
+/// Schedulers that all want the same few victims, in any order, with rows that end at once.
+async fn schedulers_that_race_never_share_a_victim(db: TestDb) {
+    let mut tasks = JoinSet::new();
+    for scheduler in 0..4u128 {
+        let ledger = open(&db).await;
+        tasks.spawn(async move {
+            let owner = ledger.register(&format!("s{scheduler}")).await.unwrap();
+            let (mut won, mut taken) = (0, 0);
+            for round in 0..25u128 {
+                let id = scheduler * 1000 + round + 1;
+                // Overlapping pairs, some of them the other way round.
+                let victims = [
+                    1 + (scheduler + round) % 5,
+                    1 + (scheduler * 3 + round * 2) % 5,
+                ];
+                match ledger.insert(&row(id, &owner, &victims)).await {
+                    Ok(()) => {
+                        let mine: BTreeSet<Uuid> = victims.iter().map(|n| uuid(*n)).collect();
+                        let all = ledger.victims_of_open_rows().await.unwrap();
+                        let held: BTreeSet<Uuid> = all
+                            .iter()
+                            .filter(|(_, by)| *by == uuid(id))
+                            .map(|(v, _)| *v)
+                            .collect();
+                        assert_eq!(held, mine, "somebody else has a victim of {id}");
+                        let ended = ledger
+                            .finish(uuid(id), 1, "done", &json!(round as u64))
+                            .await;
+                        assert_eq!(ended.unwrap(), Written::Updated(2));
+                        won += 1;
+                    }
+                    Err(LedgerError::VictimTaken { victim, by }) => {
+                        assert!(victims.contains(&victim.as_u128()) && by != uuid(id));
+                        taken += 1;
+                    }
+                    Err(error) => panic!("{error}"),
+                }
+            }
+            (won, taken)
+        });
+    }
+    let counts = tasks.join_all().await;
+    assert!(counts.iter().all(|(won, _)| *won > 0), "{counts:?}");
+    assert_eq!(
+        counts.iter().map(|(won, taken)| won + taken).sum::<u32>(),
+        100
+    );
+    let ledger = open(&db).await;
+    assert_eq!(ledger.victims_of_open_rows().await.unwrap(), []);
+    assert_eq!(ledger.open_rows().await.unwrap(), []);
+}
+
+async fn of_all_who_adopt_a_row_one_gets_it(db: TestDb) {
+    let ledger = open(&db).await;
+    let dead = ledger.register("dead").await.unwrap();
+    for n in 1..=10 {
+        ledger.insert(&row(n, &dead, &[n + 100])).await.unwrap();
+    }
+    let mut tasks = JoinSet::new();
+    for n in 0..4 {
+        let ledger = open(&db).await;
+        tasks.spawn(async move {
+            let me = ledger.register(&format!("survivor{n}")).await.unwrap();
+            let mut adopted = 0;
+            for row in ledger.open_rows().await.unwrap() {
+                if row.owner.name == "dead"
+                    && ledger.adopt(row.id, row.version, &me).await.unwrap() != Written::Lost
+                {
+                    adopted += 1;
+                }
+            }
+            (me, adopted)
+        });
+    }
+    let counts = tasks.join_all().await;
+    assert_eq!(counts.iter().map(|(_, adopted)| adopted).sum::<usize>(), 10);
+    let rows = ledger.open_rows().await.unwrap();
+    for (owner, adopted) in counts {
+        assert_eq!(
+            rows.iter().filter(|row| row.owner == owner).count(),
+            adopted
+        );
+    }
+    assert!(
+        rows.iter()
+            .all(|row| row.version == 2 && row.victims.len() == 1)
+    );
+}
+
+async fn the_unbilled_rest_is_recorded_once_for_each_evacuation(db: TestDb) {
+    let ledger = open(&db).await;
+    let usage = |n: u128, project: &str, ended_at| NewUsage {
+        evacuation_id: uuid(n),
+        server_id: uuid(n + 100),
+        project_id: project.to_owned(),
+        flavor: "m1.small".to_owned(),
+        launched_at: (n != 2).then_some(1_700_000_000_000),
+        ended_at,
+        unbilled_seconds: 1799,
+    };
+    let all = [usage(1, "p", 300), usage(2, "p", 100), usage(3, "q", 200)];
+    for usage in &all {
+        assert!(ledger.record_usage(usage).await.unwrap());
+        assert!(!ledger.record_usage(usage).await.unwrap());
+    }
+    let listed = async |filter: UsageFilter| -> Vec<NewUsage> {
+        let records = ledger.usage(&filter).await.unwrap();
+        assert!(records.iter().all(|r| r.created_at > 1_600_000_000_000));
+        records.into_iter().map(|record| record.usage).collect()
+    };
+    let [one, two, three] = all;
+    assert_eq!(
+        listed(UsageFilter::default()).await,
+        [two.clone(), three.clone(), one.clone()]
+    );
+    let of_p = UsageFilter {
+        project_id: Some("p".to_owned()),
+        ..UsageFilter::default()
+    };
+    assert_eq!(listed(of_p).await, [two.clone(), one]);
+    let between = UsageFilter {
+        ended_from: Some(100),
+        ended_before: Some(300),
+        ..UsageFilter::default()
+    };
+    assert_eq!(listed(between).await, [two.clone(), three]);
+    assert_eq!(
+        listed(UsageFilter {
+            limit: 1,
+            ..UsageFilter::default()
+        })
+        .await,
+        [two]
+    );
+}
+
+async fn what_is_over_is_purged_and_nothing_else(db: TestDb) {
+    let ledger = open(&db).await;
+    let owner = ledger.register("a").await.unwrap();
+    ledger.register("idle").await.unwrap();
+    for n in 1..=3 {
+        ledger.insert(&row(n, &owner, &[n + 100])).await.unwrap();
+    }
+    for n in 1..=2 {
+        assert_eq!(
+            ledger.finish(uuid(n), 1, "done", &json!(1)).await.unwrap(),
+            Written::Updated(2)
+        );
+    }
+    assert_eq!(ledger.purge(3_600_000).await.unwrap(), 0);
+    // Older than an hour from now: everything that is over.
+    assert_eq!(ledger.purge(-3_600_000).await.unwrap(), 2);
+    assert_eq!(ledger.row(uuid(1)).await.unwrap(), None);
+    assert_eq!(ledger.by_instance(uuid(1000)).await.unwrap(), []);
+    assert_eq!(one(&ledger, 3).await.victims, [uuid(103)]);
+    let names: Vec<String> = ledger
+        .owners()
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|s| s.owner.name)
+        .collect();
+    assert_eq!(names, ["a"]);
+}
+
+async fn it_lives_beside_a_store_and_is_opened_again(db: TestDb) {
+    let config = db.config();
+    let (ledger, store) = tokio::join!(Ledger::open(&config), Store::open(&config));
+    let (ledger, store) = (ledger.unwrap(), store.unwrap());
+    let owner = ledger.register("a").await.unwrap();
+    ledger.insert(&row(1, &owner, &[1])).await.unwrap();
+    store.ping().await.unwrap();
+    ledger.close().await;
+    assert_eq!(ledger.ping().await.unwrap_err().code(), "EB-STORE-001");
+    let again = open(&db).await;
+    assert_eq!(one(&again, 1).await.victims, [uuid(1)]);
+}
+
+async fn what_does_not_fit_is_refused_before_it_is_written(db: TestDb) {
+    let ledger = open(&db).await;
+    let owner = ledger.register("a").await.unwrap();
+    let good = row(1, &owner, &[]);
+    for bad in [
+        NewRow {
+            state: "x".repeat(33),
+            ..good.clone()
+        },
+        NewRow {
+            state: String::new(),
+            ..good.clone()
+        },
+        NewRow {
+            request_id: "x".repeat(256),
+            ..good.clone()
+        },
+        NewRow {
+            request_id: "a\0b".to_owned(),
+            ..good.clone()
+        },
+        NewRow {
+            document: json!("x".repeat(16_000_000)),
+            ..good.clone()
+        },
+    ] {
+        let code = ledger.insert(&bad).await.unwrap_err().code();
+        assert!(["EB-STORE-009", "EB-STORE-010"].contains(&code), "{code}");
+    }
+    assert_eq!(ledger.open_rows().await.unwrap(), []);
+    assert!(ledger.register("").await.is_err());
+}
+
+on_every_database!(
+    a_row_comes_back_as_it_went_in,
+    an_update_at_an_old_version_changes_nothing,
+    nobody_is_a_victim_of_two_open_rows,
+    schedulers_know_of_each_other_and_of_their_own_earlier_lives,
+    two_that_register_under_one_name_get_different_epochs,
+    schedulers_that_race_never_share_a_victim,
+    of_all_who_adopt_a_row_one_gets_it,
+    the_unbilled_rest_is_recorded_once_for_each_evacuation,
+    what_is_over_is_purged_and_nothing_else,
+    it_lives_beside_a_store_and_is_opened_again,
+    what_does_not_fit_is_refused_before_it_is_written,
+);
+
+/// Two schedulers move rows on while their database server is killed again and again: what was confirmed is there, and
+/// no row ever has a victim of another one.
+macro_rules! survives_a_killed_server {
+    ($test:ident, $server:ty) => {
+        #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+        async fn $test() {
+            let mut server = <$server>::start().await.unwrap();
+            let mut config = StoreConfig::new(&server.url()).unwrap();
+            config.connect_timeout = Duration::from_secs(2);
+            let (progress, mut watched) = tokio::sync::watch::channel(0u32);
+            let progress = std::sync::Arc::new(progress);
+            let (stop, stopped) = tokio::sync::watch::channel(false);
+            let mut tasks = JoinSet::new();
+            for scheduler in 0..2u128 {
+                let ledger = Ledger::open(&config).await.unwrap();
+                let (progress, stopped) = (progress.clone(), stopped.clone());
+                tasks.spawn(async move {
+                    let owner = ledger.register(&format!("s{scheduler}")).await.unwrap();
+                    let mut confirmed = Vec::new();
+                    let mut failures = 0;
+                    for n in 1.. {
+                        if *stopped.borrow() {
+                            break;
+                        }
+                        let id = n * 2 + scheduler;
+                        // Both want the victims 1 to 3.
+                        let new = row(id, &owner, &[1 + n % 3]);
+                        let done = async {
+                            ledger.insert(&new).await?;
+                            ledger.finish(uuid(id), 1, "done", &json!(1)).await
+                        };
+                        match done.await {
+                            Ok(Written::Updated(2)) => {
+                                confirmed.push(id);
+                                progress.send_modify(|count| *count += 1);
+                            }
+                            Err(LedgerError::VictimTaken { .. }) => {}
+                            Ok(other) => panic!("row {id} of one scheduler: {other:?}"),
+                            Err(error) => {
+                                assert!(error.is_retryable(), "{error}");
+                                failures += 1;
+                                assert!(failures < 2000, "the ledger does not come back: {error}");
+                                // Whatever became of it, it is brought to its end: as a scheduler does that starts again.
+                                while let Err(error) = tidy(&ledger, id).await {
+                                    assert!(error.is_retryable(), "{error}");
+                                    tokio::time::sleep(Duration::from_millis(20)).await;
+                                }
+                            }
+                        }
+                    }
+                    (confirmed, failures)
+                });
+            }
+            for _ in 0..3 {
+                let goal = *watched.borrow() + 20;
+                let reached = watched.wait_for(|count| *count >= goal);
+                tokio::time::timeout(Duration::from_secs(120), reached)
+                    .await
+                    .expect("rows go on")
+                    .unwrap();
+                server.kill();
+                server.restart().await.unwrap();
+            }
+            let goal = *watched.borrow() + 20;
+            let reached = watched.wait_for(|count| *count >= goal);
+            tokio::time::timeout(Duration::from_secs(120), reached)
+                .await
+                .expect("rows go on")
+                .unwrap();
+            stop.send_replace(true);
+            let results = tasks.join_all().await;
+            assert!(
+                results.iter().any(|(_, failures)| *failures > 0),
+                "nobody noticed the kills"
+            );
+            let ledger = Ledger::open(&config).await.unwrap();
+            for id in results.iter().flat_map(|(confirmed, _)| confirmed) {
+                let found = one(&ledger, *id).await;
+                assert!(found.finished && found.version == 2, "{found:?}");
+            }
+            assert_eq!(ledger.victims_of_open_rows().await.unwrap(), []);
+        }
+    };
+}
+
+/// Ends a row of which nobody knows how far it got.
+async fn tidy(ledger: &Ledger, id: u128) -> Result<(), LedgerError> {
+    if let Some(row) = ledger.row(uuid(id)).await?
+        && !row.finished
+    {
+        let ended = ledger
+            .finish(row.id, row.version, "failed", &json!(2))
+            .await?;
+        assert_ne!(ended, Written::Lost, "nobody else touches it");
+    }
+    Ok(())
+}
+
+survives_a_killed_server!(
+    what_mariadb_confirmed_survives_its_death_in_the_ledger,
+    MariaDb
+);
+survives_a_killed_server!(
+    what_postgres_confirmed_survives_its_death_in_the_ledger,
+    Postgres
+);
