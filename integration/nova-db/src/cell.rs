@@ -9,6 +9,7 @@ use crate::row::service::{self, NovaService};
 use crate::track::Mark;
 use ebbtide_nova::hosts::Ratios;
 use sea_orm::Value;
+use std::fmt;
 use std::sync::Arc;
 
 /// Most values in one list of a statement.
@@ -23,7 +24,7 @@ pub struct InstanceDetail {
 
 /// A cell's database. Cheap to clone. Times are microseconds since 1970, UTC; "since" counts by whole seconds and includes the
 /// second it falls in, because Nova's DATETIME columns have no fractions.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct CellDb {
     pub(crate) uuid: String,
     pub(crate) pool: Pool,
@@ -35,7 +36,6 @@ pub struct CellDb {
 }
 
 /// The parts of statements that depend on the kind of database, made once.
-#[derive(Debug)]
 pub(crate) struct Texts {
     computes: String,
     services: String,
@@ -59,6 +59,12 @@ pub(crate) enum Services<'a> {
     Beats,
     /// Those that an operator touched since: now disabled, forced down, deleted or new, or among these that were.
     States(&'a [i64]),
+}
+
+impl fmt::Debug for CellDb {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "CellDb({}, {:?})", self.uuid, self.pool)
+    }
 }
 
 impl CellDb {

@@ -42,7 +42,10 @@ impl CellDb {
                 group_uuids(&self.api, &uuids)
             )?;
             for (uuid, name, value) in metadata {
-                if let Some(place) = places.get(&uuid) {
+                // The collation may not tell upper from lower case.
+                if let Some(place) = places.get(&uuid)
+                    && name.starts_with("ebbtide:")
+                {
                     let value = value.unwrap_or_default();
                     chunk[*place].metadata.insert(name, value);
                 }

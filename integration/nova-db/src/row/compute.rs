@@ -3,12 +3,13 @@
 use super::{numa, pci};
 use crate::dialect::{Columns, Dialect};
 use crate::track::Mark;
-use ebbtide_nova::case::coerce::{list, map, nullable_string, value_error};
+use ebbtide_nova::case::coerce::{map, nullable_string, type_error, value_error};
 use ebbtide_nova::case::host::{address, hv_spec};
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::hosts::{ComputeRow, Ratios};
 use ebbtide_nova::python::{Value, json};
 use sea_orm::{DbErr, QueryResult};
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -166,6 +167,8 @@ impl Raw {
         let [cpu, ram, disk] = self.ratios;
         // NULL and 0.0 mean that the node has none of its own.
         let ratio = |own: Option<f64>, unset: f64| own.filter(|own| *own != 0.0).unwrap_or(unset);
+        // Of a node that was never updated the host state takes nothing in, so that nothing in these columns can be wrong.
+        let was_updated = self.numbers[6].is_some();
         let null = |name: &str| value_error(format!("{name} is NULL"));
         let needed = |at: usize| self.numbers[at].ok_or_else(|| null(NUMBERS[at]));
         let (vcpus, vcpus_used, memory_mb) = (needed(0)?, needed(1)?, needed(2)?);
@@ -201,14 +204,24 @@ impl Raw {
             cpu_info,
             host_ip: host_ip.map(|text| address(&Value::Str(text))).transpose()?,
             supported_instances: loaded(supported_instances.as_deref())?
-                .map(|specs| list(&specs, hv_spec))
+                .map(|specs| supported(&specs))
                 .transpose()?,
             stats: loaded(stats.as_deref())?
-                .map(|stats| map(&stats, |value| nullable_string(Some(value))))
+                .map(|stats| match stats {
+                    Value::None => Ok(BTreeMap::new()),
+                    stats => map(&stats, |value| nullable_string(Some(value))),
+                })
                 .transpose()?,
-            metrics: loaded(metrics.as_deref())?,
+            metrics: if was_updated {
+                listed(loaded(metrics.as_deref())?)?
+            } else {
+                None
+            },
             numa_topology: numa_topology
-                .filter(|text| !text.is_empty())
+                // What is older than versioned objects is converted in any case.
+                .filter(|text| {
+                    !text.is_empty() && (was_updated || !text.contains("nova_object.name"))
+                })
                 .map(|text| numa::topology(&text))
                 .transpose()?,
             pci_pools: pci::pools(pci_stats.as_deref())?,
@@ -222,4 +235,36 @@ fn loaded(text: Option<&str>) -> Result<Option<Value>, Fault> {
     text.filter(|text| !text.is_empty())
         .map(json::loads)
         .transpose()
+}
+
+/// Triples; Python walks a dictionary by its keys, and a text by its characters.
+fn supported(specs: &Value) -> Result<Vec<Vec<Option<String>>>, Fault> {
+    let triple = |spec: &Value| match spec {
+        Value::Str(text) => hv_spec(&Value::List(
+            text.chars().map(|c| Value::Str(c.to_string())).collect(),
+        )),
+        spec => hv_spec(spec),
+    };
+    match specs {
+        Value::List(specs) => specs.iter().map(triple).collect(),
+        Value::Dict(specs) => specs
+            .iter()
+            .map(|(key, _)| triple(&Value::Str(key.clone())))
+            .collect(),
+        other => Err(type_error(format!(
+            "a {} is no list of triples",
+            other.class()
+        ))),
+    }
+}
+
+/// Metrics are walked when the host state is made: what cannot be walked fails there.
+fn listed(metrics: Option<Value>) -> Result<Option<Value>, Fault> {
+    match metrics {
+        Some(Value::Dict(metrics)) if metrics.is_empty() => Ok(None),
+        Some(other @ (Value::None | Value::Dict(_))) => {
+            Err(type_error(format!("metrics are a {}", other.class())))
+        }
+        metrics => Ok(metrics),
+    }
 }

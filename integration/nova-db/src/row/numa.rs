@@ -25,7 +25,13 @@ pub(crate) fn topology(text: &str) -> Result<NumaTopology, Fault> {
         })?
     } else {
         // From before Liberty (`NUMATopology.from_legacy_object`).
-        or_empty(dict(&value)?, "cells", |cells| {
+        let Value::Dict(value) = &value else {
+            return Err(Fault::new(
+                "AttributeError",
+                format!("a {} is no object", value.class()),
+            ));
+        };
+        or_empty(value, "cells", |cells| {
             list(cells, |value| legacy(dict(value)?))
         })?
     };
@@ -98,7 +104,7 @@ fn legacy(cell: &Dict<Value>) -> Result<NumaCell, Fault> {
             .collect(),
     };
     Ok(NumaCell {
-        id: integer(key(cell, "id")?)?,
+        id: integer(cell.get("id").unwrap_or(&Value::None))?,
         cpuset: cpus,
         pcpuset: CpuSet::default(),
         memory: memory("total")?,

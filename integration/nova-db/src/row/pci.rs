@@ -30,6 +30,9 @@ pub(crate) fn pools(text: Option<&str>) -> Result<Vec<PciPool>, Fault> {
             Some(pools) => list(pools, |value| pool(fields(value, "PciDevicePool", (1, 1))?)),
         };
     }
+    if let Value::Str(_) = value {
+        return Err(Fault::new("AttributeError", "PCI pools are a text"));
+    }
     host::pools(Some(&value))
 }
 

@@ -1,0 +1,16 @@
+//! Nova's databases with Nova's own tables, on MariaDB as Nova's migrations make them (`schema/`), and on PostgreSQL and SQLite as
+//! a translation of those tables.
+
+// Most of what the tests do stands in functions that are not themselves marked as tests.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::print_stdout)]
+
+#[macro_use]
+mod cloud;
+
+mod cells;
+mod changes;
+mod death;
+mod instances;
+mod own_service;
+mod rows;
+mod waits;

@@ -1,0 +1,102 @@
+//! The scheduler's own record, and the versions of the computes.
+
+use crate::cloud::{CELL0, Cloud};
+use ebbtide_nova_db::{OwnService, Release, TooOld};
+
+const START: &str = "'2026-01-01 10:00:00'";
+
+async fn the_record_is_made_once_and_beats(cloud: Cloud) {
+    cloud.add_service(1000, "compute", START, 64).await;
+    let db = cloud.open().await;
+    let release = db.release().await.unwrap();
+    assert_eq!(
+        release,
+        Release {
+            service_version: 64,
+            oldest_compute: 61
+        }
+    );
+    let own = OwnService::start(&db, "controller", release, TooOld::Refuse)
+        .await
+        .unwrap();
+    let first = own.beat().await.unwrap();
+    let second = own.beat().await.unwrap();
+    assert_eq!((first.report_count, second.report_count), (1, 2));
+    assert_eq!((second.version, second.disabled), (64, false));
+    assert_eq!(second.uuid.as_ref().map(String::len), Some(36));
+    // A restart finds it, and an operator's word in it.
+    cloud
+        .cell
+        .sql("UPDATE services SET disabled = TRUE WHERE topic = 'scheduler'")
+        .await;
+    let newer = Release {
+        service_version: 74,
+        oldest_compute: 61,
+    };
+    let again = OwnService::start(&db, "controller", newer, TooOld::Refuse)
+        .await
+        .unwrap();
+    let third = again.beat().await.unwrap();
+    assert_eq!(
+        (third.id, third.report_count, third.disabled, third.version),
+        (second.id, 3, true, 74)
+    );
+    assert_eq!(third.uuid, second.uuid);
+    let other = OwnService::start(&db, "controller2", release, TooOld::Refuse)
+        .await
+        .unwrap();
+    assert_ne!(other.beat().await.unwrap().id, second.id);
+    cloud
+        .cell
+        .sql("UPDATE services SET deleted = id WHERE host = 'controller'")
+        .await;
+    let gone = own.beat().await.unwrap_err();
+    assert_eq!(gone.code(), "EB-NOVADB-007");
+    // Started again, it makes a new one.
+    let new = OwnService::start(&db, "controller", release, TooOld::Refuse)
+        .await
+        .unwrap();
+    assert_eq!(new.beat().await.unwrap().report_count, 1);
+}
+
+async fn computes_that_are_too_old_keep_us_from_starting(cloud: Cloud) {
+    let db = cloud.open().await;
+    let release = Release::of_version(64);
+    assert_eq!(db.min_compute_version().await.unwrap(), 0);
+    OwnService::start(&db, "fresh", release, TooOld::Refuse)
+        .await
+        .unwrap();
+    for (id, version) in [(1001, 64), (1002, 60), (1003, 0), (1004, 40)] {
+        cloud.add_service(id, "compute", START, version).await;
+    }
+    cloud.add_service(1005, "conductor", START, 30).await;
+    cloud
+        .cell
+        .sql("UPDATE services SET forced_down = TRUE WHERE id = 1004")
+        .await;
+    // A cell that does not answer is left out; that is cell0 here, whose database has no such table.
+    assert!(db.cell(CELL0).is_ok());
+    // One service without a version hides the others of its cell, as Nova has it.
+    assert_eq!(db.min_compute_version().await.unwrap(), 0);
+    cloud
+        .cell
+        .sql("UPDATE services SET deleted = id WHERE id = 1003")
+        .await;
+    assert_eq!(db.min_compute_version().await.unwrap(), 60);
+    let error = OwnService::start(&db, "c", release, TooOld::Refuse)
+        .await
+        .unwrap_err();
+    assert_eq!(error.code(), "EB-NOVADB-006");
+    assert!(
+        error.to_string().contains("60") && error.to_string().contains("61"),
+        "{error}"
+    );
+    OwnService::start(&db, "c", release, TooOld::Warn)
+        .await
+        .unwrap();
+}
+
+on_every_database!(
+    the_record_is_made_once_and_beats,
+    computes_that_are_too_old_keep_us_from_starting,
+);
