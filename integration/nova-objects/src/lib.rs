@@ -34,9 +34,8 @@ pub use error::{ObjectError, Result, Wrong};
 pub use failure::Failure;
 pub use instance::{DeleteInstanceInfo, Instance, SyncInstanceInfo, UpdateInstanceInfo};
 pub use request::{
-    CellMapping, GroupPlace, NetworkRequest, RequestLevelParams, Retry, ScheduleRequest,
-    SelectDestinations, Wire, read_flavor, read_network_metadata, read_numa_topology,
-    read_pci_requests,
+    CellMapping, NetworkRequest, Retry, ScheduleRequest, SelectDestinations, Wire, read_flavor,
+    read_network_metadata, read_numa_topology, read_pci_requests,
 };
 pub use selection::{ALLOCATION_REQUEST_VERSION, NumaLimits, Selection, read_reply, reply};
 

@@ -6,7 +6,8 @@
 
 `write` takes the requests of integration/nova/corpus, builds Nova's own objects from them as the oracle does, and keeps of each
 what goes over the wire, and the two notifications that Nova makes of it. One line each: case (with the request only), wire, legacy,
-versioned. Requests that Nova itself refuses are left out. Some get what the corpus has not: places of request groups,
+versioned,
+and the query of Placement without what Nova's filters of requests add. Requests that Nova itself refuses are left out. Some get what the corpus has not: places of request groups,
 parameters of the whole request, networks, retries, a cell, security groups.
 
 `read` takes one reply of select_destinations a line, lets Nova's serializer read it, looks at every field as the conductor does, and
@@ -27,6 +28,7 @@ from nova import objects  # noqa: E402
 from nova import rpc  # noqa: E402
 from nova.notifications.objects import request_spec as payloads  # noqa: E402
 from nova.objects import base  # noqa: E402
+from nova.scheduler import utils  # noqa: E402
 from oslo_serialization import jsonutils  # noqa: E402
 
 COUNT = 700
@@ -112,6 +114,7 @@ def write():
                 wire = spec.obj_to_primitive()
                 spec = base.NovaObjectSerializer().deserialize_entity(context, json.loads(json.dumps(wire)))
                 legacy = jsonutils.to_primitive(spec.to_legacy_request_spec_dict(), convert_instances=True)
+                query = utils.ResourceRequest.from_request_spec(spec).to_querystring()
                 versioned = payloads.RequestSpecPayload(spec)
                 versioned.obj_reset_changes(recursive=True)
                 versioned = versioned.obj_to_primitive()
@@ -120,7 +123,8 @@ def write():
                 continue
             small = {k: case[k] for k in ('id', 'shape', 'now', 'cells') if k in case}
             small.update(request=case['request'], hosts=[])
-            line = {'case': small, 'added': added, 'wire': wire, 'legacy': without_context(legacy), 'versioned': versioned}
+            line = {'case': small, 'added': added, 'wire': wire, 'legacy': without_context(legacy), 'versioned': versioned,
+                    'query': query}
             out.write((json.dumps(line, sort_keys=False, allow_nan=False) + '\n').encode())
             kept += 1
     print(kept, 'of', len(cases), 'different requests', file=sys.stderr)

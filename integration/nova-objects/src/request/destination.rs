@@ -3,9 +3,8 @@
 use crate::error::Result;
 use crate::object::{self, Object};
 use crate::read;
-use ebbtide_nova::model::{Destination, RequestGroup};
+use ebbtide_nova::model::{Destination, RequestGroup, RequestLevelParams};
 use ebbtide_nova::python::Value;
-use std::collections::BTreeSet;
 use std::fmt;
 
 /// The cell of a destination (`CellMapping`). Its URLs hold the cell's passwords and never show in debug output.
@@ -31,28 +30,6 @@ impl fmt::Debug for CellMapping {
             .field("disabled", &self.disabled)
             .finish_non_exhaustive()
     }
-}
-
-/// What a request group has besides what filters and weighers look at.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct GroupPlace {
-    /// Choices of aggregates, all to be met.
-    pub aggregates: Vec<Vec<String>>,
-    /// Aggregates to keep away from.
-    pub forbidden_aggregates: BTreeSet<String>,
-    /// Root provider whose tree has to give the resources.
-    pub in_tree: Option<String>,
-}
-
-/// What holds for the whole query of Placement (`RequestLevelParams`).
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct RequestLevelParams {
-    /// Traits that the root provider needs.
-    pub root_required: BTreeSet<String>,
-    /// Traits that the root provider must not have.
-    pub root_forbidden: BTreeSet<String>,
-    /// Suffixes of groups that have to come from one subtree.
-    pub same_subtree: Vec<Vec<String>>,
 }
 
 /// A network that the server will have (`NetworkRequest`).
@@ -99,25 +76,21 @@ fn cell_mapping(value: &Value) -> Result<CellMapping> {
 }
 
 /// A RequestGroup object.
-pub(crate) fn request_group(value: &Value) -> Result<(RequestGroup, GroupPlace)> {
+pub(crate) fn request_group(value: &Value) -> Result<RequestGroup> {
     let group = Object::open(value, "RequestGroup", 1)?;
-    let traits = |name: &str| group.or_default(name, read::text_set);
-    let read = RequestGroup {
+    Ok(RequestGroup {
         use_same_provider: group
             .optional("use_same_provider", read::boolean)?
             .unwrap_or(true),
         requester_id: group.optional("requester_id", read::text)?,
         resources: group.or_default("resources", |amounts| read::map(amounts, read::quantity))?,
-        required_traits: traits("required_traits")?,
-        forbidden_traits: traits("forbidden_traits")?,
+        required_traits: group.or_default("required_traits", read::text_set)?,
+        forbidden_traits: group.or_default("forbidden_traits", read::text_set)?,
         provider_uuids: group.or_default("provider_uuids", read::texts)?,
-    };
-    let place = GroupPlace {
         aggregates: group.or_default("aggregates", read::text_lists)?,
-        forbidden_aggregates: traits("forbidden_aggregates")?,
+        forbidden_aggregates: group.or_default("forbidden_aggregates", read::text_set)?,
         in_tree: group.optional("in_tree", read::text)?,
-    };
-    Ok((read, place))
+    })
 }
 
 /// A RequestLevelParams object.

@@ -1,6 +1,6 @@
 //! Requests of callers that send dictionaries instead of an object: versions 4.0 to 4.2 (`RequestSpec.from_primitives`).
 
-use super::{GroupPlace, Retry, ScheduleRequest, destination, flavor, hints, limits, numa};
+use super::{Retry, ScheduleRequest, destination, flavor, hints, limits, numa};
 use crate::error::{ObjectError, Result};
 use crate::read::{self, member, or_default};
 use ebbtide_nova::image::Image;
@@ -92,7 +92,6 @@ fn add_filter_properties(request: &mut ScheduleRequest, given: &Dict<Value>) -> 
         request.cell = cell;
     }
     request.retry = member(given, "retry", retry)?;
-    request.group_places = Vec::<GroupPlace>::new();
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use ebbtide_nova::python::{Dict, Value};
 use std::collections::BTreeMap;
 use std::fmt;
 
-pub use destination::{CellMapping, GroupPlace, NetworkRequest, RequestLevelParams};
+pub use destination::{CellMapping, NetworkRequest};
 
 /// The call `select_destinations` (`nova/scheduler/manager.py`), versions 4.0 to 4.5.
 #[derive(Debug, Clone, PartialEq)]
@@ -35,10 +35,6 @@ pub struct ScheduleRequest {
     pub spec: RequestSpec,
     /// Row of the request spec in Nova's API database; none with callers of 4.0 to 4.2.
     pub id: Option<i64>,
-    /// What holds for the whole query of Placement.
-    pub level: RequestLevelParams,
-    /// One for each of `spec.requested_resources`.
-    pub group_places: Vec<GroupPlace>,
     /// The mapping of the cell that the request is bound to.
     pub cell: Option<CellMapping>,
     /// `instance_group` came without its hosts: they have to be read from the cells before an affinity filter looks.
@@ -174,12 +170,10 @@ impl ScheduleRequest {
             read.spec.requested_destination = Some(to);
             read.cell = cell;
         }
-        let groups = spec.optional("requested_resources", |groups| {
+        read.spec.requested_resources = spec.or_default("requested_resources", |groups| {
             read::list(groups, destination::request_group)
         })?;
-        (read.spec.requested_resources, read.group_places) =
-            groups.unwrap_or_default().into_iter().unzip();
-        read.level = spec.or_default("request_level_params", destination::level)?;
+        read.spec.level = spec.or_default("request_level_params", destination::level)?;
         read.requested_networks = spec.optional("requested_networks", destination::networks)?;
         read.retry = spec.optional("retry", retry)?;
         Ok(read)

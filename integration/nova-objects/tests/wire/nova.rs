@@ -2,7 +2,8 @@
 
 use crate::kit::{at, json, lines, normal, ordered, set_everywhere};
 use ebbtide_nova::case::Case;
-use ebbtide_nova::model::RequestSpec;
+use ebbtide_nova::model::{Options, RequestSpec};
+use ebbtide_nova::placement::{self, World};
 use ebbtide_nova_objects::notification::{legacy_payload, versioned_payload};
 use ebbtide_nova_objects::{RpcContext, ScheduleRequest, SelectDestinations, Value};
 use serde_json::{Value as Json, json};
@@ -26,6 +27,13 @@ fn a_request_that_nova_wrote_is_the_one_that_decisions_are_checked_with() {
         let read = ScheduleRequest::read(at(&line, "wire"))
             .unwrap_or_else(|error| panic!("{}: {error}", case.id));
         let mut spec = read.spec;
+        // The corpus has neither, and another test looks at them.
+        spec.level = Default::default();
+        for group in &mut spec.requested_resources {
+            group.aggregates.clear();
+            group.forbidden_aggregates.clear();
+            group.in_tree = None;
+        }
         // Image properties have no order of their own.
         let image = |spec: &mut RequestSpec| spec.image.take();
         let (ours, theirs) = (image(&mut spec), image(&mut expected));
@@ -55,16 +63,15 @@ fn what_the_door_needs_besides_is_read() {
     for line in vectors() {
         let read = ScheduleRequest::read(at(&line, "wire")).unwrap();
         let added = json(at(&line, "added"));
-        assert_eq!(read.group_places.len(), read.spec.requested_resources.len());
         if let Some(level) = added.get("level") {
             assert_eq!(
-                json!({"root_required": read.level.root_required, "root_forbidden": read.level.root_forbidden,
-                    "same_subtree": read.level.same_subtree}),
+                json!({"root_required": read.spec.level.root_required, "root_forbidden": read.spec.level.root_forbidden,
+                    "same_subtree": read.spec.level.same_subtree}),
                 *level
             );
             levels += 1;
         } else {
-            assert_eq!(read.level, Default::default());
+            assert_eq!(read.spec.level, Default::default());
         }
         if let Some(expected) = added.get("networks") {
             let all: Vec<Json> = read
@@ -83,10 +90,10 @@ fn what_the_door_needs_besides_is_read() {
         }
         assert_eq!(read.id, added.get("id").and_then(Json::as_i64));
         ids += usize::from(read.id.is_some());
-        places += read
-            .group_places
+        let groups = &read.spec.requested_resources;
+        places += groups
             .iter()
-            .filter(|place| place.in_tree.is_some() && place.aggregates.len() == 2)
+            .filter(|group| group.in_tree.is_some() && group.aggregates.len() == 2)
             .count();
     }
     for (what, count) in [
@@ -98,6 +105,48 @@ fn what_the_door_needs_besides_is_read() {
         assert!(count >= 50, "{what}: {count}");
     }
     assert!(places >= 5, "{places}");
+}
+
+/// The parameters of a query that ports bring: of groups with a suffix, and which groups stay together.
+fn of_ports(query: &str) -> Vec<&str> {
+    let own = |parameter: &&str| {
+        let name = parameter.split('=').next().unwrap_or_default();
+        let suffixed = ["member_of", "in_tree", "required", "resources"]
+            .iter()
+            .any(|prefix| name.len() > prefix.len() && name.starts_with(prefix));
+        suffixed || name == "same_subtree"
+    };
+    query.split('&').filter(own).collect()
+}
+
+#[test]
+fn placement_is_asked_for_what_ports_bring_as_nova_asks() {
+    let options = Options::default();
+    let world = World {
+        aggregates: &[],
+        nodes: &[],
+        min_compute_version: 0,
+        options: &options,
+    };
+    let (mut compared, mut together) = (0, 0);
+    for line in vectors() {
+        let mut spec = ScheduleRequest::read(at(&line, "wire")).unwrap().spec;
+        // No host is known here, and hints of null fail before the query is there.
+        (
+            spec.force_hosts,
+            spec.force_nodes,
+            spec.requested_destination,
+        ) = (None, None, None);
+        let asked = placement::query(&spec, &world);
+        let Some(ours) = &asked.query else {
+            continue;
+        };
+        let theirs = at(&line, "query").text();
+        assert_eq!(of_ports(ours), of_ports(&theirs), "{ours}\n{theirs}");
+        compared += usize::from(ours.contains("in_tree"));
+        together += usize::from(ours.contains("same_subtree="));
+    }
+    assert!(compared >= 5 && together >= 50, "{compared} {together}");
 }
 
 #[test]
@@ -155,6 +204,7 @@ fn an_object_inside_the_dictionaries_of_an_old_caller_reads_as_in_a_new_request(
         // These came with the object, and serde's JSON sorts the extra specs.
         expected.requested_resources.clear();
         expected.network_metadata = None;
+        expected.level = Default::default();
         expected.is_bfv = false;
         let mut spec = old.request.spec;
         spec.flavor.extra_specs = expected.flavor.extra_specs.clone();

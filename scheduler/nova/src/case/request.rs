@@ -53,6 +53,7 @@ pub(super) fn read(request: &Dict<Value>, cells: &[String]) -> Result<RequestSpe
             Some(groups) => list(groups, |one| resources(dict(one)?))?,
         },
         network_metadata: nullable(request.get("network_metadata"), networks)?,
+        level: Default::default(),
     })
 }
 
@@ -157,6 +158,7 @@ fn resources(given: &Dict<Value>) -> Result<RequestGroup, Fault> {
             None | Some(Value::None) => Vec::new(),
             Some(uuids) => list(uuids, |uuid| Ok(uuid.text()))?,
         },
+        ..RequestGroup::default()
     })
 }
 

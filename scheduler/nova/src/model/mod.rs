@@ -18,4 +18,6 @@ pub use numa::{
 };
 pub use ordered::OrderedMap;
 pub use pci::{PciPool, PciRequest};
-pub use request::{Destination, Flavor, InstanceGroup, RequestGroup, RequestSpec};
+pub use request::{
+    Destination, Flavor, InstanceGroup, RequestGroup, RequestLevelParams, RequestSpec,
+};

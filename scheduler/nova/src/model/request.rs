@@ -71,6 +71,23 @@ pub struct RequestGroup {
     pub forbidden_traits: BTreeSet<String>,
     /// Filled in while a request is scheduled.
     pub provider_uuids: Vec<String>,
+    /// Choices of aggregates, all to be met.
+    pub aggregates: Vec<Vec<String>>,
+    /// Aggregates to keep away from.
+    pub forbidden_aggregates: BTreeSet<String>,
+    /// Root provider whose tree has to give the resources.
+    pub in_tree: Option<String>,
+}
+
+/// What holds for the whole query of Placement.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RequestLevelParams {
+    /// Traits that the root provider needs.
+    pub root_required: BTreeSet<String>,
+    /// Traits that the root provider must not have.
+    pub root_forbidden: BTreeSet<String>,
+    /// Suffixes of groups that have to come from one subtree.
+    pub same_subtree: Vec<Vec<String>>,
 }
 
 /// A request.
@@ -108,6 +125,8 @@ pub struct RequestSpec {
     pub pci_requests: Option<Vec<PciRequest>>,
     /// Request groups of ports and devices.
     pub requested_resources: Vec<RequestGroup>,
+    /// What holds for the whole query of Placement; ports bring it.
+    pub level: RequestLevelParams,
     /// Networks; `None`: not set.
     pub network_metadata: Option<NetworkMetadata>,
     /// Boots from a volume.

@@ -64,6 +64,8 @@ pub struct PlacementQuery {
 struct Root {
     required: BTreeSet<String>,
     forbidden: BTreeSet<String>,
+    /// Groups that have to come from one subtree below it.
+    same_subtree: Vec<Vec<String>>,
 }
 
 /// Where the request wants to go; unset and null are one here.
@@ -122,7 +124,9 @@ impl<'a> Request<'a> {
                 .collect(),
             required: group.required_traits.clone(),
             forbidden: group.forbidden_traits.clone(),
-            ..Group::default()
+            aggregates: group.aggregates.clone(),
+            forbidden_aggregates: group.forbidden_aggregates.clone(),
+            in_tree: group.in_tree.clone(),
         });
         let destination = spec
             .requested_destination
@@ -137,7 +141,11 @@ impl<'a> Request<'a> {
             spec,
             options,
             image: spec.image.clone().unwrap_or_default(),
-            root: Root::default(),
+            root: Root {
+                required: spec.level.root_required.clone(),
+                forbidden: spec.level.root_forbidden.clone(),
+                same_subtree: spec.level.same_subtree.clone(),
+            },
             destination,
             groups: groups.collect(),
         }

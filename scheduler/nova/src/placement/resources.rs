@@ -107,6 +107,11 @@ impl Resources {
         if !of_root.is_empty() {
             parameters.push(("root_required".to_owned(), of_root));
         }
+        for suffixes in &root.same_subtree {
+            let mut suffixes = suffixes.clone();
+            suffixes.sort();
+            parameters.push(("same_subtree".to_owned(), suffixes.join(",")));
+        }
         parameters.extend(self.groups.iter().flat_map(|(_, group)| group.parameters()));
         group::encode(parameters)
     }
