@@ -46,3 +46,11 @@ pub use selection::{ALLOCATION_REQUEST_VERSION, NumaLimits, Selection, read_repl
 pub fn parse(text: &str) -> Result<Value> {
     ebbtide_nova::python::json::loads(text).map_err(ObjectError::refused)
 }
+
+/// The arguments of a call as `serde_json` has them, for the readers here. Keys are then sorted: where extra specs decide in the order
+/// of the message, use [`parse`].
+#[must_use]
+pub fn arguments(args: &serde_json::Map<String, serde_json::Value>) -> Value {
+    let entries = args.iter().map(|(key, value)| (key.clone(), value.into()));
+    Value::Dict(entries.collect())
+}

@@ -10,15 +10,19 @@ use ebbtide_nova::python::Value;
 use serde_json::{Map, Value as Json, json};
 
 /// The payload of both notifications in the old form.
-///
-/// `after_versioned`: a versioned notification of this request went out before. Nova's own has then left the instance's UUID in the
-/// PCI requests and the NUMA topology; so it is in `.end` where both forms are sent.
 #[must_use]
-pub fn legacy_payload(
-    request: &ScheduleRequest,
-    context: &RpcContext,
-    after_versioned: bool,
-) -> Json {
+pub fn legacy_payload(request: &ScheduleRequest, context: &RpcContext) -> Json {
+    written(request, context, false)
+}
+
+/// The same after a versioned notification of this request went out: Nova's own has then left the instance's UUID in the PCI
+/// requests and the NUMA topology. So it is in `.end` where both forms are sent.
+#[must_use]
+pub fn legacy_payload_after_versioned(request: &ScheduleRequest, context: &RpcContext) -> Json {
+    written(request, context, true)
+}
+
+fn written(request: &ScheduleRequest, context: &RpcContext, after_versioned: bool) -> Json {
     let spec = &request.spec;
     let field = |name: &str| request.wire.fields().and_then(|fields| fields.get(name));
     let or_empty = |value: Option<&Value>| match value {

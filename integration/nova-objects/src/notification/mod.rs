@@ -5,7 +5,7 @@ mod legacy;
 mod source;
 mod versioned;
 
-pub use legacy::legacy_payload;
+pub use legacy::{legacy_payload, legacy_payload_after_versioned};
 pub use versioned::versioned_payload;
 
 /// Event type of the notification before a decision. None is sent where Placement has no candidates.

@@ -1,7 +1,9 @@
 //! Conversations of a real Nova 26, captured between conductor, computes, API and scheduler.
 
 use crate::kit::{at, json, lines, normal, ordered, remove_everywhere, set_everywhere};
-use ebbtide_nova_objects::notification::{END, START, legacy_payload, versioned_payload};
+use ebbtide_nova_objects::notification::{
+    END, START, legacy_payload, legacy_payload_after_versioned, versioned_payload,
+};
 use ebbtide_nova_objects::{
     DeleteInstanceInfo, Failure, RpcContext, SelectDestinations, SyncInstanceInfo,
     UpdateInstanceInfo, Value, read_delete_aggregate, read_reply, read_update_aggregates, reply,
@@ -274,8 +276,10 @@ fn every_captured_notification_is_rebuilt_from_the_request() {
             let versioned = payload.get("nova_object.name").is_some();
             let ours = if versioned {
                 versioned_payload(&call.request)
+            } else if end {
+                legacy_payload_after_versioned(&call.request, &context)
             } else {
-                legacy_payload(&call.request, &context, end)
+                legacy_payload(&call.request, &context)
             };
             let mut theirs = payload.clone();
             set_everywhere(&mut theirs, "auth_token", &Json::Null);

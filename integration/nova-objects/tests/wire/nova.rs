@@ -158,7 +158,7 @@ fn notifications_are_those_that_nova_makes() {
             normal(&versioned_payload(&read)),
             normal(&json(at(&line, "versioned")))
         );
-        let mut legacy = legacy_payload(&read, &context, false);
+        let mut legacy = legacy_payload(&read, &context);
         set_everywhere(&mut legacy, "_context", &"CONTEXT".into());
         assert_eq!(
             normal(&legacy["request_spec"]),

@@ -2,7 +2,7 @@
 
 use crate::kit::{at, json, lines, ordered};
 use ebbtide_nova::model::{AllocationCandidate, NetworkMetadata};
-use ebbtide_nova_objects::notification::{legacy_payload, versioned_payload};
+use ebbtide_nova_objects::notification::{legacy_payload_after_versioned, versioned_payload};
 use ebbtide_nova_objects::{
     DeleteInstanceInfo, NumaLimits, RpcContext, ScheduleRequest, SelectDestinations, Selection,
     SyncInstanceInfo, UpdateInstanceInfo, Value, read_aggregate, read_delete_aggregate, read_reply,
@@ -380,7 +380,7 @@ fn read_everything(value: &Json) {
     if let Ok(request) = ScheduleRequest::read(&value) {
         let told = (
             versioned_payload(&request),
-            legacy_payload(&request, &context, true),
+            legacy_payload_after_versioned(&request, &context),
         );
         assert!(told.0.is_object() && told.1.is_object());
     }
