@@ -107,7 +107,7 @@ async fn taken_in_as_nova_does(cloud: Cloud, addresses_are_checked: bool) {
             let ours = ours
                 .map(|ours| state(&ours).to_string())
                 .map_err(|fault| fault.to_string());
-            let theirs = vector.get("error").unwrap_or(&vector["state"]);
+            let theirs = vector.get("error").unwrap_or_else(|| &vector["state"]);
             bad.push(format!(
                 "{}:
   Nova: {theirs}
