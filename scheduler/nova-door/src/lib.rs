@@ -1,3 +1,21 @@
 //! The door for Nova: answers what nova-scheduler is asked, as nova-scheduler answers it, and makes room by preemption.
 
+mod brokers;
+mod clock;
+mod configure;
+mod endpoint;
+mod error;
+mod evacuate;
+mod facts;
+mod ids;
+mod notices;
 pub mod preemption;
+mod run;
+mod select;
+mod settings;
+mod task;
+
+pub use ebbtide_nova_objects::nova_conf;
+pub use error::DoorError;
+pub use run::Door;
+pub use settings::Settings;

@@ -12,6 +12,15 @@ pub struct Args {
     /// Configuration file (TOML). Without it every key has its default.
     #[arg(long, short = 'c', env = "EBBTIDE_CONFIG_FILE")]
     pub config: Option<PathBuf>,
+    /// In place of nova-scheduler: Nova's configuration file, as oslo.config reads it. May be repeated; later files count.
+    #[arg(long, value_name = "NOVA_CONF", conflicts_with = "config")]
+    pub config_file: Vec<PathBuf>,
+    /// In place of nova-scheduler: a folder with more of Nova's configuration (*.conf, in order). May be repeated.
+    #[arg(long, value_name = "FOLDER", conflicts_with = "config")]
+    pub config_dir: Vec<PathBuf>,
+    /// With --config-file: where log lines go, instead of what nova.conf says or standard error.
+    #[arg(long, value_name = "FILE")]
+    pub log_file: Option<PathBuf>,
     /// Where the gRPC API listens [default: 127.0.0.1:7470].
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub listen: Option<String>,
@@ -41,7 +50,10 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Every key of the configuration can be set by the environment, too: EBBTIDE__REGION__NOTICE_ATTEMPTS=5 is region.notice_attempts.
 
+With --config-file the program stands in place of nova-scheduler (see docs/openstack.md); without, it runs a region of its own.
+
 Examples:
+  ebbtide-scheduler --config-file /etc/nova/nova.conf
   ebbtide-scheduler --config /etc/ebbtide/scheduler.toml
   ebbtide-scheduler --database-url sqlite:///var/lib/ebbtide/region.db --bus-url amqp://guest:guest@127.0.0.1/%2f
   ebbtide-scheduler --config scheduler.toml --check-config
@@ -49,6 +61,12 @@ Examples:
 Exit codes: 0 ended as asked, 1 could not start or had to end, 2 wrong use or wrong configuration.";
 
 impl Args {
+    /// True if the program stands in place of nova-scheduler.
+    #[must_use]
+    pub fn is_for_nova(&self) -> bool {
+        !self.config_file.is_empty() || !self.config_dir.is_empty()
+    }
+
     /// The configuration that file, environment and these flags make together.
     ///
     /// # Errors

@@ -20,6 +20,7 @@ mod ids;
 mod inbox;
 pub mod keeper;
 mod metrics;
+pub mod nova;
 mod outbox;
 mod run;
 mod task;

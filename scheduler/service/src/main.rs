@@ -2,7 +2,9 @@
 #![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: before the log is there, people are told directly.
 
 use clap::Parser;
+use ebbtide_nova_door::DoorError;
 use ebbtide_scheduler::args::Args;
+use ebbtide_scheduler::nova;
 use ebbtide_scheduler::{Config, ServiceError};
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,6 +13,9 @@ use tokio_util::sync::CancellationToken;
 
 fn main() -> ExitCode {
     let args = Args::parse();
+    if args.is_for_nova() {
+        return for_nova(&args);
+    }
     let config = match args.config(std::env::vars()) {
         Ok(config) => config,
         Err(error) => return complain(&error, 2),
@@ -34,6 +39,36 @@ fn main() -> ExitCode {
     match runtime.block_on(run(config, args.ready_file.as_deref())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&error, 1),
+    }
+}
+
+/// In place of nova-scheduler.
+fn for_nova(args: &Args) -> ExitCode {
+    let refuse = |error: &DoorError, code: u8| {
+        eprintln!("ebbtide-scheduler: {}: {error}", error.code());
+        ExitCode::from(code)
+    };
+    let conf = match nova::read(args) {
+        Ok(conf) => conf,
+        Err(error) => return refuse(&error, 2),
+    };
+    if args.check_config {
+        println!("{conf:#?}");
+        return ExitCode::SUCCESS;
+    }
+    if let Err(error) = nova::init_log(args, &conf) {
+        return refuse(&error, 2);
+    }
+    let runtime = match tokio::runtime::Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => return refuse(&DoorError::Config(format!("no runtime: {error}")), 1),
+    };
+    match runtime.block_on(nova::run(&conf, args.ready_file.as_deref())) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!(code = error.code(), "{error}");
+            refuse(&error, 1)
+        }
     }
 }
 

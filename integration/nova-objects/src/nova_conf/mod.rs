@@ -99,6 +99,8 @@ pub struct NovaConf {
     pub keystone: Section,
     /// `[nova]`: credentials for Nova's own API, if they are given here; the door falls back on `[placement]`'s.
     pub nova: Section,
+    /// `[workarounds]`, beyond what [`Self::options`] holds.
+    pub workarounds: Section,
     /// Ours.
     pub ebbtide: EbbtideSection,
     /// What the operator should know: options that have no effect here.
@@ -127,6 +129,7 @@ impl NovaConf {
             service_user: credentials(config, "service_user")?,
             keystone: credentials(config, "keystone")?,
             nova: credentials(config, "nova")?,
+            workarounds: Section(config.section("workarounds")?),
             ebbtide: EbbtideSection::read(config)?,
             notes,
         })

@@ -102,4 +102,17 @@ impl Placement {
             provider_summaries: found.provider_summaries.0,
         })
     }
+
+    /// The same answer as it came, for readers that take Placement's own form.
+    ///
+    /// # Errors
+    /// As [`allocation_candidates`](Self::allocation_candidates).
+    pub async fn allocation_candidates_json(
+        &self,
+        query: &str,
+    ) -> Result<serde_json::Value, OpenStackError> {
+        let ask = Ask::get(format!("/allocation_candidates?{query}")).at(CLAIM_VERSION);
+        let (answer, call) = self.adapter.call(&ask).await?;
+        answer.json(&call)
+    }
 }

@@ -48,6 +48,8 @@ pub struct PlannedVictim {
     pub uuid: Uuid,
     /// Its name.
     pub name: String,
+    /// The name of its flavor, for its usage record.
+    pub flavor: String,
     /// Its host.
     pub host: HostRef,
     /// What we believe that it has in Placement. A swap empties all of it, but for `keeps`.

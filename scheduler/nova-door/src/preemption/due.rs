@@ -137,10 +137,13 @@ impl Preemption {
         });
         match self.state {
             State::Evacuating => {
-                let caller = (!self.answered)
-                    .then(|| self.caller_seen.map(|at| at.plus(policy.caller_every)))
-                    .flatten();
-                victims.chain(caller).min()
+                let waited_for = (!self.answered).then_some([
+                    self.caller_seen.map(|at| at.plus(policy.caller_every)),
+                    Some(self.planned_at.plus(policy.room_timeout)),
+                ]);
+                victims
+                    .chain(waited_for.into_iter().flatten().flatten())
+                    .min()
             }
             State::Withdrawing => victims.chain(self.give_back_at).min(),
             _ => None,

@@ -297,9 +297,19 @@ impl Preemption {
                 _ => {}
             }
         }
-        if let Some(reason) = silent
+        let too_long = self.planned_at.plus(policy.room_timeout) <= now;
+        let reason = silent.or_else(|| {
+            too_long.then(|| {
+                format!(
+                    "the room did not become free within {}",
+                    policy.room_timeout
+                )
+            })
+        });
+        if let Some(reason) = reason
             && self.state == State::Evacuating
             && !self.answered
+            && !self.room_is_free()
         {
             self.withdraw(&reason, now, policy);
         }

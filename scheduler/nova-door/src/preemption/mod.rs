@@ -26,7 +26,7 @@ mod record;
 pub use due::{Action, NoticeOrder};
 pub use feed::Input;
 pub use policy::Policy;
-pub use record::{Newcomer, Preemption, ReplyWhen, State, Victim, VictimState};
+pub use record::{Holding, Newcomer, Preemption, ReplyWhen, State, Victim, VictimState};
 
 #[cfg(test)]
 mod tests;

@@ -11,6 +11,8 @@ pub struct Policy {
     pub notice_attempts: u32,
     /// From the end of the grace period to the report that the victim is gone.
     pub act_timeout: Seconds,
+    /// How long the room may take to become free, from the plan on, before it is called off. Only while the caller waits for that.
+    pub room_timeout: Seconds,
     /// How often the caller is asked whether it still waits while victims leave.
     pub caller_every: Seconds,
     /// How long a refused return of allocations rests before it is tried again.
@@ -25,6 +27,7 @@ impl Default for Policy {
             notice_timeout: Seconds(10),
             notice_attempts: 3,
             act_timeout: Seconds(60),
+            room_timeout: Seconds(300),
             caller_every: Seconds(5),
             give_back_pause: Seconds(5),
             failed_rest: Seconds(60),

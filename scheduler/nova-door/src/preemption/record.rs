@@ -59,6 +59,23 @@ pub enum ReplyWhen {
     AtOnce,
 }
 
+/// What a consumer of Placement holds, as `POST /allocations` takes it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Holding {
+    /// By provider: `{"PROVIDER": {"resources": {"VCPU": 1, …}}, …}`. Never empty.
+    pub allocations: Value,
+    /// Which provider serves which request group, where Placement said it.
+    #[serde(default)]
+    pub mappings: Option<Value>,
+    /// Whose it is.
+    pub project_id: String,
+    /// Who made it.
+    pub user_id: String,
+    /// The consumer's generation before; `None` if Placement did not know the consumer.
+    #[serde(default)]
+    pub generation: Option<u64>,
+}
+
 /// An instance that gets room.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Newcomer {
@@ -66,12 +83,12 @@ pub struct Newcomer {
     pub instance: Uuid,
     /// Name of the service's host.
     pub host: String,
-    /// Its entry in `POST /allocations`: allocations, mappings, project, user and the consumer's generation before the swap.
-    pub claim: Value,
-    /// Its allocations before the swap, as they go back when it is called off: an instance that is evacuated holds some. `None` for a
-    /// consumer that did not exist.
+    /// What it claims there.
+    pub claim: Holding,
+    /// What it had before the swap, which goes back to it when it is called off: an instance that is evacuated by its owner holds
+    /// something on its old host. `None` for a consumer that did not exist.
     #[serde(default)]
-    pub before: Option<Value>,
+    pub before: Option<Holding>,
 }
 
 /// Where a victim is.
@@ -143,12 +160,13 @@ pub struct Victim {
     pub evacuation: EvacuationId,
     /// Name of the service's host: whose agent is told.
     pub host: String,
-    /// Owner.
-    pub project_id: String,
-    /// Its entry in `POST /allocations` with which it would get back what it had: allocations, project, user.
-    pub holdings: Value,
+    /// What it had when it was chosen, and would get back.
+    pub had: Holding,
     /// Its consumer generation when it was chosen. Never null: Placement would make a consumer that cannot be removed.
-    pub generation: i64,
+    pub generation: u64,
+    /// What it goes on holding: the disk of a server that is stopped and not deleted.
+    #[serde(default)]
+    pub keeps: Option<Holding>,
     /// How it leaves.
     pub behaviour: InterruptionBehaviour,
     /// Time from notice to end.

@@ -1,20 +1,32 @@
 //! A small world around the record: Placement, agents, a caller, and a scheduler that may die between doing and writing.
 
-use super::{Action, Input, Newcomer, Policy, Preemption, ReplyWhen, State, Victim, VictimState};
+use super::{
+    Action, Holding, Input, Newcomer, Policy, Preemption, ReplyWhen, State, Victim, VictimState,
+};
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Spared};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 use proptest::prelude::*;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
 
+fn holding() -> Holding {
+    Holding {
+        allocations: serde_json::json!({}),
+        mappings: None,
+        project_id: "p".to_owned(),
+        user_id: "u".to_owned(),
+        generation: None,
+    }
+}
+
 fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
     let victim = |n: u8| Victim {
         server: ServerId(Uuid::from_u128(u128::from(n) + 100)),
         evacuation: EvacuationId(Uuid::from_u128(u128::from(n) + 200)),
         host: "h".to_owned(),
-        project_id: "p".to_owned(),
-        holdings: serde_json::json!({}),
+        had: holding(),
         generation: 1,
+        keeps: None,
         behaviour: InterruptionBehaviour::Terminate,
         grace: Seconds(30),
         flavor: "spot".to_owned(),
@@ -25,7 +37,7 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         id: Uuid::from_u128(1),
         request_id: "req-1".to_owned(),
         unique_id: "u".to_owned(),
-        planned_at: Timestamp::default(),
+        planned_at: Timestamp::from_millis(1_000_000),
         state: State::Planned,
         reply_when,
         answered: false,
@@ -34,7 +46,7 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         newcomers: vec![Newcomer {
             instance: Uuid::from_u128(50),
             host: "h".to_owned(),
-            claim: serde_json::json!({}),
+            claim: holding(),
             before: None,
         }],
         victims: (0..victims).map(victim).collect(),

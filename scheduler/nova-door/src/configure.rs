@@ -1,0 +1,218 @@
+//! From nova.conf to what the parts of the door take.
+
+use crate::error::DoorError;
+use crate::preemption::{Policy, ReplyWhen};
+use crate::settings::Settings;
+use ebbtide_model::Seconds;
+use ebbtide_nova::hosts::Ratios;
+use ebbtide_nova_cloud::CloudSettings;
+use ebbtide_nova_db::{NovaDbConfig, PoolOptions, Secret};
+use ebbtide_nova_objects::nova_conf::{self, NovaConf};
+use ebbtide_openstack::{AdapterOptions, AuthOptions, SessionOptions};
+use oslo_messaging::{RabbitOptions, TransportUrl};
+use std::time::Duration;
+
+/// Where the ledger is told from the operator's file.
+pub(crate) const LEDGER: &str = "[ebbtide] connection";
+
+fn config(error: impl std::fmt::Display) -> DoorError {
+    DoorError::Config(error.to_string())
+}
+
+fn seconds(number: i64) -> Seconds {
+    Seconds(u32::try_from(number.max(0)).unwrap_or(u32::MAX))
+}
+
+/// A section's own number, within bounds.
+fn number(conf: &NovaConf, name: &str, default: u64, most: u64) -> Result<u64, DoorError> {
+    let Some(text) = conf.ebbtide.section.get(name) else {
+        return Ok(default);
+    };
+    text.trim()
+        .parse()
+        .ok()
+        .filter(|number| (1..=most).contains(number))
+        .ok_or_else(|| {
+            DoorError::Config(format!(
+                "nova.conf: [ebbtide] {name} = {text}: use a whole number from 1 to {most}"
+            ))
+        })
+}
+
+/// How requests are dealt with.
+pub(crate) fn settings(conf: &NovaConf) -> Result<Settings, DoorError> {
+    let ours = &conf.ebbtide;
+    let defaults = Settings::default();
+    let policy = Policy::default();
+    Ok(Settings {
+        preemption: ours.preemption,
+        reply_when: match ours.reply_when {
+            nova_conf::ReplyWhen::RoomFree => ReplyWhen::RoomFree,
+            nova_conf::ReplyWhen::AtOnce => ReplyWhen::AtOnce,
+        },
+        plan_rounds: u32::try_from(ours.plan_rounds).unwrap_or(defaults.plan_rounds),
+        placement_patience: Duration::from_secs(number(conf, "placement_patience", 30, 3600)?),
+        placement_list_every: Duration::from_secs(number(conf, "placement_poll", 10, 3600)?),
+        evacuation: Policy {
+            room_timeout: seconds(ours.room_timeout),
+            notice_timeout: seconds(signed(number(conf, "notice_timeout", 10, 3600)?)),
+            act_timeout: seconds(signed(number(conf, "act_timeout", 60, 86_400)?)),
+            ..policy
+        },
+    })
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// `[workarounds] disable_compute_service_check_for_ffu`: computes that are too old are told of, and not a reason to end.
+pub(crate) fn tolerates_old_computes(conf: &NovaConf) -> bool {
+    conf.workarounds
+        .get("disable_compute_service_check_for_ffu")
+        .is_some_and(|value| {
+            matches!(
+                value.to_ascii_lowercase().as_str(),
+                "1" | "true" | "yes" | "on"
+            )
+        })
+}
+
+/// How the cloud decides.
+pub(crate) fn cloud(conf: &NovaConf) -> CloudSettings {
+    let mut settings = CloudSettings {
+        grace: seconds(conf.ebbtide.default_grace),
+        ..CloudSettings::default()
+    };
+    if let Some(module) = &conf.ebbtide.cost_module {
+        settings.engine.cost_module.clone_from(module);
+    }
+    settings
+}
+
+/// Where Nova's databases are.
+pub(crate) fn databases(conf: &NovaConf) -> Result<NovaDbConfig, DoorError> {
+    let need = |section: &str, of: &nova_conf::Database| {
+        of.connection.clone().map(Secret::new).ok_or_else(|| {
+            DoorError::Config(format!("nova.conf: [{section}] connection is not set"))
+        })
+    };
+    let options = &conf.options;
+    let pool = PoolOptions {
+        max_connections: conf
+            .database
+            .max_pool_size
+            .and_then(|size| u32::try_from(size).ok())
+            .filter(|size| *size > 0)
+            .unwrap_or(PoolOptions::default().max_connections),
+        ..PoolOptions::default()
+    };
+    Ok(NovaDbConfig {
+        api_url: need("api_database", &conf.api_database)?,
+        main_url: need("database", &conf.database)?,
+        transport_url: Some(Secret::new(conf.general.transport_url.clone())),
+        ratios: Ratios {
+            cpu: ratio(
+                options.cpu_allocation_ratio,
+                options.initial_cpu_allocation_ratio,
+            ),
+            ram: ratio(
+                options.ram_allocation_ratio,
+                options.initial_ram_allocation_ratio,
+            ),
+            disk: ratio(
+                options.disk_allocation_ratio,
+                options.initial_disk_allocation_ratio,
+            ),
+        },
+        pool,
+    })
+}
+
+/// `*_allocation_ratio` if it is set and not 0, else `initial_*` (`nova/objects/compute_node.py`).
+fn ratio(set: Option<f64>, initial: f64) -> f64 {
+    set.filter(|ratio| *ratio != 0.0).unwrap_or(initial)
+}
+
+/// Who we are for Placement, and where it is.
+pub(crate) fn placement(
+    conf: &NovaConf,
+) -> Result<(AuthOptions, SessionOptions, AdapterOptions), DoorError> {
+    let section = &conf.placement;
+    Ok((
+        AuthOptions::from_lookup("[placement]", section.lookup())?,
+        SessionOptions::new("ebbtide-scheduler"),
+        AdapterOptions::placement().read("[placement]", section.lookup())?,
+    ))
+}
+
+/// Nova's message bus.
+pub(crate) fn messaging(conf: &NovaConf) -> Result<(TransportUrl, RabbitOptions), DoorError> {
+    transport(conf, &conf.general.transport_url)
+}
+
+/// A broker by its URL, with the options of `[oslo_messaging_rabbit]`.
+pub(crate) fn transport(
+    conf: &NovaConf,
+    url: &str,
+) -> Result<(TransportUrl, RabbitOptions), DoorError> {
+    let url: TransportUrl = url.parse().map_err(config)?;
+    let options = RabbitOptions::for_url(&url, conf.rabbit.lookup())?;
+    Ok((url, options))
+}
+
+/// A database URL of OpenStack's form for the ledger: SQLAlchemy names the driver in the scheme, and Python's drivers have parameters of
+/// their own.
+pub(crate) fn plain_url(url: &str) -> String {
+    let (scheme, rest) = url.split_once("://").unwrap_or((url, ""));
+    let scheme = scheme.split('+').next().unwrap_or(scheme);
+    let scheme = match scheme {
+        "mariadb" => "mysql",
+        "postgresql" => "postgres",
+        other => other,
+    };
+    let rest = match rest.split_once('?') {
+        Some((place, query)) => {
+            let ours: Vec<&str> = query
+                .split('&')
+                .filter(|option| !option.starts_with("charset="))
+                .collect();
+            if ours.is_empty() {
+                place.to_owned()
+            } else {
+                format!("{place}?{}", ours.join("&"))
+            }
+        }
+        None => rest.to_owned(),
+    };
+    format!("{scheme}://{rest}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::plain_url;
+
+    #[test]
+    fn python_drivers_and_their_parameters_are_left_out() {
+        for (python, plain) in [
+            (
+                "mysql+pymysql://u:p@h:3306/ebbtide?charset=utf8",
+                "mysql://u:p@h:3306/ebbtide",
+            ),
+            (
+                "postgresql+psycopg2://u:p@h/ebbtide",
+                "postgres://u:p@h/ebbtide",
+            ),
+            (
+                "mysql://u:p@h/e?charset=utf8&ssl-mode=REQUIRED",
+                "mysql://u:p@h/e?ssl-mode=REQUIRED",
+            ),
+            (
+                "sqlite:///var/lib/ebbtide.db",
+                "sqlite:///var/lib/ebbtide.db",
+            ),
+        ] {
+            assert_eq!(plain_url(python), plain);
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! What keeps the door from opening, or from staying open. What a caller is told instead are Nova's own exceptions.
+
+use ebbtide_bus::BusError;
+use ebbtide_nova_cloud::CloudError;
+use ebbtide_nova_db::NovaDbError;
+use ebbtide_openstack::OpenStackError;
+use ebbtide_store::ledger::LedgerError;
+use oslo_messaging::MessagingError;
+use thiserror::Error;
+
+/// An error of the door.
+#[derive(Debug, Error)]
+pub enum DoorError {
+    /// nova.conf.
+    #[error("{0}")]
+    Config(String),
+    /// One of Nova's databases.
+    #[error(transparent)]
+    Database(#[from] NovaDbError),
+    /// Keystone or Placement.
+    #[error(transparent)]
+    OpenStack(#[from] OpenStackError),
+    /// What they said cannot be taken in.
+    #[error(transparent)]
+    Cloud(#[from] CloudError),
+    /// Nova's message bus.
+    #[error(transparent)]
+    Messaging(#[from] MessagingError),
+    /// The ledger.
+    #[error(transparent)]
+    Ledger(#[from] LedgerError),
+    /// The bus to the agents.
+    #[error(transparent)]
+    Bus(#[from] BusError),
+}
+
+impl DoorError {
+    /// The stable code, as in `docs/errors.md`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Config(_) => "EB-DOOR-001",
+            Self::Database(error) => error.code(),
+            Self::OpenStack(error) => error.code(),
+            Self::Cloud(error) => error.code(),
+            Self::Messaging(error) => error.code(),
+            Self::Ledger(error) => error.code(),
+            Self::Bus(error) => error.code(),
+        }
+    }
+
+    /// True if the same may work later although nobody changes the configuration.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Config(_) | Self::Cloud(_) => false,
+            Self::Database(error) => error.is_retryable(),
+            Self::OpenStack(error) => error.is_passing(),
+            Self::Messaging(error) => error.is_transient(),
+            Self::Ledger(error) => error.is_retryable(),
+            Self::Bus(error) => error.is_transient(),
+        }
+    }
+}

@@ -1,0 +1,377 @@
+//! What is due, done.
+
+use super::drive::{Driver, Lost};
+use super::{Outcome, crash_point};
+use crate::clock;
+use crate::preemption::{Action, Holding, Input, NoticeOrder, Victim, VictimState};
+use crate::task::pause;
+use ebbtide_bus::{BusError, Outgoing};
+use ebbtide_model::message::{Body, Message, Notice, Spare};
+use ebbtide_model::{MessageId, Seconds};
+use ebbtide_openstack::placement::Generation;
+use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Resources};
+use ebbtide_store::ledger::NewUsage;
+use oslo_messaging::CallerState;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Where messages of the scheduler come from.
+const SOURCE: &str = "/ebbtide/scheduler";
+/// How long a service that is away rests before it is asked again.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// How long a request without a message may still be redelivered to somebody: as long as its caller waits without heartbeats
+/// (`rpc_response_timeout`).
+const REDELIVERY: Seconds = Seconds(60);
+/// How often the databases are asked whether the caller waits, before nobody is told for lack of an answer.
+const CALLER_TRIES: u32 = 3;
+
+impl Driver {
+    pub(super) async fn perform(&mut self, action: &Action) -> Result<(), Lost> {
+        match action {
+            Action::Swap => self.swap().await,
+            Action::ReadSwap => self.read_swap().await,
+            Action::AskCaller => {
+                let waits = self.caller_waits().await;
+                crash_point("swapped");
+                self.feed(&Input::Caller { waits }).await
+            }
+            Action::Notify(order) => self.notify(order).await,
+            Action::Spare(victim) => self.spare(*victim).await,
+            Action::Answer => {
+                // Written before it is said: whoever finds the row then repeats the answer, and nobody calls it off any more.
+                self.feed(&Input::Answered).await?;
+                let result = self.held.record.result.clone();
+                self.tell(Outcome::Room(result));
+                crash_point("replied");
+                Ok(())
+            }
+            Action::AnswerNoRoom => self.feed(&Input::Answered).await,
+            Action::Record(victim) => self.record(*victim).await,
+            Action::GiveBack => self.give_back().await,
+        }
+    }
+
+    async fn swap(&mut self) -> Result<(), Lost> {
+        let record = &self.held.record;
+        let shared = &self.all.shared;
+        let placement = shared.facts.providers.placement(&record.request_id);
+        let (victims, claims) = match swap_of(&record.victims, &record.newcomers) {
+            Ok(swap) => swap,
+            Err(error) => {
+                let reason = error.to_string();
+                return self.feed(&Input::SwapRefused { reason: &reason }).await;
+            }
+        };
+        match placement.post_allocations(&victims, &claims).await {
+            Ok(()) => {
+                self.believe_swap();
+                self.feed(&Input::Swapped).await
+            }
+            // Perhaps it was sent before and its answer was lost: then the victims are not as they were.
+            Err(error) => {
+                tracing::info!(code = error.code(), preemption = %self.held.id, "the swap: {error}");
+                if error.effect() == Effect::Unknown {
+                    self.feed(&Input::SwapUnknown).await?;
+                    pause(shared_stop(self), RETRY_PAUSE).await;
+                    return Ok(());
+                }
+                match self.newcomers_hold().await {
+                    Ok(true) => {
+                        self.believe_swap();
+                        self.feed(&Input::Swapped).await
+                    }
+                    Ok(false) => {
+                        self.mark_hosts();
+                        let reason = error.to_string();
+                        self.feed(&Input::SwapRefused { reason: &reason }).await
+                    }
+                    Err(_) => self.feed(&Input::SwapUnknown).await,
+                }
+            }
+        }
+    }
+
+    async fn read_swap(&mut self) -> Result<(), Lost> {
+        match self.newcomers_hold().await {
+            Ok(held) => {
+                if held {
+                    self.believe_swap();
+                }
+                self.feed(&Input::SwapRead { held }).await
+            }
+            Err(error) => {
+                tracing::warn!(
+                    code = error.code(),
+                    "{error}; whether the swap was done is not known yet"
+                );
+                pause(shared_stop(self), RETRY_PAUSE).await;
+                Ok(())
+            }
+        }
+    }
+
+    /// Whether Placement has the newcomers where the swap puts them. It is one transaction: one of them tells for all.
+    async fn newcomers_hold(&self) -> Result<bool, OpenStackError> {
+        let record = &self.held.record;
+        let Some(newcomer) = record.newcomers.first() else {
+            return Ok(false);
+        };
+        let placement = self
+            .all
+            .shared
+            .facts
+            .providers
+            .placement(&record.request_id);
+        let holds = placement.allocations(newcomer.instance).await?;
+        Ok(super::give_back::same(&holds, &newcomer.claim))
+    }
+
+    /// What the swap means for the cloud in memory.
+    fn believe_swap(&self) {
+        let providers = &self.all.shared.facts.providers;
+        for victim in &self.held.record.victims {
+            match &victim.keeps {
+                Some(keeps) => {
+                    let kept = crate::facts::amounts(&keeps.allocations);
+                    providers.claimed(victim.server.0, &kept, None);
+                }
+                None => providers.released(victim.server.0),
+            }
+        }
+        for newcomer in &self.held.record.newcomers {
+            let amounts = crate::facts::amounts(&newcomer.claim.allocations);
+            providers.claimed(newcomer.instance, &amounts, None);
+        }
+    }
+
+    /// After a conflict the hosts are not as they were thought to be.
+    pub(super) fn mark_hosts(&self) {
+        let record = &self.held.record;
+        let claims = record.newcomers.iter().map(|newcomer| &newcomer.claim);
+        let had = record.victims.iter().map(|victim| &victim.had);
+        for holding in claims.chain(had) {
+            for provider in crate::facts::amounts(&holding.allocations).into_keys() {
+                self.all.shared.facts.providers.mark(provider);
+            }
+        }
+    }
+
+    /// Whether the caller still waits. In doubt, no: nobody is evicted for a request of which nobody knows.
+    async fn caller_waits(&self) -> bool {
+        let record = &self.held.record;
+        match (&self.waiting, self.adopted_at) {
+            (Some(waiting), _) => {
+                let state = waiting.caller.ask().await;
+                if matches!(
+                    state,
+                    CallerState::Missing | CallerState::Gone | CallerState::NotListening
+                ) {
+                    tracing::info!(preemption = %self.held.id, ?state, "the caller's reply queue");
+                    return false;
+                }
+            }
+            (None, Some(since)) if since.plus(REDELIVERY) <= clock::now() => return false,
+            (None, _) => {}
+        }
+        let nova = self.all.shared.facts.database.nova();
+        let stop = shared_stop(self);
+        for newcomer in &record.newcomers {
+            let mut known = None;
+            for _ in 0..CALLER_TRIES {
+                match nova.caller_waits(&newcomer.instance.to_string()).await {
+                    Ok(wait) => {
+                        known = Some(wait);
+                        break;
+                    }
+                    Err(error) => tracing::warn!(code = error.code(), "{error}"),
+                }
+                pause(stop, RETRY_PAUSE).await;
+            }
+            match known {
+                Some(wait) if wait.waits() => {}
+                Some(wait) => {
+                    tracing::info!(preemption = %self.held.id, instance = %newcomer.instance, "{wait:?}");
+                    return false;
+                }
+                None => return false,
+            }
+        }
+        true
+    }
+
+    async fn notify(&mut self, order: &NoticeOrder) -> Result<(), Lost> {
+        let Some(victim) = self.held.record.victims.get(order.victim) else {
+            return Ok(());
+        };
+        let body = Body::Notice(Notice {
+            evacuation_id: victim.evacuation,
+            server_id: victim.server,
+            behaviour: victim.behaviour,
+            grace_seconds: victim.grace,
+            attempt: order.attempt,
+            begin_before: order.begin_before,
+        });
+        let host = victim.host.clone();
+        let id = named(victim, &format!("notice {}", order.attempt));
+        if self.send(&host, id, body).await {
+            crash_point("noticed");
+            self.feed(&Input::NoticePublished {
+                victim: order.victim,
+                attempt: order.attempt,
+                begin_before: order.begin_before,
+            })
+            .await?;
+        }
+        Ok(())
+    }
+
+    async fn spare(&mut self, place: usize) -> Result<(), Lost> {
+        let Some(victim) = self.held.record.victims.get(place) else {
+            return Ok(());
+        };
+        let body = Body::Spare(Spare {
+            evacuation_id: victim.evacuation,
+            server_id: victim.server,
+        });
+        let host = victim.host.clone();
+        let id = named(victim, "spare");
+        if self.send(&host, id, body).await {
+            self.feed(&Input::SparePublished { victim: place }).await?;
+        }
+        Ok(())
+    }
+
+    /// Hands a message to the broker. False, after a pause, if it did not take it: it is due again then.
+    async fn send(&self, host: &str, id: Uuid, body: Body) -> bool {
+        match self.all.send(host, id, body).await {
+            Ok(()) => true,
+            Err(error) => {
+                tracing::warn!(
+                    code = error.code(),
+                    host,
+                    "a message for the agent was not sent: {error}"
+                );
+                pause(shared_stop(self), RETRY_PAUSE).await;
+                false
+            }
+        }
+    }
+
+    async fn record(&mut self, place: usize) -> Result<(), Lost> {
+        let Some(victim) = self.held.record.victims.get(place) else {
+            return Ok(());
+        };
+        let VictimState::Gone { at, .. } = victim.state else {
+            return Ok(());
+        };
+        crash_point("evacuated");
+        let usage = NewUsage {
+            evacuation_id: victim.evacuation.0,
+            server_id: victim.server.0,
+            project_id: victim.had.project_id.clone(),
+            flavor: victim.flavor.clone(),
+            launched_at: victim.launched_at.map(ebbtide_model::Timestamp::as_millis),
+            ended_at: at.as_millis(),
+            unbilled_seconds: victim
+                .launched_at
+                .map_or(0, |since| at.millis_since(since) / 1000 % 3600),
+        };
+        match self.all.shared.ledger.record_usage(&usage).await {
+            Ok(_) => {
+                tracing::info!(
+                    server = %victim.server,
+                    project = %victim.had.project_id,
+                    unbilled_seconds = usage.unbilled_seconds,
+                    "the victim is gone; its last partial hour is not billed"
+                );
+                self.feed(&Input::Recorded { victim: place }).await
+            }
+            Err(error) => {
+                tracing::warn!(code = error.code(), "{error}");
+                pause(shared_stop(self), RETRY_PAUSE).await;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl super::Evacuations {
+    /// Hands a message for an agent to the broker.
+    pub(super) async fn send(&self, host: &str, id: Uuid, body: Body) -> Result<(), BusError> {
+        let message = Message {
+            id: MessageId(id),
+            source: SOURCE.to_owned(),
+            time: clock::now(),
+            body,
+        };
+        let bytes = message
+            .to_bytes()
+            .map_err(|error| BusError::InvalidMessage {
+                message_id: id,
+                reason: error.to_string(),
+            })?;
+        let queue = self.shared.prefix.agent(host)?;
+        let outgoing = Outgoing::cloud_event(id, bytes);
+        match self.shared.bus.publish(&queue, &outgoing).await {
+            // The agent has never been there, since it declares its queue when it starts. The queue keeps the message until it comes.
+            Err(BusError::Unroutable { .. }) => {
+                self.shared.bus.declare(&queue).await?;
+                self.shared.bus.publish(&queue, &outgoing).await
+            }
+            outcome => outcome,
+        }
+    }
+}
+
+/// The same words about the same evacuation have the same identifier, whoever sends them.
+fn named(victim: &Victim, words: &str) -> Uuid {
+    Uuid::new_v5(&victim.evacuation.0, words.as_bytes())
+}
+
+fn shared_stop(driver: &Driver) -> &tokio_util::sync::CancellationToken {
+    driver.all.shared.tasks.stop()
+}
+
+/// The swap: victims that keep nothing are emptied, those that keep something get just that, newcomers get their claims.
+fn swap_of(
+    victims: &[Victim],
+    newcomers: &[crate::preemption::Newcomer],
+) -> Result<(Vec<ebbtide_openstack::Victim>, Vec<NewClaim>), OpenStackError> {
+    let mut emptied = Vec::new();
+    let mut claims = Vec::new();
+    for victim in victims {
+        match &victim.keeps {
+            None => emptied.push(ebbtide_openstack::Victim {
+                consumer: victim.server.0,
+                generation: Generation(victim.generation),
+                project_id: victim.had.project_id.clone(),
+                user_id: victim.had.user_id.clone(),
+            }),
+            Some(keeps) => claims.push(claim(
+                victim.server.0,
+                keeps,
+                Some(Generation(victim.generation)),
+            )?),
+        }
+    }
+    for newcomer in newcomers {
+        let generation = newcomer.claim.generation.map(Generation);
+        claims.push(claim(newcomer.instance, &newcomer.claim, generation)?);
+    }
+    Ok((emptied, claims))
+}
+
+/// A claim as Placement takes it.
+pub(super) fn claim(
+    consumer: Uuid,
+    holding: &Holding,
+    generation: Option<Generation>,
+) -> Result<NewClaim, OpenStackError> {
+    Ok(NewClaim {
+        consumer,
+        resources: Resources::new(holding.allocations.clone(), holding.mappings.clone())?,
+        project_id: holding.project_id.clone(),
+        user_id: holding.user_id.clone(),
+        generation,
+    })
+}

@@ -1,0 +1,107 @@
+//! Rows of schedulers that died, and of our own earlier lives.
+
+use super::{Evacuations, Held, read};
+use crate::error::DoorError;
+use crate::preemption::State;
+use ebbtide_store::ledger::{LedgerError, LedgerRow, Owner, Written};
+use std::time::Duration;
+
+/// How often a scheduler says that it lives, and looks after the others.
+const BEAT_EVERY: Duration = Duration::from_secs(2);
+/// How long a scheduler may be silent before its rows are adopted. A request's caller waits for 60 s (`rpc_response_timeout`)
+/// without a heartbeat; most of that must be left for whoever goes on.
+const SILENCE_MILLIS: i64 = 10_000;
+
+impl Evacuations {
+    /// Goes on with what an earlier life of this scheduler left behind.
+    pub(super) async fn adopt_own(&self) -> Result<(), DoorError> {
+        for row in self.shared.ledger.open_rows().await? {
+            // Victims of others' rows are not to be planned with, either.
+            for victim in &row.victims {
+                self.shared
+                    .facts
+                    .write(|cloud| cloud.set_leaving(*victim, true));
+            }
+            if row.owner.name == self.shared.owner.name {
+                self.adopt(row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn look_after_others(&self) {
+        let all = self.clone();
+        self.shared
+            .tasks
+            .repeat("ledger-beat", BEAT_EVERY, move || {
+                let all = all.clone();
+                async move {
+                    if let Err(error) = all.beat().await {
+                        tracing::warn!(code = error.code(), "{error}");
+                    }
+                }
+            });
+    }
+
+    async fn beat(&self) -> Result<(), LedgerError> {
+        self.shared.ledger.beat(&self.shared.owner).await?;
+        let owners = self.shared.ledger.owners().await?;
+        let dead = |owner: &Owner| {
+            owners
+                .iter()
+                .find(|seen| seen.owner.name == owner.name)
+                .is_none_or(|seen| {
+                    seen.owner.epoch != owner.epoch || seen.silent_millis > SILENCE_MILLIS
+                })
+        };
+        for row in self.shared.ledger.open_rows().await? {
+            for victim in &row.victims {
+                self.shared
+                    .facts
+                    .write(|cloud| cloud.set_leaving(*victim, true));
+            }
+            if row.owner != self.shared.owner && dead(&row.owner) {
+                self.adopt(row).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn adopt(&self, row: LedgerRow) -> Result<(), LedgerError> {
+        let (id, owner) = (row.id, row.owner.clone());
+        if let Some(held) = self.take_over(row).await? {
+            tracing::warn!(
+                code = "EB-DOOR-025",
+                preemption = %id,
+                state = held.record.state.as_str(),
+                "going on with what {} left behind", owner.name
+            );
+            self.spawn_driver(held, None);
+        }
+        Ok(())
+    }
+
+    /// Makes a row ours. `None`: somebody else was faster, or it cannot be read.
+    pub(super) async fn take_over(&self, row: LedgerRow) -> Result<Option<Held>, LedgerError> {
+        let Some(mut record) = read(&row) else {
+            return Ok(None);
+        };
+        if record.state == State::Planned {
+            // Whether its swap was sent nobody knows.
+            record.in_doubt = true;
+        }
+        let adopted = self
+            .shared
+            .ledger
+            .adopt(row.id, row.version, &self.shared.owner)
+            .await?;
+        Ok(match adopted {
+            Written::Updated(version) => Some(Held {
+                id: row.id,
+                version,
+                record,
+            }),
+            Written::Lost => None,
+        })
+    }
+}

@@ -1,0 +1,268 @@
+//! The loop that drives one record.
+
+use super::{Attached, Driven, Evacuations, Held, Outcome, Report, document};
+use crate::clock;
+use crate::preemption::{Input, State};
+use crate::task::pause;
+use ebbtide_store::ledger::{LedgerError, Written};
+use oslo_messaging::CallState;
+use std::time::Duration;
+use tokio::sync::{mpsc, oneshot};
+
+/// How often a record is looked at although nothing is due: another scheduler may have written a report into it.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// How long a ledger that is away rests before it is asked again.
+const LEDGER_PAUSE: Duration = Duration::from_millis(500);
+
+/// A record, its row and everybody who waits for it.
+pub(super) struct Driver {
+    pub(super) all: Evacuations,
+    pub(super) held: Held,
+    pub(super) waiting: Option<Attached>,
+    /// A record without a caller was adopted then: the request may still be redelivered to somebody.
+    pub(super) adopted_at: Option<ebbtide_model::Timestamp>,
+    reports: mpsc::UnboundedReceiver<Report>,
+    attach: mpsc::UnboundedReceiver<Attached>,
+}
+
+/// The row is not ours any more.
+pub(super) struct Lost;
+
+impl Evacuations {
+    /// Drives a record for a caller who waits here.
+    pub(super) async fn drive_for(&self, held: Held, caller: Option<CallState>) -> Outcome {
+        let (tell, told) = oneshot::channel();
+        let waiting = caller.map(|caller| Attached {
+            caller,
+            outcome: tell,
+        });
+        self.spawn_driver(held, waiting);
+        told.await.unwrap_or(Outcome::Elsewhere)
+    }
+
+    /// Starts the task that drives a record.
+    pub(super) fn spawn_driver(&self, held: Held, waiting: Option<Attached>) {
+        let (report_tx, reports) = mpsc::unbounded_channel();
+        let (attach_tx, attach) = mpsc::unbounded_channel();
+        let id = held.id;
+        self.driven(|driven| {
+            driven.insert(
+                id,
+                Driven {
+                    victims: held.record.victims.iter().map(|v| v.server).collect(),
+                    reports: report_tx,
+                    attach: attach_tx,
+                },
+            );
+        });
+        let adopted_at = waiting.is_none().then(clock::now);
+        let mut driver = Driver {
+            all: self.clone(),
+            held,
+            waiting,
+            adopted_at,
+            reports,
+            attach,
+        };
+        let all = self.clone();
+        self.shared.tasks.spawn("preemption", async move {
+            let ended = driver.run().await;
+            all.driven(|driven| driven.remove(&id));
+            if ended.is_err() {
+                tracing::info!(preemption = %id, "another scheduler goes on with it");
+                driver.tell(Outcome::Elsewhere);
+            }
+        });
+    }
+}
+
+impl Driver {
+    async fn run(&mut self) -> Result<(), Lost> {
+        let stop = self.all.shared.tasks.stop().clone();
+        loop {
+            self.feed(&Input::Tick).await?;
+            let due = self.held.record.due(clock::now(), &self.all.shared.policy);
+            if due.is_empty() {
+                if self.held.record.state.is_final() {
+                    return self.close().await;
+                }
+                if !self.wait(&stop).await? {
+                    // The record is durable; whoever comes next goes on with it.
+                    return Ok(());
+                }
+                continue;
+            }
+            for action in due {
+                self.perform(&action).await?;
+                if stop.is_cancelled() {
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    /// Waits for a report, a caller, time, or the end. False: the door has to end.
+    async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Result<bool, Lost> {
+        let until = self
+            .held
+            .record
+            .wake_at(&self.all.shared.policy)
+            .map_or(LOOK_EVERY, |at| {
+                let millis = at.millis_since(clock::now()).unsigned_abs();
+                Duration::from_millis(millis.max(1)).min(LOOK_EVERY)
+            });
+        tokio::select! {
+            report = self.reports.recv() => if let Some(report) = report {
+                self.report(report).await?;
+            },
+            attached = self.attach.recv() => if let Some(attached) = attached {
+                self.tell(Outcome::Elsewhere);
+                self.waiting = Some(attached);
+                self.adopted_at = None;
+            },
+            () = tokio::time::sleep(until) => self.look_again().await?,
+            () = stop.cancelled() => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    async fn report(&mut self, report: Report) -> Result<(), Lost> {
+        let fed = self.feed(&Input::Report(&report.body)).await;
+        // A report that could not be written is not acknowledged and comes again, to whoever drives the record then.
+        let _ = report.written.send(fed.is_ok());
+        fed
+    }
+
+    /// Takes in an input and writes the record if it has changed.
+    pub(super) async fn feed(&mut self, input: &Input<'_>) -> Result<(), Lost> {
+        let before = self.held.record.state;
+        let changed = self
+            .held
+            .record
+            .feed(input, clock::now(), &self.all.shared.policy);
+        if !changed {
+            return Ok(());
+        }
+        let after = self.held.record.state;
+        if before != after {
+            tracing::info!(
+                preemption = %self.held.id,
+                request = %self.held.record.request_id,
+                reason = self.held.record.reason.as_deref(),
+                "{} -> {}", before.as_str(), after.as_str()
+            );
+        }
+        // What Placement says is read anew by whoever adopts the row, so that state alone need not be written.
+        if after == State::Claimed {
+            return Ok(());
+        }
+        self.write().await
+    }
+
+    async fn write(&mut self) -> Result<(), Lost> {
+        let document = document(&self.held.record);
+        let state = self.held.record.state.as_str();
+        let shared = &self.all.shared;
+        loop {
+            let written = shared
+                .ledger
+                .update(self.held.id, self.held.version, state, &document)
+                .await;
+            match written {
+                Ok(Written::Updated(version)) => {
+                    self.held.version = version;
+                    return Ok(());
+                }
+                Ok(Written::Lost) => return self.reload().await,
+                Err(error) => self.ledger_is_away(&error).await?,
+            }
+        }
+    }
+
+    /// Somebody else has written the row: a report that came to another scheduler. If it is still ours, what they wrote counts, and what we
+    /// were about to write comes about again, because everything is decided by the state.
+    async fn reload(&mut self) -> Result<(), Lost> {
+        loop {
+            match self.all.shared.ledger.row(self.held.id).await {
+                Ok(Some(row)) if row.owner == self.all.shared.owner && !row.finished => {
+                    let Some(record) = super::read(&row) else {
+                        return Err(Lost);
+                    };
+                    self.held.version = row.version;
+                    self.held.record = record;
+                    return Ok(());
+                }
+                Ok(_) => return Err(Lost),
+                Err(error) => self.ledger_is_away(&error).await?,
+            }
+        }
+    }
+
+    /// Looks whether somebody else has written the row.
+    async fn look_again(&mut self) -> Result<(), Lost> {
+        match self.all.shared.ledger.row(self.held.id).await {
+            Ok(Some(row)) if row.version == self.held.version => Ok(()),
+            Ok(_) => self.reload().await,
+            // It is asked again soon.
+            Err(error) => {
+                tracing::warn!(code = error.code(), "{error}");
+                Ok(())
+            }
+        }
+    }
+
+    async fn ledger_is_away(&self, error: &LedgerError) -> Result<(), Lost> {
+        tracing::warn!(
+            code = error.code(),
+            "{error}; nothing goes on until it is written"
+        );
+        if pause(self.all.shared.tasks.stop(), LEDGER_PAUSE).await {
+            Ok(())
+        } else {
+            Err(Lost)
+        }
+    }
+
+    /// The end: the victims can be planned with again.
+    async fn close(&mut self) -> Result<(), Lost> {
+        let record = &self.held.record;
+        let document = document(record);
+        let shared = &self.all.shared;
+        loop {
+            let finished = shared
+                .ledger
+                .finish(
+                    self.held.id,
+                    self.held.version,
+                    record.state.as_str(),
+                    &document,
+                )
+                .await;
+            match finished {
+                Ok(Written::Updated(_)) => break,
+                Ok(Written::Lost) => return Err(Lost),
+                Err(error) => self.ledger_is_away(&error).await?,
+            }
+        }
+        for victim in &record.victims {
+            shared
+                .facts
+                .write(|cloud| cloud.set_leaving(victim.server.0, false));
+        }
+        let reason = record.reason.clone().unwrap_or_default();
+        let outcome = match record.state {
+            State::Done => Outcome::Room(record.result.clone()),
+            State::Refused => Outcome::Refused(reason),
+            _ => Outcome::Withdrawn(reason),
+        };
+        self.tell(outcome);
+        Ok(())
+    }
+
+    /// Tells whoever waits; only the first time.
+    pub(super) fn tell(&mut self, outcome: Outcome) {
+        if let Some(waiting) = self.waiting.take() {
+            let _ = waiting.outcome.send(outcome);
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Giving back what a preemption took that was called off.
+
+use super::act::claim;
+use super::drive::{Driver, Lost};
+use crate::preemption::{Holding, Input, Preemption};
+use ebbtide_openstack::placement::{ConsumerAllocations, Generation};
+use ebbtide_openstack::{NewClaim, OpenStackError, Placement, Victim};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// Whether a consumer holds exactly what a holding says.
+pub(super) fn same(holds: &ConsumerAllocations, holding: &Holding) -> bool {
+    let held: BTreeMap<Uuid, &BTreeMap<String, u64>> = holds
+        .allocations
+        .iter()
+        .map(|(provider, of)| (*provider, &of.resources))
+        .collect();
+    let wanted = crate::facts::amounts(&holding.allocations);
+    held.len() == wanted.len()
+        && wanted
+            .iter()
+            .all(|(provider, amounts)| held.get(provider).is_some_and(|of| *of == amounts))
+}
+
+impl Driver {
+    pub(super) async fn give_back(&mut self) -> Result<(), Lost> {
+        let record = self.held.record.clone();
+        match self.return_all(&record).await {
+            Ok(()) => {
+                self.mark_hosts();
+                self.feed(&Input::GivenBack).await
+            }
+            Err(reason) => {
+                tracing::warn!(
+                    code = "EB-DOOR-023",
+                    preemption = %self.held.id,
+                    "allocations could not be given back yet: {reason}; it is tried again"
+                );
+                self.feed(&Input::GiveBackFailed { reason: &reason }).await
+            }
+        }
+    }
+
+    /// One transaction of Placement: newcomers lose what they claimed, victims that live have again what they had. Who is not as we left
+    /// it is left alone: somebody else has dealt with it.
+    async fn return_all(&self, record: &Preemption) -> Result<(), String> {
+        let facts = &self.all.shared.facts;
+        let placement = facts.providers.placement(&record.request_id);
+        let said = |error: OpenStackError| error.to_string();
+        let mut emptied = Vec::new();
+        let mut claims: Vec<NewClaim> = Vec::new();
+        for newcomer in &record.newcomers {
+            let holds = placement
+                .allocations(newcomer.instance)
+                .await
+                .map_err(said)?;
+            let Some(generation) = holds.consumer_generation else {
+                continue;
+            };
+            if !same(&holds, &newcomer.claim) {
+                continue;
+            }
+            match &newcomer.before {
+                Some(before) => {
+                    claims.push(claim(newcomer.instance, before, Some(generation)).map_err(said)?);
+                }
+                None => emptied.push(Victim {
+                    consumer: newcomer.instance,
+                    generation,
+                    project_id: newcomer.claim.project_id.clone(),
+                    user_id: newcomer.claim.user_id.clone(),
+                }),
+            }
+        }
+        for victim in record.survivors() {
+            let server = victim.server.0;
+            let Some(generation) = self
+                .generation_to_restore(&placement, server, &victim.host, victim.keeps.as_ref())
+                .await?
+            else {
+                continue;
+            };
+            claims.push(claim(server, &victim.had, generation.0).map_err(said)?);
+        }
+        if !emptied.is_empty() || !claims.is_empty() {
+            placement
+                .post_allocations(&emptied, &claims)
+                .await
+                .map_err(said)?;
+        }
+        for newcomer in &record.newcomers {
+            facts.providers.released(newcomer.instance);
+        }
+        Ok(())
+    }
+
+    /// The generation with which a survivor gets back what it had; `None`: it needs nothing, or must not get anything, because it is
+    /// not there any more.
+    async fn generation_to_restore(
+        &self,
+        placement: &Placement,
+        server: Uuid,
+        host: &str,
+        keeps: Option<&Holding>,
+    ) -> Result<Option<Restorable>, String> {
+        let holds = placement
+            .allocations(server)
+            .await
+            .map_err(|error| error.to_string())?;
+        let as_we_left_it = match keeps {
+            None => holds.allocations.is_empty(),
+            Some(keeps) => same(&holds, keeps),
+        };
+        if !as_we_left_it {
+            return Ok(None);
+        }
+        let nova = self.all.shared.facts.database.nova();
+        let uuid = server.to_string();
+        let cell = nova
+            .instance_cell(&uuid)
+            .await
+            .map_err(|error| error.to_string())?;
+        let Some(cell) = cell else { return Ok(None) };
+        let cell = nova.cell(&cell).map_err(|error| error.to_string())?;
+        let row = cell
+            .instance(&uuid)
+            .await
+            .map_err(|error| error.to_string())?;
+        let lives = row.is_some_and(|row| {
+            !row.deleted
+                && row.host.as_deref() == Some(host)
+                && row.task_state.as_deref() != Some("deleting")
+        });
+        Ok(lives.then_some(Restorable(holds.consumer_generation)))
+    }
+}
+
+/// With which generation something is restored; `None` inside for a consumer that Placement does not know any more.
+struct Restorable(Option<Generation>);

@@ -1,0 +1,102 @@
+//! From rows of Nova's databases to what the cloud in memory is told.
+
+use ebbtide_nova::model::Flavor;
+use ebbtide_nova_cloud::{CellFacts, ComputeFacts, InstanceRecord, ServiceFacts};
+use ebbtide_nova_db::{CellMapping, ComputeNode, Instance, NovaService};
+use uuid::Uuid;
+
+/// A cell.
+pub(super) fn cell(cell: &CellMapping) -> CellFacts {
+    CellFacts {
+        uuid: cell.uuid.clone(),
+        disabled: cell.disabled,
+    }
+}
+
+/// A compute node; `None` for rows that have no UUID, which nothing can be placed on, and for those that Nova itself cannot read.
+pub(super) fn compute(cell_uuid: &str, node: &ComputeNode) -> Option<ComputeFacts> {
+    let uuid = Uuid::parse_str(node.uuid.as_deref()?).ok()?;
+    match &node.row {
+        Ok(row) => Some(ComputeFacts {
+            uuid,
+            cell_uuid: cell_uuid.to_owned(),
+            row: row.as_ref().clone(),
+        }),
+        Err(fault) => {
+            tracing::warn!(
+                code = "EB-DOOR-010",
+                "the row of compute node {uuid} in cell {cell_uuid} cannot be read: {fault:?}; the host is left out"
+            );
+            None
+        }
+    }
+}
+
+/// A nova-compute.
+pub(super) fn service(service: &NovaService) -> ServiceFacts {
+    ServiceFacts {
+        host: service.host.clone(),
+        service: service.service.clone(),
+    }
+}
+
+/// A server. `None` for one whose UUID is none: Placement cannot know it.
+pub(super) fn instance(row: &Instance) -> Option<InstanceRecord> {
+    let flavor = match &row.flavor {
+        Some(flavor) => flavor.current.clone(),
+        // A row without a flavor is still somebody who takes room.
+        None => Flavor {
+            vcpus: row.vcpus,
+            memory_mb: row.memory_mb,
+            root_gb: row.root_gb,
+            ephemeral_gb: row.ephemeral_gb,
+            ..Flavor::default()
+        },
+    };
+    Some(InstanceRecord {
+        uuid: Uuid::parse_str(&row.uuid).ok()?,
+        name: row.display_name.clone().unwrap_or_default(),
+        host: row.host.clone(),
+        node: row.node.clone(),
+        project_id: row.project_id.clone().unwrap_or_default(),
+        user_id: row.user_id.clone().unwrap_or_default(),
+        flavor,
+        boots_from_volume: false,
+        launched_at: row.launched_at,
+        vm_state: row.vm_state.clone(),
+        task_state: row.task_state.clone(),
+        locked: row.locked,
+        group: row
+            .server_group
+            .as_deref()
+            .and_then(|group| Uuid::parse_str(group).ok()),
+        image_properties: row.image_properties.clone(),
+    })
+}
+
+/// A server as its compute tells of it.
+pub(super) fn told_instance(told: &ebbtide_nova_objects::Instance) -> Option<InstanceRecord> {
+    let flavor = told.flavor.clone().unwrap_or_else(|| Flavor {
+        vcpus: told.vcpus,
+        memory_mb: told.memory_mb,
+        root_gb: told.root_gb,
+        ephemeral_gb: told.ephemeral_gb,
+        ..Flavor::default()
+    });
+    Some(InstanceRecord {
+        uuid: Uuid::parse_str(&told.uuid).ok()?,
+        name: told.display_name.clone().unwrap_or_default(),
+        host: told.host.clone(),
+        node: told.node.clone(),
+        project_id: told.project_id.clone().unwrap_or_default(),
+        user_id: told.user_id.clone().unwrap_or_default(),
+        flavor,
+        boots_from_volume: told.image_ref.as_deref().is_none_or(str::is_empty),
+        launched_at: told.launched_at,
+        vm_state: told.vm_state.clone(),
+        task_state: told.task_state.clone(),
+        locked: false,
+        group: None,
+        image_properties: told.facts().image_properties,
+    })
+}

@@ -1,0 +1,191 @@
+//! What Nova's databases say: read whole at the start, then followed.
+//!
+//! A request decides on rows that were read after it came: [`Database::freshen`] reads what has changed since the last time, once for all
+//! requests that wait meanwhile. That costs a few milliseconds where Nova reads every row anew.
+
+use super::{Providers, convert};
+use crate::clock;
+use crate::error::DoorError;
+use ebbtide_nova_cloud::Cloud;
+use ebbtide_nova_db::{Changes, FollowOptions, Follower, Loaded, NovaDb, NovaDbError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+use tokio::sync::Mutex;
+
+/// How long a request waits for the databases before it goes on with what is known. A cell that is silent for longer must not hold up
+/// the others; Nova waits 60 s and leaves its hosts out.
+const POLL_LIMIT: Duration = Duration::from_secs(5);
+
+/// Nova's databases, followed.
+pub(crate) struct Database {
+    db: NovaDb,
+    cloud: Arc<RwLock<Cloud>>,
+    providers: Arc<Providers>,
+    options: FollowOptions,
+    followers: Mutex<Vec<Follower>>,
+    /// Requests that asked for fresh rows.
+    asked: AtomicU64,
+    /// Up to which of them the rows are fresh.
+    served: AtomicU64,
+}
+
+impl Database {
+    pub(crate) fn new(
+        db: NovaDb,
+        cloud: Arc<RwLock<Cloud>>,
+        providers: Arc<Providers>,
+        options: FollowOptions,
+    ) -> Self {
+        Self {
+            db,
+            cloud,
+            providers,
+            options,
+            followers: Mutex::new(Vec::new()),
+            asked: AtomicU64::new(0),
+            served: AtomicU64::new(0),
+        }
+    }
+
+    /// Nova's databases themselves.
+    pub(crate) fn nova(&self) -> &NovaDb {
+        &self.db
+    }
+
+    /// Reads everything: at the start and on SIGHUP.
+    pub(crate) async fn load(&self) -> Result<(), DoorError> {
+        let mut followers = self.followers.lock().await;
+        let cells = self.db.cells().await?;
+        let aggregates = self.db.aggregates().await?;
+        let lowest = self.db.min_compute_version().await?;
+        self.cloud_mut(|cloud| {
+            cloud.set_cells(
+                &cells
+                    .iter()
+                    .filter(|cell| !cell.is_cell0())
+                    .map(convert::cell)
+                    .collect::<Vec<_>>(),
+            );
+            cloud.set_aggregates(aggregates);
+            cloud.set_min_compute_version(lowest);
+        });
+        let mut fresh = Vec::new();
+        for cell in self.db.enabled_cells() {
+            let uuid = cell.uuid().to_owned();
+            let mut follower = Follower::new(cell, self.options);
+            match self.load_cell(&mut follower, &uuid).await {
+                Ok(()) => {}
+                // As Nova: a cell that does not answer is left out, the others work. The follower reads it whole when it is back.
+                Err(error) => tracing::warn!(code = error.code(), "{error}"),
+            }
+            fresh.push(follower);
+        }
+        *followers = fresh;
+        Ok(())
+    }
+
+    async fn load_cell(&self, follower: &mut Follower, cell: &str) -> Result<(), NovaDbError> {
+        let cloud = Arc::clone(&self.cloud);
+        let Loaded {
+            compute_nodes,
+            services,
+            instances,
+        } = follower
+            .load(clock::micros(), move |batch| {
+                let mut cloud = cloud.write().unwrap_or_else(PoisonError::into_inner);
+                for row in batch.iter().filter_map(convert::instance) {
+                    cloud.put_instance(row);
+                }
+            })
+            .await?;
+        tracing::info!(
+            cell,
+            compute_nodes = compute_nodes.len(),
+            services = services.len(),
+            instances,
+            "read the cell"
+        );
+        let changes = Changes {
+            compute_nodes,
+            services,
+            instances: Vec::new(),
+        };
+        self.apply(cell, &changes);
+        Ok(())
+    }
+
+    /// Returns when everything that was written before this call is known here, or when the databases are too slow: then what is known
+    /// has to do.
+    pub(crate) async fn freshen(&self) {
+        let ticket = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut followers = self.followers.lock().await;
+        if self.served.load(Ordering::SeqCst) >= ticket {
+            return;
+        }
+        // Everybody who has asked by now is served by the reads that begin now.
+        let up_to = self.asked.load(Ordering::SeqCst);
+        let polls = followers.iter_mut().map(|follower| async {
+            let polled = tokio::time::timeout(POLL_LIMIT, follower.poll(clock::micros())).await;
+            let cell = follower.cell().uuid().to_owned();
+            match polled {
+                Ok(Ok(changes)) => self.apply(&cell, &changes),
+                Ok(Err(error)) => tracing::warn!(code = error.code(), "{error}"),
+                Err(_) => tracing::warn!(
+                    code = "EB-DOOR-011",
+                    "cell {cell} did not answer within {POLL_LIMIT:?}; its hosts are taken as last known"
+                ),
+            }
+        });
+        futures::future::join_all(polls).await;
+        self.served.store(up_to, Ordering::SeqCst);
+    }
+
+    fn apply(&self, cell: &str, changes: &Changes) {
+        if changes.compute_nodes.is_empty()
+            && changes.services.is_empty()
+            && changes.instances.is_empty()
+        {
+            return;
+        }
+        self.cloud_mut(|cloud| {
+            for service in &changes.services {
+                if service.deleted {
+                    cloud.remove_service(&service.host);
+                } else {
+                    cloud.put_service(convert::service(service));
+                }
+            }
+            for node in &changes.compute_nodes {
+                if node.deleted {
+                    let uuid = node.uuid.as_deref().and_then(|uuid| uuid.parse().ok());
+                    uuid.into_iter().for_each(|uuid| cloud.remove_compute(uuid));
+                } else if let Some(facts) = convert::compute(cell, node) {
+                    self.providers.know_node(&facts.row.host, facts.uuid);
+                    if let Err(error) = cloud.put_compute(facts) {
+                        tracing::warn!(code = error.code(), "{error}");
+                    }
+                }
+            }
+            for row in &changes.instances {
+                match convert::instance(row) {
+                    Some(record) if row.deleted => {
+                        cloud.remove_instance(record.uuid);
+                        // Placement raises no generation when allocations are deleted.
+                        if let Some(host) = &record.host {
+                            self.providers.mark_usage(host);
+                        }
+                    }
+                    Some(record) => cloud.put_instance(record),
+                    None => {}
+                }
+            }
+        });
+    }
+
+    /// Changes the cloud.
+    pub(super) fn cloud_mut<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
+        // Nothing that could panic half-way is done under the lock; a poisoned one holds a cloud that is whole.
+        change(&mut self.cloud.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}

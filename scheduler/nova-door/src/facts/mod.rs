@@ -1,0 +1,46 @@
+//! What is known of the cloud, and how it is kept true.
+
+mod convert;
+mod database;
+mod instances;
+mod placement;
+
+pub(crate) use database::Database;
+pub(crate) use placement::{Providers, amounts};
+
+use ebbtide_nova_cloud::Cloud;
+use std::sync::{Arc, PoisonError, RwLock};
+
+/// The cloud in memory with its sources. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Facts {
+    cloud: Arc<RwLock<Cloud>>,
+    /// Nova's databases.
+    pub(crate) database: Arc<Database>,
+    /// Placement.
+    pub(crate) providers: Arc<Providers>,
+}
+
+impl Facts {
+    pub(crate) fn new(
+        cloud: Arc<RwLock<Cloud>>,
+        database: Arc<Database>,
+        providers: Arc<Providers>,
+    ) -> Self {
+        Self {
+            cloud,
+            database,
+            providers,
+        }
+    }
+
+    /// Looks at the cloud. Nothing may wait inside.
+    pub(crate) fn read<T>(&self, look: impl FnOnce(&Cloud) -> T) -> T {
+        look(&self.cloud.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Changes the cloud. Nothing may wait inside.
+    pub(crate) fn write<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
+        change(&mut self.cloud.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,305 @@
+//! What Placement says: a belief that is kept up and that every claim verifies.
+//!
+//! At the start one list names all providers, and one question for the least of each usual class brings capacity, usage and traits of
+//! all that have any room. The rest is read provider by provider in the background, and so is whatever changed: Placement raises a
+//! provider's generation when its inventory, traits, aggregates or allocations change. Usage that falls without raising it (a server is
+//! deleted) is heard of from Nova's computes.
+
+use crate::error::DoorError;
+use crate::task::Tasks;
+use ebbtide_nova_cloud::{Allocations, Cloud, Consumer, Inventory, ProviderFacts, ProviderLine};
+use ebbtide_openstack::{OpenStackError, Placement};
+use futures::StreamExt;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+use uuid::Uuid;
+
+/// Providers that are read at the same time. Placement is shared with everybody else: warming up must not crowd them out.
+const AT_ONCE: usize = 4;
+/// Nearly every host has one of these. Hosts that have room in none of them are read one by one.
+const USUAL: [&str; 2] = ["VCPU:1", "MEMORY_MB:1"];
+
+/// Placement, followed.
+pub(crate) struct Providers {
+    placement: Placement,
+    cloud: Arc<RwLock<Cloud>>,
+    /// Providers of which something has changed and that nobody has read since; true: all of them, false: only their usage.
+    stale: Mutex<HashMap<Uuid, bool>>,
+    wake: tokio::sync::Notify,
+    /// The compute nodes, that is root providers, of a host.
+    nodes: Mutex<HashMap<String, BTreeSet<Uuid>>>,
+}
+
+impl Providers {
+    pub(crate) fn new(placement: Placement, cloud: Arc<RwLock<Cloud>>) -> Self {
+        Self {
+            placement,
+            cloud,
+            stale: Mutex::default(),
+            wake: tokio::sync::Notify::new(),
+            nodes: Mutex::default(),
+        }
+    }
+
+    /// A host has this compute node.
+    pub(crate) fn know_node(&self, host: &str, node: Uuid) {
+        let mut nodes = self.nodes.lock().unwrap_or_else(PoisonError::into_inner);
+        match nodes.get_mut(host) {
+            Some(of) => drop(of.insert(node)),
+            None => drop(nodes.insert(host.to_owned(), BTreeSet::from([node]))),
+        }
+    }
+
+    /// Usage of a host has changed in a way that does not show in its generation: it is read soon.
+    pub(crate) fn mark_usage(&self, host: &str) {
+        let nodes = self
+            .nodes
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(host)
+            .cloned();
+        let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+        for node in nodes.into_iter().flatten() {
+            stale.entry(node).or_insert(false);
+        }
+        drop(stale);
+        self.wake.notify_one();
+    }
+
+    /// Placement itself, for a request of this name.
+    pub(crate) fn placement(&self, request_id: &str) -> Placement {
+        self.placement.for_request(request_id)
+    }
+
+    /// Learns of all providers. What is read only in the background is believed from Nova's rows until then.
+    pub(crate) async fn load(&self) -> Result<(), DoorError> {
+        self.list().await?;
+        for class in USUAL {
+            let answer = self
+                .placement
+                .allocation_candidates_json(&format!("resources={}", class.replace(':', "%3A")))
+                .await?;
+            let known = self.write(|cloud| cloud.put_summaries(&answer))?;
+            tracing::info!(class, known, "read what providers have and have given");
+        }
+        Ok(())
+    }
+
+    /// Keeps the belief up until the door has to end.
+    pub(crate) fn follow(self: &Arc<Self>, every: Duration, tasks: &Tasks) {
+        let lister = Arc::clone(self);
+        tasks.repeat("placement-list", every, move || {
+            let lister = Arc::clone(&lister);
+            async move {
+                if let Err(error) = lister.list().await {
+                    tracing::warn!(code = error.code(), "{error}");
+                }
+            }
+        });
+        let reader = Arc::clone(self);
+        let stop = tasks.stop().clone();
+        tasks.spawn("placement-read", async move {
+            loop {
+                tokio::select! {
+                    () = reader.wake.notified() => {}
+                    () = stop.cancelled() => return,
+                }
+                reader.read_stale(&stop).await;
+            }
+        });
+    }
+
+    /// Something of this provider has changed: it is read soon.
+    pub(crate) fn mark(&self, provider: Uuid) {
+        self.stale
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(provider, true);
+        self.wake.notify_one();
+    }
+
+    async fn list(&self) -> Result<(), OpenStackError> {
+        let lines: Vec<ProviderLine> = self
+            .placement
+            .providers("")
+            .await?
+            .into_iter()
+            .map(|provider| ProviderLine {
+                uuid: provider.uuid,
+                name: provider.name,
+                generation: signed(provider.generation.0),
+                parent: provider.parent_provider_uuid,
+                root: provider.root_provider_uuid.unwrap_or(provider.uuid),
+            })
+            .collect();
+        let stale = self.write(|cloud| cloud.provider_list(&lines));
+        if !stale.is_empty() {
+            self.stale
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .extend(stale.into_iter().map(|provider| (provider, true)));
+            self.wake.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn read_stale(&self, stop: &tokio_util::sync::CancellationToken) {
+        let stale: Vec<(Uuid, bool)> = {
+            let mut stale = self.stale.lock().unwrap_or_else(PoisonError::into_inner);
+            stale.drain().collect()
+        };
+        let many = stale.len() > 100;
+        if many {
+            tracing::info!(providers = stale.len(), "reading providers one by one");
+        }
+        let mut reads = futures::stream::iter(stale)
+            .map(|(provider, whole)| async move {
+                let read = if whole {
+                    self.refresh(provider).await
+                } else {
+                    self.refresh_usage(provider).await
+                };
+                (provider, read)
+            })
+            .buffer_unordered(AT_ONCE);
+        while let Some((provider, read)) = tokio::select! {
+            next = reads.next() => next,
+            () = stop.cancelled() => None,
+        } {
+            if let Err(error) = read {
+                // The next list finds that it is still to be read.
+                tracing::debug!(code = error.code(), %provider, "{error}");
+            }
+        }
+        if many {
+            tracing::info!("providers are read");
+        }
+    }
+
+    /// Reads all of a provider now.
+    pub(crate) async fn refresh(&self, uuid: Uuid) -> Result<(), OpenStackError> {
+        let read = tokio::try_join!(
+            self.placement.inventories(uuid),
+            self.placement.usages(uuid),
+            self.placement.traits(uuid),
+            self.placement.aggregates(uuid),
+        );
+        let (inventories, usages, traits, aggregates) = match read {
+            Err(OpenStackError::NotFound { .. }) => {
+                self.write(|cloud| cloud.remove_provider(uuid));
+                return Ok(());
+            }
+            read => read?,
+        };
+        // The four were read one beside the other. The oldest generation is the safe one: if anything changed in between, the
+        // next list shows a newer one, and all is read again.
+        let generation = [
+            inventories.generation,
+            usages.generation,
+            traits.generation,
+            aggregates.generation,
+        ]
+        .into_iter()
+        .min()
+        .map(|generation| signed(generation.0));
+        let inventories = inventories.inventories.into_iter().map(|(class, has)| {
+            let inventory = Inventory {
+                total: signed(has.total),
+                reserved: signed(has.reserved),
+                min_unit: signed(has.min_unit),
+                max_unit: signed(has.max_unit),
+                step_size: signed(has.step_size),
+                allocation_ratio: has.allocation_ratio,
+            };
+            (class, inventory)
+        });
+        let used = usages.usages.into_iter();
+        let facts = ProviderFacts {
+            uuid,
+            generation,
+            inventories: Some(inventories.collect()),
+            used: Some(used.map(|(class, used)| (class, signed(used))).collect()),
+            traits: Some(traits.traits.into_iter().collect()),
+            aggregates: Some(aggregates.aggregates.into_iter().collect()),
+            ..ProviderFacts::default()
+        };
+        self.write(|cloud| cloud.put_provider(facts));
+        Ok(())
+    }
+
+    /// Reads what a provider has given. Its generation is left as it is known: nothing else was read.
+    async fn refresh_usage(&self, uuid: Uuid) -> Result<(), OpenStackError> {
+        let usages = match self.placement.usages(uuid).await {
+            Err(OpenStackError::NotFound { .. }) => {
+                self.write(|cloud| cloud.remove_provider(uuid));
+                return Ok(());
+            }
+            read => read?,
+        };
+        let used = usages.usages.into_iter();
+        let facts = ProviderFacts {
+            uuid,
+            used: Some(used.map(|(class, used)| (class, signed(used))).collect()),
+            ..ProviderFacts::default()
+        };
+        self.write(|cloud| cloud.put_provider(facts));
+        Ok(())
+    }
+
+    /// Reads who has what of a provider: the truth that a plan is held against.
+    pub(crate) async fn consumers(
+        &self,
+        provider: Uuid,
+    ) -> Result<(i64, Vec<Consumer>), OpenStackError> {
+        let read = self.placement.provider_allocations(provider).await?;
+        let generation = signed(read.generation.0);
+        let consumers = read.consumers.into_iter().map(|(uuid, has)| Consumer {
+            uuid,
+            generation: signed(has.consumer_generation.0),
+            resources: has.resources,
+        });
+        Ok((generation, consumers.collect()))
+    }
+
+    /// A consumer has these allocations now.
+    pub(crate) fn claimed(
+        &self,
+        consumer: Uuid,
+        allocations: &Allocations,
+        generation: Option<i64>,
+    ) {
+        self.write(|cloud| cloud.claimed(consumer, allocations, generation));
+    }
+
+    /// A consumer has nothing any more.
+    pub(crate) fn released(&self, consumer: Uuid) {
+        self.write(|cloud| cloud.released(consumer));
+    }
+
+    fn write<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
+        // Nothing that could panic half-way is done under the lock; a poisoned one holds a cloud that is whole.
+        change(&mut self.cloud.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// Placement's numbers are 32-bit; what is larger is as good as infinite.
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Amounts by provider, from a candidate's JSON. What is no amount is left out: Placement has checked what it offers.
+pub(crate) fn amounts(allocations: &serde_json::Value) -> Allocations {
+    let mut amounts = Allocations::new();
+    for (provider, on_provider) in allocations.as_object().into_iter().flatten() {
+        let Ok(provider) = Uuid::parse_str(provider) else {
+            continue;
+        };
+        let resources = on_provider["resources"].as_object().into_iter().flatten();
+        let resources: BTreeMap<String, u64> = resources
+            .filter_map(|(class, amount)| Some((class.clone(), amount.as_u64()?)))
+            .collect();
+        amounts.insert(provider, resources);
+    }
+    amounts
+}

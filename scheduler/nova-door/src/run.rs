@@ -1,0 +1,334 @@
+//! From nova.conf to a door that is open, and to its end.
+
+use crate::endpoint::{BaseApi, SchedulerApi};
+use crate::error::DoorError;
+use crate::evacuate::Evacuations;
+use crate::facts::{Database, Facts, Providers};
+use crate::notices::Notices;
+use crate::select::Selector;
+use crate::settings::Settings;
+use crate::task::{Tasks, pause};
+use crate::{brokers, clock, configure};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, QueuePrefix};
+use ebbtide_nova_cloud::Cloud;
+use ebbtide_nova_db::{FollowOptions, NovaDb, OwnService, TooOld};
+use ebbtide_nova_objects::nova_conf::{NotificationFormat, NovaConf};
+use ebbtide_openstack::{Placement, Session};
+use ebbtide_store::StoreConfig;
+use ebbtide_store::ledger::Ledger;
+use oslo_messaging::{
+    Notifier, NotifierFormat, NotifierOptions, RpcServer, ServerOptions, Target, Transport,
+};
+use std::sync::{Arc, RwLock};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// The topic of schedulers.
+const TOPIC: &str = "scheduler";
+/// How long requests that are being worked on may take to end; the rest goes back to the broker, for another scheduler.
+const FINISH: Duration = Duration::from_secs(10);
+/// How long something that is needed at the start and away rests before it is asked again.
+const START_PAUSE: Duration = Duration::from_secs(2);
+
+/// A door that is open.
+pub struct Door {
+    server: RpcServer,
+    transports: Vec<Transport>,
+    bus: Option<Arc<dyn Bus>>,
+    database: Arc<Database>,
+    ledger: Option<Ledger>,
+    tasks: Tasks,
+}
+
+impl Door {
+    /// Reads the cloud and begins to answer. What is needed and away (a database, Placement, Keystone, the broker) is waited for, as
+    /// Nova does, until `stop`.
+    ///
+    /// # Errors
+    /// What waiting does not heal: the configuration, refused credentials, computes that are too old.
+    pub async fn open(conf: &NovaConf, stop: CancellationToken) -> Result<Self, DoorError> {
+        let watch = clock::Stopwatch::start();
+        let settings = Arc::new(configure::settings(conf)?);
+        let tasks = Tasks::new(stop);
+        for note in &conf.notes {
+            tracing::warn!("nova.conf: {note}");
+        }
+        let (url, options) = configure::messaging(conf)?;
+        let transport = Transport::start(&url, options, &conf.general.control_exchange)?;
+        let facts = open_facts(conf, &settings, &tasks).await?;
+        let record = own_record(conf, &facts, &tasks).await?;
+        beat(record, conf, &tasks);
+        let notices = notices(conf, &transport, &tasks)?;
+        let (evacuations, bus, ledger) = match open_ledger(conf, &tasks).await? {
+            Some(ledger) => {
+                let (evacuations, bus) =
+                    open_evacuations(conf, &settings, &facts, ledger.clone(), &tasks).await?;
+                (Some(evacuations), Some(bus), Some(ledger))
+            }
+            None => (None, None, None),
+        };
+        let selector = Selector {
+            facts: facts.clone(),
+            settings: Arc::clone(&settings),
+            notices,
+            evacuations,
+        };
+        let target = Target::topic(TOPIC).server(conf.general.host.clone());
+        let server = RpcServer::start(
+            &transport,
+            &target,
+            ServerOptions {
+                prefetch: u16::try_from(conf.ebbtide.max_in_flight).unwrap_or(u16::MAX),
+                ping: conf.general.rpc_ping_enabled,
+                ..ServerOptions::default()
+            },
+            vec![Arc::new(SchedulerApi { selector }), Arc::new(BaseApi)],
+        )
+        .await?;
+        facts
+            .providers
+            .follow(settings.placement_list_every, &tasks);
+        let counts = facts.read(Cloud::counts);
+        tracing::info!(
+            hosts = counts.hosts,
+            instances = counts.instances,
+            preemptible = counts.preemptible,
+            seconds = watch.elapsed().as_secs_f64(),
+            "answering as scheduler.{}",
+            conf.general.host
+        );
+        Ok(Self {
+            server,
+            transports: vec![transport],
+            bus,
+            database: facts.database,
+            ledger,
+            tasks,
+        })
+    }
+
+    /// Reads the cells anew (SIGHUP).
+    pub async fn reload(&self) {
+        match self.database.load().await {
+            Ok(()) => tracing::info!("SIGHUP: the cells are read anew"),
+            Err(error) => tracing::error!(code = error.code(), "SIGHUP: {error}"),
+        }
+    }
+
+    /// Closes the door: nothing new is taken, what is being worked on may end, the rest goes to another scheduler.
+    pub async fn close(self) {
+        let report = self.server.stop(FINISH).await;
+        if report.unfinished > 0 {
+            tracing::warn!(
+                unfinished = report.unfinished,
+                "requests go back to the broker for another scheduler"
+            );
+        }
+        self.tasks.stop().cancel();
+        if !self.tasks.finish(FINISH).await {
+            tracing::warn!(
+                "some work did not end within {FINISH:?}; it is durable and goes on at the next start"
+            );
+        }
+        if let Some(bus) = &self.bus {
+            bus.close().await;
+        }
+        for transport in &self.transports {
+            transport.close().await;
+        }
+        if let Some(ledger) = &self.ledger {
+            ledger.close().await;
+        }
+        self.database.nova().close().await;
+        tracing::info!("ended");
+    }
+}
+
+/// Repeats what fails because something is away.
+async fn patiently<T, F>(
+    tasks: &Tasks,
+    what: &str,
+    mut work: impl FnMut() -> F,
+) -> Result<T, DoorError>
+where
+    F: Future<Output = Result<T, DoorError>>,
+{
+    loop {
+        match work().await {
+            Ok(done) => return Ok(done),
+            Err(error) if error.is_passing() => {
+                tracing::warn!(code = error.code(), "{what}: {error}; trying again");
+                if !pause(tasks.stop(), START_PAUSE).await {
+                    return Err(error);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn open_facts(
+    conf: &NovaConf,
+    settings: &Settings,
+    tasks: &Tasks,
+) -> Result<Facts, DoorError> {
+    let _ = settings;
+    let cloud = Cloud::new(conf.options.clone(), configure::cloud(conf))?;
+    let cloud = Arc::new(RwLock::new(cloud));
+    let (auth, session, adapter) = configure::placement(conf)?;
+    let placement = Placement::new(Session::new(auth, session)?, adapter)?;
+    let providers = Arc::new(Providers::new(placement, Arc::clone(&cloud)));
+    let databases = configure::databases(conf)?;
+    let nova = patiently(tasks, "Nova's databases", || async {
+        Ok(NovaDb::connect(&databases).await?)
+    })
+    .await?;
+    let database = Arc::new(Database::new(
+        nova,
+        Arc::clone(&cloud),
+        Arc::clone(&providers),
+        FollowOptions::default(),
+    ));
+    let facts = Facts::new(cloud, database, providers);
+    patiently(tasks, "Nova's databases", || facts.database.load()).await?;
+    patiently(tasks, "Placement", || facts.providers.load()).await?;
+    Ok(facts)
+}
+
+async fn own_record(
+    conf: &NovaConf,
+    facts: &Facts,
+    tasks: &Tasks,
+) -> Result<OwnService, DoorError> {
+    let nova = facts.database.nova();
+    let too_old = if configure::tolerates_old_computes(conf) {
+        TooOld::Warn
+    } else {
+        TooOld::Refuse
+    };
+    patiently(tasks, "the service record", || async {
+        let release = nova.release().await?;
+        Ok(OwnService::start(nova, &conf.general.host, release, too_old).await?)
+    })
+    .await
+}
+
+/// Keeps the service record fresh, by which `openstack compute service list` shows us up.
+fn beat(record: OwnService, conf: &NovaConf, tasks: &Tasks) {
+    let every = Duration::from_secs(
+        u64::try_from(conf.general.report_interval)
+            .unwrap_or(10)
+            .max(1),
+    );
+    let record = Arc::new(record);
+    tasks.repeat("service-record", every, move || {
+        let record = Arc::clone(&record);
+        async move {
+            if let Err(error) = record.beat().await {
+                tracing::warn!(code = error.code(), "{error}");
+            }
+        }
+    });
+}
+
+fn notices(conf: &NovaConf, transport: &Transport, tasks: &Tasks) -> Result<Notices, DoorError> {
+    let wishes = &conf.notifications;
+    if !wishes.enabled() {
+        return Ok(Notices::default());
+    }
+    let own;
+    let transport = match &wishes.transport_url {
+        Some(url) => {
+            let (url, options) = configure::transport(conf, url)?;
+            own = Transport::start(&url, options, &conf.general.control_exchange)?;
+            &own
+        }
+        None => transport,
+    };
+    let format = if wishes.drivers.iter().any(|driver| driver == "messagingv2") {
+        NotifierFormat::V2
+    } else {
+        NotifierFormat::V1
+    };
+    let notifier = |publisher: String, topics: &[String]| {
+        Notifier::new(
+            transport,
+            NotifierOptions {
+                publisher_id: publisher,
+                topics: topics.to_vec(),
+                format,
+            },
+        )
+    };
+    let host = &conf.general.host;
+    let old = wishes.format != NotificationFormat::Versioned;
+    let new = wishes.format != NotificationFormat::Unversioned;
+    let legacy = old.then(|| notifier(format!("scheduler.{host}"), &wishes.topics));
+    let versioned =
+        new.then(|| notifier(format!("nova-scheduler:{host}"), &wishes.versioned_topics));
+    Ok(Notices::new(
+        legacy.transpose()?,
+        versioned.transpose()?,
+        tasks,
+    ))
+}
+
+async fn open_ledger(conf: &NovaConf, tasks: &Tasks) -> Result<Option<Ledger>, DoorError> {
+    if !conf.ebbtide.preemption {
+        tracing::info!("preemption is switched off ([ebbtide] preemption)");
+        return Ok(None);
+    }
+    let Some(url) = &conf.ebbtide.connection else {
+        tracing::warn!(
+            code = "EB-DOOR-002",
+            "{} is not set: there is no ledger, so nobody is preempted; everything else works",
+            configure::LEDGER
+        );
+        return Ok(None);
+    };
+    let store = StoreConfig::new(&configure::plain_url(url))
+        .map_err(|error| DoorError::Config(format!("{}: {error}", configure::LEDGER)))?;
+    patiently(tasks, "the ledger", || async {
+        Ok(Some(Ledger::open(&store).await?))
+    })
+    .await
+}
+
+async fn open_evacuations(
+    conf: &NovaConf,
+    settings: &Settings,
+    facts: &Facts,
+    ledger: Ledger,
+    tasks: &Tasks,
+) -> Result<(Evacuations, Arc<dyn Bus>), DoorError> {
+    let ours = &conf.ebbtide;
+    let url = ours
+        .bus_url
+        .as_deref()
+        .unwrap_or(&conf.general.transport_url);
+    let bus: Arc<dyn Bus> = Arc::new(AmqpBus::open(AmqpConfig::new(
+        brokers::brokers(url)?,
+        "ebbtide-scheduler",
+    ))?);
+    let prefix = ours.section.get("bus_prefix");
+    let prefix = QueuePrefix::new(prefix.as_deref().unwrap_or("ebbtide"))?;
+    let name = ours
+        .section
+        .get("name")
+        .unwrap_or_else(|| conf.general.host.clone());
+    let owner = patiently(tasks, "the ledger", || async {
+        Ok(ledger.register(&name).await?)
+    })
+    .await?;
+    let evacuations = Evacuations::new(
+        facts.clone(),
+        ledger,
+        owner,
+        Arc::clone(&bus),
+        prefix,
+        settings.evacuation.clone(),
+        tasks.clone(),
+    );
+    patiently(tasks, "preemptions under way", || evacuations.start()).await?;
+    Ok((evacuations, bus))
+}

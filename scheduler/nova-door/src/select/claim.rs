@@ -1,0 +1,212 @@
+//! Claims: what was decided in memory becomes true in Placement, or does not.
+
+use super::Request;
+use crate::facts::{Facts, amounts};
+use crate::task::pause;
+use ebbtide_nova::fault::Fault;
+use ebbtide_nova_cloud::{Claim, Claimed};
+use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Placement, Resources};
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// The pause before a Placement that was away is asked again; it doubles up to the second.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+const LONGEST_PAUSE: Duration = Duration::from_secs(2);
+
+/// How long a service that is away is waited for.
+pub(super) struct Patience<'a> {
+    left: Duration,
+    next: Duration,
+    stop: &'a CancellationToken,
+}
+
+impl<'a> Patience<'a> {
+    pub(super) fn new(limit: Duration, stop: &'a CancellationToken) -> Self {
+        Self {
+            left: limit,
+            next: FIRST_PAUSE,
+            stop,
+        }
+    }
+
+    /// Waits for a service that is away. False: it has been away for too long, or the door has to end.
+    pub(super) async fn wait(&mut self, error: &OpenStackError) -> bool {
+        if !error.is_passing() || self.left.is_zero() {
+            return false;
+        }
+        tracing::warn!(code = error.code(), "{error}; asking again");
+        let time = self.next.min(self.left);
+        self.left -= time;
+        self.next = (self.next * 2).min(LONGEST_PAUSE);
+        pause(self.stop, time).await
+    }
+}
+
+/// Makes claims for one request.
+pub(super) struct Claimer<'a> {
+    pub(super) facts: &'a Facts,
+    pub(super) placement: Placement,
+    pub(super) request: &'a Request,
+    pub(super) patience: Duration,
+}
+
+impl Claimer<'_> {
+    /// Claims what was decided.
+    pub(super) async fn claim(&self, claim: &Claim) -> Claimed {
+        let new = match self.new_claim(claim) {
+            Ok(new) => new,
+            Err(error) => {
+                tracing::error!(code = error.code(), "{error}");
+                return Claimed::Refused;
+            }
+        };
+        let mut patience = Patience::new(self.patience, &self.request.stop);
+        loop {
+            let tried = if self.request.redelivered {
+                self.replace(&new).await
+            } else {
+                self.placement.claim_new(&new).await
+            };
+            let error = match tried {
+                Ok(ebbtide_openstack::Claimed::Yes) => return self.taken(&new),
+                Ok(ebbtide_openstack::Claimed::No { status, text, .. }) => {
+                    tracing::info!(instance = %new.consumer, host = %claim.host.host, status, "Placement refuses the claim: {text}");
+                    return Claimed::Refused;
+                }
+                Err(OpenStackError::ConsumerChanged { text, .. }) => {
+                    let words = format!(
+                        "Failed to update allocations for consumer {}. Error: {text}",
+                        new.consumer
+                    );
+                    return Claimed::Fault(Fault::new("AllocationUpdateFailed", words));
+                }
+                Err(error) => error,
+            };
+            if error.effect() == Effect::Unknown
+                && let Ok(true) = self.holds(&new).await
+            {
+                return self.taken(&new);
+            }
+            if !patience.wait(&error).await {
+                tracing::warn!(code = error.code(), "{error}");
+                return Claimed::Refused;
+            }
+        }
+    }
+
+    fn new_claim(&self, claim: &Claim) -> Result<NewClaim, OpenStackError> {
+        let candidate = &claim.candidate;
+        let mappings = (!candidate.mappings.is_null()).then(|| candidate.mappings.clone());
+        let spec = &self.request.spec;
+        Ok(NewClaim {
+            consumer: consumer(&claim.instance_uuid)?,
+            resources: Resources::new(candidate.allocations.clone(), mappings)?,
+            project_id: spec.project_id.clone().unwrap_or_default(),
+            user_id: spec
+                .user_id
+                .clone()
+                .or_else(|| self.request.user_id.clone())
+                .unwrap_or_default(),
+            generation: None,
+        })
+    }
+
+    fn taken(&self, new: &NewClaim) -> Claimed {
+        let mut held: BTreeMap<Uuid, BTreeMap<String, u64>> = BTreeMap::new();
+        for (provider, class, amount) in new.resources.amounts() {
+            held.entry(provider)
+                .or_default()
+                .insert(class.to_owned(), amount);
+        }
+        self.facts.providers.claimed(new.consumer, &held, None);
+        Claimed::Taken
+    }
+
+    /// A claim for a request that may have been begun before, by a scheduler that died: what is there is its claim and not a reason to
+    /// hold both. Only what an instance holds on the host where it is (its owner evacuates it) stays.
+    async fn replace(&self, new: &NewClaim) -> Result<ebbtide_openstack::Claimed, OpenStackError> {
+        let current = self.placement.allocations(new.consumer).await?;
+        if current.allocations.is_empty() {
+            return self.placement.claim_new(new).await;
+        }
+        let home = self.request.home.get(&new.consumer).copied();
+        let mut wanted = amounts(&serde_json::Value::Object(
+            new.resources.allocations().clone(),
+        ));
+        let mut stays = false;
+        for (provider, of) in &current.allocations {
+            if Some(*provider) == home && !wanted.contains_key(provider) {
+                wanted.insert(*provider, of.resources.clone());
+                stays = true;
+            }
+        }
+        let resources = if stays {
+            Resources::from_amounts(&wanted)?
+        } else {
+            new.resources.clone()
+        };
+        let replaced = NewClaim {
+            resources,
+            generation: current.consumer_generation,
+            ..new.clone()
+        };
+        match self.placement.put_allocations(&replaced).await {
+            Ok(()) => Ok(ebbtide_openstack::Claimed::Yes),
+            Err(OpenStackError::Conflict { code, text, .. }) => {
+                Ok(ebbtide_openstack::Claimed::No {
+                    status: 409,
+                    code,
+                    text,
+                })
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// After a lost answer: whether Placement has the claim.
+    async fn holds(&self, new: &NewClaim) -> Result<bool, OpenStackError> {
+        let held = self.placement.allocations(new.consumer).await?;
+        Ok(new.resources.amounts().all(|(provider, class, amount)| {
+            held.allocations
+                .get(&provider)
+                .is_some_and(|of| of.resources.get(class) == Some(&amount))
+        }))
+    }
+
+    /// Takes a claim back.
+    pub(super) async fn release(&self, instance: &str) {
+        let Ok(consumer) = consumer(instance) else {
+            return;
+        };
+        let mut patience = Patience::new(self.patience, &self.request.stop);
+        loop {
+            match self.placement.delete_allocations(consumer).await {
+                Ok(_) => {
+                    self.facts.providers.released(consumer);
+                    return;
+                }
+                Err(error) => {
+                    if !patience.wait(&error).await {
+                        tracing::error!(
+                            code = "EB-DOOR-030",
+                            instance,
+                            "its claim could not be taken back: {error}; `openstack resource provider allocation delete {instance}` does it"
+                        );
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// An instance's UUID as Placement takes it.
+pub(super) fn consumer(instance: &str) -> Result<Uuid, OpenStackError> {
+    Uuid::parse_str(instance).map_err(|_| OpenStackError::Config {
+        place: "request".to_owned(),
+        option: "instance_uuid".to_owned(),
+        problem: "it is no UUID".to_owned(),
+    })
+}

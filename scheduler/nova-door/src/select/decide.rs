@@ -1,0 +1,208 @@
+//! Where the instances of a request go: decided in memory on what is known, verified by the claims; asked of Placement where memory
+//! cannot know, and before anybody is told that there is no room.
+
+use super::claim::{Claimer, Patience};
+use super::{Request, Selector};
+use ebbtide_nova::fault::Fault;
+use ebbtide_nova_cloud::{Asked, Candidates, Claimed, Next, Scheduling, Selected};
+use serde_json::Value;
+
+/// How often a request is decided anew because a host was not as it was known to be; then Placement is asked.
+const TRIES: u32 = 4;
+
+/// How one run over the candidates ended.
+enum Ended {
+    Selected(Vec<Vec<Selected>>),
+    Fault(Fault),
+    /// Nothing is claimed, and a host was not as it was known to be: decide again.
+    Again,
+}
+
+impl Selector {
+    /// Decides and claims.
+    ///
+    /// # Errors
+    /// What Nova raises. NoValidHost only if Placement itself has said so, or the filters leave nothing of what it offers.
+    pub(super) async fn decide(&self, request: &Request) -> Result<Vec<Vec<Selected>>, Fault> {
+        let Some(asked) = &request.asked else {
+            let all = self.facts.read(|cloud| cloud.all_hosts());
+            return match self.run(request, &all, false).await? {
+                Ended::Selected(selected) => Ok(selected),
+                Ended::Fault(fault) => Err(fault),
+                Ended::Again => Err(no_host()),
+            };
+        };
+        for _ in 0..TRIES {
+            let known = match self.facts.read(|cloud| cloud.candidates(asked)) {
+                Ok(known) if !known.is_empty() => known,
+                Ok(_) => break,
+                Err(why) => {
+                    tracing::debug!(request = %request.id, ?why, "a question for Placement");
+                    break;
+                }
+            };
+            match self.run(request, &known, true).await? {
+                Ended::Selected(selected) => return Ok(selected),
+                // A host that Placement knows of and we do not could be missing.
+                Ended::Fault(fault) if fault.class == "NoValidHost" => break,
+                Ended::Fault(fault) => return Err(fault),
+                Ended::Again => {}
+            }
+        }
+        let offered = self.ask_placement(request, asked).await?;
+        if offered.is_empty() {
+            tracing::info!(request = %request.id, "Placement has no candidate");
+            return Err(Fault::new("NoValidHost", ""));
+        }
+        match self.run(request, &offered, false).await? {
+            Ended::Selected(selected) => Ok(selected),
+            Ended::Fault(fault) => Err(fault),
+            Ended::Again => Err(no_host()),
+        }
+    }
+
+    /// Placement's own answer, as Nova asks for it. Waits for a Placement that is away, as long as patience lasts.
+    async fn ask_placement(&self, request: &Request, asked: &Asked) -> Result<Candidates, Fault> {
+        let placement = self.facts.providers.placement(&request.id);
+        let mut patience = Patience::new(self.settings.placement_patience, &request.stop);
+        let queries = [Some(&asked.query), asked.fallback.as_ref()];
+        let mut whole: Option<Value> = None;
+        for query in queries.into_iter().flatten() {
+            let answer = loop {
+                match placement.allocation_candidates_json(&query.text).await {
+                    Ok(answer) => break answer,
+                    Err(error) => {
+                        if !patience.wait(&error).await {
+                            // As Nova: no answer is no candidate.
+                            tracing::warn!(code = error.code(), "{error}");
+                            return Ok(Candidates::default());
+                        }
+                    }
+                }
+            };
+            whole = Some(match whole {
+                None => answer,
+                Some(first) => joined(first, answer),
+            });
+        }
+        let answer = whole.unwrap_or(Value::Null);
+        self.facts
+            .write(|cloud| {
+                cloud.put_summaries(&answer)?;
+                cloud.candidates_from_answer(&answer)
+            })
+            .map_err(|error| {
+                tracing::error!(code = error.code(), "{error}");
+                Fault::new("NoValidHost", "")
+            })
+    }
+
+    /// Decides on these candidates and claims, step by step. `known`: they come from memory, so that a refusal means that memory is wrong.
+    async fn run(
+        &self,
+        request: &Request,
+        candidates: &Candidates,
+        known: bool,
+    ) -> Result<Ended, Fault> {
+        request.say_start(&self.notices);
+        if request.spec.instance_group.is_some() {
+            self.confirm_instances(candidates).await;
+        }
+        let begun = self.facts.read(|cloud| {
+            cloud.decide(
+                request.spec.clone(),
+                request.call.clone(),
+                candidates,
+                crate::clock::micros(),
+                Some(crate::ids::seed()),
+            )
+        });
+        let Ok(mut scheduling) = begun else {
+            return Ok(Ended::Again);
+        };
+        let claimer = Claimer {
+            facts: &self.facts,
+            placement: self.facts.providers.placement(&request.id),
+            request,
+            patience: self.settings.placement_patience,
+        };
+        let mut taken = 0_usize;
+        loop {
+            match scheduling.next() {
+                Next::Claim(claim) => {
+                    let outcome = claimer.claim(&claim).await;
+                    match outcome {
+                        Claimed::Taken => taken += 1,
+                        Claimed::Refused if known => {
+                            self.refresh(claim.host.uuid).await;
+                            if taken == 0 {
+                                return Ok(Ended::Again);
+                            }
+                        }
+                        _ => {}
+                    }
+                    scheduling.claimed(outcome);
+                }
+                Next::Done(selected) => {
+                    tracing::info!(
+                        request = %request.id,
+                        hosts = ?selected.iter().filter_map(|hosts| hosts.first()).map(|s| &s.host.host).collect::<Vec<_>>(),
+                        passing = scheduling.passing(),
+                        "selected"
+                    );
+                    return Ok(Ended::Selected(selected));
+                }
+                Next::Failed { fault, release } => {
+                    for instance in &release {
+                        claimer.release(instance).await;
+                    }
+                    log_filters(request, &scheduling);
+                    return Ok(Ended::Fault(fault));
+                }
+            }
+        }
+    }
+
+    /// Reads a host anew that was not as it was known to be.
+    async fn refresh(&self, host: uuid::Uuid) {
+        if let Err(error) = self.facts.providers.refresh(host).await {
+            tracing::warn!(code = error.code(), "{error}");
+        }
+    }
+
+    /// Instances of hosts that no compute has confirmed are read from the cells, as Nova does for every request: group filters look
+    /// at them.
+    async fn confirm_instances(&self, candidates: &Candidates) {
+        let unconfirmed = self.facts.read(|cloud| cloud.unconfirmed(candidates));
+        self.facts.database.confirm(unconfirmed).await;
+    }
+}
+
+fn no_host() -> Fault {
+    Fault::new("NoValidHost", "There are not enough hosts available.")
+}
+
+/// Two answers as one: requests one after the other, summaries of both (`get_allocation_candidates` with the fallback for PCPU).
+fn joined(mut first: Value, second: Value) -> Value {
+    let Value::Object(second) = second else {
+        return first;
+    };
+    for (key, more) in second {
+        match (first.get_mut(&key), more) {
+            (Some(Value::Array(all)), Value::Array(more)) => all.extend(more),
+            (Some(Value::Object(all)), Value::Object(more)) => all.extend(more),
+            _ => {}
+        }
+    }
+    first
+}
+
+fn log_filters(request: &Request, scheduling: &Scheduling) {
+    let passed = scheduling
+        .filtered()
+        .into_iter()
+        .map(|(name, start, end)| format!("{name}: (start: {start}, end: {end})"))
+        .collect::<Vec<_>>()
+        .join(", ");
+    tracing::info!(request = %request.id, "Filtering removed all hosts for the request. Filter results: [{passed}]");
+}

@@ -1,0 +1,215 @@
+//! `select_destinations`: which hosts the instances of a request get.
+
+mod claim;
+mod decide;
+mod preempt;
+
+use crate::evacuate::{Evacuations, Outcome};
+use crate::facts::Facts;
+use crate::notices::{Notices, Start};
+use crate::settings::Settings;
+use ebbtide_nova::fault::Fault;
+use ebbtide_nova::model::RequestSpec;
+use ebbtide_nova::schedule::Call;
+use ebbtide_nova_cloud::{Asked, Selected};
+use ebbtide_nova_objects::{
+    Failure, NumaLimits, ObjectError, RpcContext, SelectDestinations, Selection, Value as Wire,
+    reply,
+};
+use oslo_messaging::{CallState, IncomingCall, RemoteError};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+/// Deals with requests. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Selector {
+    pub(crate) facts: Facts,
+    pub(crate) settings: Arc<Settings>,
+    pub(crate) notices: Notices,
+    /// `None`: preemption is switched off.
+    pub(crate) evacuations: Option<Evacuations>,
+}
+
+/// One request on its way.
+pub(crate) struct Request {
+    /// Nova's name for it (`req-…`).
+    pub(crate) id: String,
+    /// The message's.
+    pub(crate) unique_id: String,
+    pub(crate) spec: RequestSpec,
+    pub(crate) call: Call,
+    pub(crate) return_objects: bool,
+    /// What Nova would ask Placement; `None` for a rebuild, which asks nothing.
+    pub(crate) asked: Option<Asked>,
+    /// Who asks, for requests whose spec does not say it.
+    pub(crate) user_id: Option<String>,
+    /// A scheduler may have begun with it before.
+    pub(crate) redelivered: bool,
+    /// For redelivered requests: the provider of the host where an instance is.
+    pub(crate) home: HashMap<Uuid, Uuid>,
+    /// Somebody waits for the result.
+    pub(crate) is_call: bool,
+    pub(crate) caller: CallState,
+    /// Cancelled when the door has to end: what has not begun is left to another scheduler.
+    pub(crate) stop: CancellationToken,
+    start: Start,
+}
+
+impl Request {
+    fn say_start(&self, notices: &Notices) {
+        notices.start(&self.start);
+    }
+}
+
+impl Selector {
+    /// Answers a request.
+    ///
+    /// # Errors
+    /// Nova's own exceptions, as the conductor knows them.
+    pub(crate) async fn select(&self, call: IncomingCall) -> Result<Value, RemoteError> {
+        let args = Wire::from(&Value::Object(call.args));
+        let wanted = SelectDestinations::read(&args).map_err(|error| unreadable(&error))?;
+        let context = RpcContext::read(&Wire::from(&Value::Object(call.context.clone())))
+            .map_err(|error| unreadable(&error))?;
+        let rebuild = wanted.is_rebuild();
+        let call_of = Call {
+            instance_uuids: wanted.instance_uuids.clone(),
+            return_alternates: wanted.return_alternates,
+            no_placement: rebuild,
+            orphans: false,
+        };
+        let id = context.request_id.clone().unwrap_or_default();
+        let mut request = Request {
+            start: Start::new(&self.notices, &wanted, &context, &call.context),
+            id,
+            unique_id: call.unique_id.unwrap_or_default(),
+            spec: wanted.request.spec,
+            call: call_of,
+            return_objects: wanted.return_objects,
+            asked: None,
+            user_id: context.user_id.clone(),
+            redelivered: call.redelivered,
+            home: HashMap::new(),
+            is_call: call.message_id.is_some(),
+            stop: call.state.stopping().clone(),
+            caller: call.state,
+        };
+        if request.redelivered {
+            tracing::info!(request = %request.id, "the request was delivered before; going on with it");
+            if let Some(result) = self.resume(&mut request).await? {
+                return Ok(result);
+            }
+        }
+        // What was written before the request came is known before it is decided.
+        self.facts.database.freshen().await;
+        if !rebuild {
+            let asked = self
+                .facts
+                .read(|cloud| cloud.ask(&mut request.spec))
+                .map_err(|fault| raised(&refused_by_prefilter(fault)))?;
+            request.asked = Some(asked);
+        }
+        let selected = match self.decide(&request).await {
+            Ok(selected) => selected,
+            Err(fault) if fault.class == "NoValidHost" => match self.make_room(&request).await {
+                Some(result) => {
+                    self.notices.end(&request.start);
+                    return Ok(result);
+                }
+                None => return Err(raised(&fault)),
+            },
+            Err(fault) => return Err(raised(&fault)),
+        };
+        self.notices.end(&request.start);
+        Ok(request.result(&selected))
+    }
+
+    /// Goes on with what another scheduler, or an earlier life of this one, has begun. `None`: nothing of it is under way.
+    async fn resume(&self, request: &mut Request) -> Result<Option<Value>, RemoteError> {
+        let instances: Vec<Uuid> = request
+            .call
+            .instance_uuids
+            .iter()
+            .flatten()
+            .filter_map(|uuid| Uuid::parse_str(uuid).ok())
+            .collect();
+        if let (Some(evacuations), Some(first)) = (&self.evacuations, instances.first()) {
+            let resumed = evacuations
+                .resume(*first, &request.unique_id, request.caller.clone())
+                .await
+                .map_err(|error| {
+                    // Without the ledger nobody can know; the caller hears it rather than that somebody is evicted twice.
+                    tracing::error!(code = error.code(), "{error}");
+                    raised(&Fault::new(
+                        "NoValidHost",
+                        "The ledger of preemptions is not available.",
+                    ))
+                })?;
+            match resumed {
+                Some(Outcome::Room(result)) => return Ok(Some(result)),
+                Some(Outcome::Elsewhere) => {
+                    return Err(raised(&Fault::new(
+                        "NoValidHost",
+                        "Another scheduler goes on with the request.",
+                    )));
+                }
+                Some(Outcome::Refused(_) | Outcome::Withdrawn(_)) | None => {}
+            }
+        }
+        request.home = self.facts.database.homes(&instances).await;
+        Ok(None)
+    }
+}
+
+impl Request {
+    /// The reply's result.
+    pub(crate) fn result(&self, selected: &[Vec<Selected>]) -> Value {
+        let selections: Vec<Vec<Selection>> = selected
+            .iter()
+            .map(|hosts| hosts.iter().map(selection).collect())
+            .collect();
+        reply(&selections, self.return_objects)
+    }
+}
+
+fn selection(selected: &Selected) -> Selection {
+    Selection {
+        compute_node_uuid: Some(selected.host.uuid.to_string()),
+        service_host: selected.host.host.clone(),
+        nodename: selected.host.nodename.clone(),
+        cell_uuid: selected.host.cell_uuid.clone(),
+        numa_limits: selected.limits.map(|(cpu, ram)| NumaLimits {
+            cpu_allocation_ratio: cpu,
+            ram_allocation_ratio: ram,
+            network_metadata: None,
+        }),
+        allocation_request: selected.candidate.clone(),
+        availability_zone: selected.availability_zone.clone(),
+    }
+}
+
+/// A pre-filter's refusal is a NoValidHost with its words (`SchedulerManager.select_destinations`).
+fn refused_by_prefilter(fault: Fault) -> Fault {
+    if fault.class == "RequestFilterFailed" {
+        Fault::new("NoValidHost", fault.message)
+    } else {
+        fault
+    }
+}
+
+fn unreadable(error: &ObjectError) -> RemoteError {
+    tracing::warn!(code = error.code(), "a request cannot be read: {error}");
+    raised(&error.fault())
+}
+
+/// A fault as the exception that the caller knows.
+pub(crate) fn raised(fault: &Fault) -> RemoteError {
+    let failure = Failure::of(fault);
+    let mut error = RemoteError::new(failure.module, failure.class, failure.message);
+    error.kwargs = Box::new(failure.kwargs);
+    error.expected = fault.class == "NoValidHost";
+    error
+}

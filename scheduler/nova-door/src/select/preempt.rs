@@ -1,0 +1,340 @@
+//! Room for a normal request that found none: the cheapest preemptible instances leave.
+
+use super::{Request, Selector};
+use crate::clock;
+use crate::evacuate::{Evacuations, Outcome};
+use crate::preemption::{Holding, Newcomer, Preemption, State, Victim, VictimState};
+use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use ebbtide_nova_cloud::{
+    Asked, Cloud, NoPlanReason, Plan, PlanOptions, PlannedVictim, ProviderTruth, Verdict,
+};
+use ebbtide_openstack::OpenStackError;
+use ebbtide_openstack::placement::ConsumerAllocations;
+use ebbtide_store::ledger::LedgerError;
+use futures::future::try_join_all;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+/// What a round of planning came to.
+enum Round {
+    /// The reply's result.
+    Room(Value),
+    /// The cloud is another one than was planned with; plan again.
+    Again,
+    /// There is no room to be made.
+    None,
+}
+
+impl Selector {
+    /// The reply's result if room could be made; `None`: Nova's own answer stands.
+    pub(super) async fn make_room(&self, request: &Request) -> Option<Value> {
+        let evacuations = self.evacuations.as_ref()?;
+        let asked = request.asked.as_ref()?;
+        let instances = request.call.instance_uuids.as_deref().unwrap_or_default();
+        let eligible = request.is_call
+            && !instances.is_empty()
+            && self.settings.preemption
+            && !Cloud::is_preemptible(&request.spec);
+        if !eligible {
+            return None;
+        }
+        let mut options = PlanOptions {
+            seed: crate::ids::seed(),
+            ..PlanOptions::default()
+        };
+        for _ in 0..self.settings.plan_rounds {
+            if request.stop.is_cancelled() {
+                return None;
+            }
+            match self.round(request, asked, evacuations, &mut options).await {
+                Round::Room(result) => return Some(result),
+                Round::Again => {}
+                Round::None => return None,
+            }
+        }
+        tracing::warn!(
+            code = "EB-DOOR-031",
+            request = %request.id,
+            "the cloud has changed under {} plans in a row; the request gets no room this time",
+            self.settings.plan_rounds
+        );
+        None
+    }
+
+    async fn round(
+        &self,
+        request: &Request,
+        asked: &Asked,
+        evacuations: &Evacuations,
+        options: &mut PlanOptions,
+    ) -> Round {
+        let planned = self.facts.read(|cloud| {
+            cloud.plan(
+                &request.spec,
+                &request.call,
+                asked,
+                clock::micros(),
+                options,
+            )
+        });
+        let mut plan = match planned {
+            Ok(plan) => plan,
+            Err(none) => {
+                if none.reason != NoPlanReason::Preemptible {
+                    tracing::info!(request = %request.id, reason = ?none.reason, "no room can be made: {}", none.text);
+                }
+                return Round::None;
+            }
+        };
+        let truth = match self.truth(request, &plan).await {
+            Ok(truth) => truth,
+            Err(error) => {
+                tracing::warn!(
+                    code = error.code(),
+                    "{error}; nobody is evicted without Placement's word"
+                );
+                return Round::None;
+            }
+        };
+        let verdict = self.facts.write(|cloud| {
+            for provider in &truth.providers {
+                cloud.consumers_of(provider.provider, provider.generation, &provider.consumers);
+            }
+            cloud.verify(&mut plan, &truth.providers)
+        });
+        if let Verdict::Changed(why) = verdict {
+            tracing::debug!(request = %request.id, "planning again: {why}");
+            return Round::Again;
+        }
+        let record = match self.record(request, &plan, &truth) {
+            Ok(record) => record,
+            Err(gone) => {
+                options.spared.push(gone);
+                return Round::Again;
+            }
+        };
+        tracing::info!(
+            request = %request.id,
+            hosts = ?plan.instances.iter().map(|i| &i.host.host).collect::<BTreeSet<_>>(),
+            victims = ?plan.victims.iter().map(|v| v.uuid.to_string()).collect::<Vec<_>>(),
+            cost = plan.cost,
+            unit = %plan.cost_unit,
+            optimal = plan.optimal,
+            "making room"
+        );
+        crate::evacuate::crash_point("planned");
+        let hosts: Vec<Uuid> = plan.instances.iter().map(|i| i.host.uuid).collect();
+        match evacuations.begin(record, request.caller.clone()).await {
+            Ok(Outcome::Room(result)) => Round::Room(result),
+            Ok(Outcome::Refused(why)) => {
+                tracing::info!(request = %request.id, "planning again: {why}");
+                for host in hosts {
+                    self.facts.providers.mark(host);
+                }
+                Round::Again
+            }
+            Ok(Outcome::Withdrawn(why)) => {
+                tracing::info!(request = %request.id, "the preemption was called off: {why}");
+                // Whoever did not leave this time is not asked again by this request.
+                options.avoided.extend(hosts);
+                Round::Again
+            }
+            Ok(Outcome::Elsewhere) => Round::None,
+            Err(LedgerError::VictimTaken { victim, .. }) => {
+                options.spared.push(victim);
+                Round::Again
+            }
+            Err(error) => {
+                tracing::error!(
+                    code = error.code(),
+                    "{error}; nobody is evicted without the ledger"
+                );
+                Round::None
+            }
+        }
+    }
+
+    /// What Placement says now of the hosts, the victims and the newcomers of a plan.
+    async fn truth(&self, request: &Request, plan: &Plan) -> Result<Truth, OpenStackError> {
+        let placement = self.facts.providers.placement(&request.id);
+        let hosts: BTreeSet<Uuid> = plan
+            .instances
+            .iter()
+            .flat_map(|instance| instance.allocations.keys())
+            .chain(plan.victims.iter().flat_map(|v| v.allocations.keys()))
+            .copied()
+            .collect();
+        let consumers: BTreeSet<Uuid> = plan
+            .victims
+            .iter()
+            .map(|victim| victim.uuid)
+            .chain(plan.instances.iter().map(|instance| instance.uuid))
+            .collect();
+        let providers = try_join_all(hosts.into_iter().map(|provider| async move {
+            let (generation, consumers) = self.facts.providers.consumers(provider).await?;
+            Ok::<_, OpenStackError>(ProviderTruth {
+                provider,
+                generation,
+                consumers,
+            })
+        }));
+        let held = try_join_all(consumers.into_iter().map(|consumer| {
+            let placement = placement.clone();
+            async move { Ok((consumer, placement.allocations(consumer).await?)) }
+        }));
+        let (providers, held): (Vec<_>, Vec<(Uuid, ConsumerAllocations)>) =
+            tokio::try_join!(providers, held)?;
+        Ok(Truth {
+            providers,
+            held: held.into_iter().collect(),
+        })
+    }
+
+    /// The record of a plan.
+    ///
+    /// # Errors
+    /// A victim that holds nothing any more: it must not be named in a swap.
+    fn record(&self, request: &Request, plan: &Plan, truth: &Truth) -> Result<Preemption, Uuid> {
+        let victims = plan
+            .victims
+            .iter()
+            .map(|victim| truth.victim(victim))
+            .collect::<Result<Vec<_>, _>>()?;
+        let selected: Vec<Vec<_>> = plan
+            .instances
+            .iter()
+            .map(|instance| instance.selections.clone())
+            .collect();
+        Ok(Preemption {
+            id: crate::ids::new(),
+            request_id: request.id.clone(),
+            unique_id: request.unique_id.clone(),
+            planned_at: clock::now(),
+            state: State::Planned,
+            reply_when: self.settings.reply_when,
+            answered: false,
+            in_doubt: false,
+            caller_seen: None,
+            newcomers: plan
+                .instances
+                .iter()
+                .map(|instance| {
+                    let candidate = &instance.candidate;
+                    let claim = Holding {
+                        allocations: candidate.allocations.clone(),
+                        mappings: Some(candidate.mappings.clone()).filter(|m| !m.is_null()),
+                        project_id: request.spec.project_id.clone().unwrap_or_default(),
+                        user_id: request
+                            .spec
+                            .user_id
+                            .clone()
+                            .or_else(|| request.user_id.clone())
+                            .unwrap_or_default(),
+                        generation: None,
+                    };
+                    truth.newcomer(instance.uuid, instance.host.host.clone(), claim)
+                })
+                .collect(),
+            victims,
+            result: request.result(&selected),
+            reason: None,
+            give_back_at: None,
+        })
+    }
+}
+
+/// What Placement has just said.
+struct Truth {
+    providers: Vec<ProviderTruth>,
+    held: BTreeMap<Uuid, ConsumerAllocations>,
+}
+
+impl Truth {
+    fn victim(&self, planned: &PlannedVictim) -> Result<Victim, Uuid> {
+        let held = self.held.get(&planned.uuid).ok_or(planned.uuid)?;
+        let generation = held.consumer_generation.ok_or(planned.uuid)?.0;
+        if held.allocations.is_empty() {
+            return Err(planned.uuid);
+        }
+        let had = Holding {
+            allocations: json_of(held),
+            mappings: None,
+            project_id: held
+                .project_id
+                .clone()
+                .unwrap_or_else(|| planned.project_id.clone()),
+            user_id: held
+                .user_id
+                .clone()
+                .unwrap_or_else(|| planned.user_id.clone()),
+            generation: Some(generation),
+        };
+        let keeps = (!planned.keeps.is_empty()).then(|| Holding {
+            allocations: planned
+                .keeps
+                .iter()
+                .map(|(provider, of)| (provider.to_string(), json!({"resources": of})))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+            ..had.clone()
+        });
+        Ok(Victim {
+            server: ServerId(planned.uuid),
+            evacuation: EvacuationId(crate::ids::new()),
+            host: planned.host.host.clone(),
+            had,
+            generation,
+            keeps,
+            behaviour: planned.interruption,
+            grace: planned.grace,
+            flavor: planned.flavor.clone(),
+            launched_at: planned
+                .launched_at
+                .map(|micros| Timestamp::from_millis(micros / 1000)),
+            state: VictimState::Waiting,
+        })
+    }
+
+    /// A newcomer, with what it has elsewhere already: an instance whose owner evacuates it holds something on its old host until it is
+    /// rebuilt.
+    fn newcomer(&self, instance: Uuid, host: String, mut claim: Holding) -> Newcomer {
+        let held = self
+            .held
+            .get(&instance)
+            .filter(|held| !held.allocations.is_empty());
+        let before = held.map(|held| {
+            let generation = held.consumer_generation.map(|generation| generation.0);
+            let before = Holding {
+                allocations: json_of(held),
+                mappings: None,
+                generation,
+                ..claim.clone()
+            };
+            if let (Value::Object(claimed), Value::Object(had)) =
+                (&mut claim.allocations, &before.allocations)
+            {
+                for (provider, of) in had {
+                    claimed.insert(provider.clone(), of.clone());
+                }
+            }
+            claim.mappings = None;
+            claim.generation = generation;
+            before
+        });
+        Newcomer {
+            instance,
+            host,
+            claim,
+            before,
+        }
+    }
+}
+
+fn json_of(held: &ConsumerAllocations) -> Value {
+    held.allocations
+        .iter()
+        .map(|(provider, of)| (provider.to_string(), json!({"resources": of.resources})))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}

@@ -1,0 +1,70 @@
+//! The only place of this crate where tasks are spawned: each has a name, and all are awaited at shutdown.
+#![allow(clippy::disallowed_methods)] // This is the module that clippy.toml points to.
+
+use std::future::Future;
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+
+/// All tasks of a running door.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tasks {
+    tracker: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Tasks {
+    /// Tasks that end when `stop` is cancelled.
+    pub(crate) fn new(stop: CancellationToken) -> Self {
+        Self {
+            tracker: TaskTracker::new(),
+            stop,
+        }
+    }
+
+    /// Starts a task.
+    pub(crate) fn spawn(
+        &self,
+        name: &'static str,
+        work: impl Future<Output = ()> + Send + 'static,
+    ) {
+        self.tracker
+            .spawn(work.instrument(tracing::info_span!("task", name)));
+    }
+
+    /// Starts a task that repeats its work until the door has to end, with a pause between the end of one run and the next.
+    pub(crate) fn repeat<F, W>(&self, name: &'static str, every: Duration, mut work: W)
+    where
+        F: Future<Output = ()> + Send,
+        W: FnMut() -> F + Send + 'static,
+    {
+        let stop = self.stop.clone();
+        self.spawn(name, async move {
+            while pause(&stop, every).await {
+                work().await;
+            }
+        });
+    }
+
+    /// Cancelled when the door has to end.
+    pub(crate) fn stop(&self) -> &CancellationToken {
+        &self.stop
+    }
+
+    /// Waits until all tasks have ended, at most this long. False if some have not.
+    pub(crate) async fn finish(&self, patience: Duration) -> bool {
+        self.tracker.close();
+        tokio::time::timeout(patience, self.tracker.wait())
+            .await
+            .is_ok()
+    }
+}
+
+/// Waits, or until the door has to end. True if it may go on.
+pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
+    tokio::select! {
+        () = tokio::time::sleep(time) => true,
+        () = stop.cancelled() => false,
+    }
+}

@@ -1,0 +1,138 @@
+//! In place of nova-scheduler: `--config-file /etc/nova/nova.conf`.
+
+use crate::args::Args;
+use ebbtide_nova_door::nova_conf::{Machine, NovaConf};
+use ebbtide_nova_door::{Door, DoorError};
+use std::fs::OpenOptions;
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+/// The program's name in Nova's own words: its configuration and its log file are found by it.
+const PROGRAM: &str = "nova-scheduler";
+
+/// Reads nova.conf as nova-scheduler does.
+///
+/// # Errors
+/// [`DoorError::Config`] that names file, line, option and what is allowed.
+pub fn read(args: &Args) -> Result<NovaConf, DoorError> {
+    let wrong = |error: &dyn std::fmt::Display| DoorError::Config(error.to_string());
+    let mut config =
+        oslo_config::Config::find("nova", PROGRAM, &args.config_file, &args.config_dir)
+            .map_err(|error| wrong(&error))?;
+    let machine = Machine::here().map_err(|error| wrong(&error))?;
+    NovaConf::read(&mut config, &machine).map_err(|error| wrong(&error))
+}
+
+/// Where log lines go: the flag, `[DEFAULT] log_file` within `log_dir`, or standard error.
+#[must_use]
+pub fn log_file(args: &Args, conf: &NovaConf) -> Option<PathBuf> {
+    let file = args
+        .log_file
+        .clone()
+        .or_else(|| conf.general.log_file.clone().map(PathBuf::from));
+    let dir = conf.general.log_dir.as_deref().map(Path::new);
+    match (file, dir) {
+        (Some(file), Some(dir)) if file.is_relative() => Some(dir.join(file)),
+        (Some(file), _) => Some(file),
+        (None, Some(dir)) => Some(dir.join(format!("{PROGRAM}.log"))),
+        (None, None) => None,
+    }
+}
+
+/// Sends log lines where the operator wants them. Once in a process.
+///
+/// # Errors
+/// [`DoorError::Config`] if the filter cannot be read or the file cannot be written.
+pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), DoorError> {
+    let default = if conf.general.debug {
+        "debug,sqlx=info,hyper=info,reqwest=info"
+    } else {
+        "info"
+    };
+    let filter = args.log.as_deref().unwrap_or(default);
+    let wrong = |error: String| DoorError::Config(error);
+    let filter: tracing_subscriber::EnvFilter =
+        filter.parse().map_err(|e| wrong(format!("--log: {e}")))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter);
+    let done = match log_file(args, conf) {
+        Some(path) => {
+            let file = OpenOptions::new()
+                .create(true)
+                .append(true)
+                .open(&path)
+                .map_err(|e| wrong(format!("log file {}: {e}", path.display())))?;
+            let log = log
+                .with_writer(std::sync::Mutex::new(file))
+                .with_ansi(false);
+            if args.log_json {
+                log.json().try_init()
+            } else {
+                log.try_init()
+            }
+        }
+        None => {
+            let log = log
+                .with_writer(std::io::stderr)
+                .with_ansi(std::io::stderr().is_terminal());
+            if args.log_json {
+                log.json().try_init()
+            } else {
+                log.try_init()
+            }
+        }
+    };
+    done.map_err(|e| wrong(format!("log: {e}")))
+}
+
+/// Opens the door, and closes it on SIGTERM or SIGINT. SIGHUP reads the cells anew.
+///
+/// # Errors
+/// What keeps it from opening.
+pub async fn run(conf: &NovaConf, ready_file: Option<&Path>) -> Result<(), DoorError> {
+    let watched = |kind| signal(kind).map_err(|e| DoorError::Config(format!("signals: {e}")));
+    let (mut terminate, mut interrupt, mut hangup) = (
+        watched(SignalKind::terminate())?,
+        watched(SignalKind::interrupt())?,
+        watched(SignalKind::hangup())?,
+    );
+    let stop = CancellationToken::new();
+    let opening = Door::open(conf, stop.clone());
+    tokio::pin!(opening);
+    let door = tokio::select! {
+        door = &mut opening => door?,
+        () = asked_to_end(&mut terminate, &mut interrupt) => {
+            stop.cancel();
+            return Ok(());
+        }
+    };
+    if let Some(path) = ready_file {
+        write_ready_file(path, &conf.general.host)?;
+    }
+    loop {
+        tokio::select! {
+            () = asked_to_end(&mut terminate, &mut interrupt) => break,
+            _ = hangup.recv() => door.reload().await,
+        }
+    }
+    door.close().await;
+    Ok(())
+}
+
+async fn asked_to_end(terminate: &mut Signal, interrupt: &mut Signal) {
+    tokio::select! {
+        _ = terminate.recv() => tracing::info!("SIGTERM: ending"),
+        _ = interrupt.recv() => tracing::info!("SIGINT: ending"),
+    }
+}
+
+/// Says where others look for it that requests are answered, whole or not at all.
+fn write_ready_file(path: &Path, host: &str) -> Result<(), DoorError> {
+    let text =
+        serde_json::json!({"server": format!("scheduler.{host}"), "pid": std::process::id()});
+    let draft = path.with_extension("draft");
+    std::fs::write(&draft, format!("{text}\n"))
+        .and_then(|()| std::fs::rename(&draft, path))
+        .map_err(|e| DoorError::Config(format!("--ready-file {}: {e}", path.display())))
+}
