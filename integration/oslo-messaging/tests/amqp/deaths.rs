@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use ebbtide_harness::{Command, Process};
+use oslo_messaging::wire::{Properties, decode_reply};
 use oslo_messaging::{CallOptions, Map, RpcClient, ServerOptions, Target};
 use serde_json::json;
 
@@ -283,6 +284,81 @@ async fn calls_survive_connections_that_are_cut_again_and_again() {
         Raw::open(&place).await.look(&place.topic).await,
         Some((0, 0))
     );
+    for transport in [servers, clients] {
+        transport.close().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_caller_of_a_redelivered_request_hears_of_it_at_once() {
+    let place = Place::shared().await.with("rabbit_quorum_queue=true");
+    let transport = place.transport();
+    let (one, two) = (Book::default(), Book::default());
+    let first = place
+        .serve(&transport, "h1", ServerOptions::default(), &one)
+        .await;
+    let raw = Raw::open(&place).await;
+    let replies = raw.reply_queue().await;
+    let request = json!({
+        "method": "wait", "version": "2.3", "args": {}, "_unique_id": "u", "_msg_id": "i", "_reply_q": replies, "_timeout": 600
+    });
+    raw.publish(&place.topic, request.to_string().as_bytes(), None)
+        .await;
+    assert!(!one.wait(1).await[0].redelivered);
+    soon("stop", first.stop(Duration::ZERO)).await;
+    let second = place
+        .serve(&transport, "h2", ServerOptions::default(), &two)
+        .await;
+    let entry = two.wait(1).await.remove(0);
+    assert_eq!((entry.redelivered, entry.delivery_count), (true, Some(1)));
+    // Long before half of the 600 s, and while the work lasts.
+    let reply = |body: Vec<u8>| decode_reply(&body, Properties::default(), 10_000).unwrap();
+    let heartbeat = reply(raw.take(&replies).await);
+    assert_eq!(
+        (heartbeat.ending, heartbeat.message_id.as_str()),
+        (false, "i")
+    );
+    two.gate.add_permits(1);
+    let result = reply(raw.take(&replies).await);
+    assert_eq!((result.ending, result.result), (true, json!("done")));
+    second.stop(Duration::from_secs(5)).await;
+    transport.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_whose_queue_is_deleted_makes_it_again_and_finishes_its_work() {
+    let place = Place::shared().await;
+    let (servers, clients) = (place.transport(), place.transport());
+    let book = Book::default();
+    let server = place
+        .serve(&servers, "h1", ServerOptions::default(), &book)
+        .await;
+    let client = RpcClient::new(&clients);
+    let raw = Raw::open(&place).await;
+    let (target, none, options) = (place.target(), Map::new(), patient());
+    let call = client.call(&target, &none, "wait", &none, &options);
+    let story = async {
+        book.wait(1).await;
+        let mut reading = server.watch_reading();
+        reading.mark_unchanged();
+        raw.delete(&place.topic).await;
+        soon("the loss is noticed", reading.changed())
+            .await
+            .unwrap();
+        soon("it reads again", reading.wait_for(|reading| *reading))
+            .await
+            .unwrap();
+        soon(
+            "a reply",
+            client.call(&target, &none, "echo", &none, &options),
+        )
+        .await
+        .unwrap();
+        book.gate.add_permits(1);
+    };
+    let (outcome, ()) = tokio::join!(call, story);
+    assert_eq!(outcome, Ok(json!("done")));
+    assert_eq!(server.stop(Duration::from_secs(5)).await.unfinished, 0);
     for transport in [servers, clients] {
         transport.close().await;
     }

@@ -1,7 +1,8 @@
 //! lapin at first hand: for sending what no client sends, and for looking at queues.
 
 use lapin::options::{
-    BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions,
+    BasicGetOptions, BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions,
+    QueueDeleteOptions,
 };
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Connection, ConnectionProperties};
@@ -66,6 +67,30 @@ impl Raw {
             .await
             .ok()?;
         Some((found.message_count(), found.consumer_count()))
+    }
+
+    /// Makes a queue that nobody else knows, for replies.
+    pub async fn reply_queue(&self) -> String {
+        let options = QueueDeclareOptions {
+            exclusive: true,
+            ..QueueDeclareOptions::default()
+        };
+        let queue = self
+            .channel
+            .queue_declare("".into(), options, FieldTable::default())
+            .await
+            .unwrap();
+        queue.name().to_string()
+    }
+
+    /// Waits for the next message in a queue and takes it.
+    pub async fn take(&self, queue: &str) -> Vec<u8> {
+        let options = BasicGetOptions { no_ack: true };
+        ebbtide_harness::eventually(PATIENCE, async || {
+            let got = self.channel.basic_get(queue.into(), options).await.unwrap();
+            got.map(|message| message.delivery.data).ok_or("nothing")
+        })
+        .await
     }
 
     pub async fn delete(&self, queue: &str) {

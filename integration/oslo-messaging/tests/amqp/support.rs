@@ -131,6 +131,7 @@ pub struct Entry {
     pub user: Option<String>,
     pub source: Source,
     pub redelivered: bool,
+    pub delivery_count: Option<u64>,
     pub expiration: Option<Duration>,
     pub namespace: Option<String>,
 }
@@ -205,6 +206,7 @@ impl Endpoint for Recorder {
             user: user.clone(),
             source: call.source,
             redelivered: call.redelivered,
+            delivery_count: call.delivery_count,
             expiration: call.expiration,
             namespace: call.namespace.clone(),
         };
