@@ -16,7 +16,16 @@ use toml::{Table, Value};
 pub const ENVIRONMENT_PREFIX: &str = "EBBTIDE_AGENT__";
 
 /// Keys whose value is text even if it looks like something else (a host may be called `17`).
-const TEXT_KEYS: &[&str] = &["host", "state_dir", "bus.urls", "bus.prefix", "log.filter"];
+const TEXT_KEYS: &[&str] = &[
+    "host",
+    "state_dir",
+    "bus.urls",
+    "bus.prefix",
+    "log.filter",
+    "driver.nova.auth.password",
+    "driver.nova.auth.token",
+    "driver.nova.auth.application_credential_secret",
+];
 
 /// Everything that can be configured.
 #[derive(Debug, Clone, PartialEq)]
@@ -110,12 +119,21 @@ impl Default for AgentSettings {
 }
 
 /// The table `driver`.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub struct DriverSettings {
     /// Its name in the registry; `driver.kind`.
     pub kind: String,
     /// Its own table, `driver.KIND`.
     pub settings: Table,
+}
+
+impl std::fmt::Debug for DriverSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // The settings may hold a password.
+        f.debug_struct("DriverSettings")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
 }
 
 /// The table `log`.

@@ -5,7 +5,7 @@ use clap::Parser;
 use ebbtide_agent::cli::{self, Cli, Command, ConfigArgs, ConfigCommand};
 use ebbtide_agent::clock::{Clock, SystemClock};
 use ebbtide_agent::driver::registry::{self, DriverContext};
-use ebbtide_agent::{Agent, AgentError, logging};
+use ebbtide_agent::{Agent, AgentError, fleet, logging};
 use ebbtide_bus::{AmqpBus, Bus};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -56,10 +56,17 @@ fn run(args: &ConfigArgs) -> Result<(), AgentError> {
             settings: config.driver.settings.clone(),
             clock: Arc::clone(&clock),
         };
-        let driver = registry::build(&config.driver.kind, &context)?;
-        let bus: Arc<dyn Bus> = Arc::new(AmqpBus::open(config.amqp()?)?);
-        let agent = Agent::new(config.agent_config()?, bus, driver).with_clock(clock);
-        let serving = agent.serve(shutdown.clone());
+        let connect =
+            || -> Result<Arc<dyn Bus>, AgentError> { Ok(Arc::new(AmqpBus::open(config.amqp()?)?)) };
+        let fleet = registry::fleet(&config.driver.kind, &context)?;
+        let serving = async {
+            if let Some(fleet) = fleet {
+                return fleet::serve(&config, fleet, clock, connect, shutdown.clone()).await;
+            }
+            let driver = registry::build(&config.driver.kind, &context)?;
+            let agent = Agent::new(config.agent_config()?, connect()?, driver).with_clock(clock);
+            agent.serve(shutdown.clone()).await
+        };
         tokio::pin!(serving);
         loop {
             tokio::select! {

@@ -29,6 +29,7 @@ mod error;
 mod view;
 
 pub mod conformance;
+pub mod nova;
 pub mod registry;
 pub mod simulated;
 

@@ -1,13 +1,17 @@
 //! The list of drivers. A new one is added here and nowhere else.
 
-use super::{Driver, simulated};
+use super::{Driver, DriverError, nova, simulated};
 use crate::clock::Clock;
 use crate::error::AgentError;
-use std::path::PathBuf;
+use async_trait::async_trait;
+use std::collections::BTreeSet;
+use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a driver is made from.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct DriverContext {
     /// The host.
     pub host: String,
@@ -18,6 +22,38 @@ pub struct DriverContext {
     /// What time it is.
     pub clock: Arc<dyn Clock>,
 }
+
+impl fmt::Debug for DriverContext {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The settings may hold a password.
+        f.debug_struct("DriverContext")
+            .field("host", &self.host)
+            .field("state_dir", &self.state_dir)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Many hosts that one process speaks for, each with its own queue and journal.
+#[async_trait]
+pub trait Fleet: Send + Sync + fmt::Debug {
+    /// The hosts, now.
+    ///
+    /// # Errors
+    /// [`DriverError::Failed`].
+    async fn hosts(&self) -> Result<BTreeSet<String>, DriverError>;
+
+    /// The driver of one of them; `state_dir` exists and is its own.
+    ///
+    /// # Errors
+    /// As [`build`].
+    fn driver(&self, host: &str, state_dir: &Path) -> Result<Arc<dyn Driver>, AgentError>;
+
+    /// Time between two looks at which hosts there are.
+    fn interval(&self) -> Duration;
+}
+
+/// What opens a fleet; `None` if the settings are for one host.
+type FleetMaker = fn(&DriverContext) -> Result<Option<Arc<dyn Fleet>>, AgentError>;
 
 /// One driver.
 #[derive(Debug, Clone, Copy)]
@@ -30,15 +66,27 @@ pub struct DriverEntry {
     build: fn(&DriverContext) -> Result<Arc<dyn Driver>, AgentError>,
     /// Checks the settings only.
     check: fn(&toml::Table) -> Result<(), AgentError>,
+    /// For drivers that can speak for many hosts.
+    fleet: Option<FleetMaker>,
 }
 
 /// All drivers.
-pub const DRIVERS: &[DriverEntry] = &[DriverEntry {
-    name: "simulated",
-    about: "a stand-in hypervisor in a file, for trying things out and for tests",
-    build: simulated::build,
-    check: simulated::check_settings,
-}];
+pub const DRIVERS: &[DriverEntry] = &[
+    DriverEntry {
+        name: "nova",
+        about: "Nova's API: beside nova-compute, or one process for many hosts",
+        build: nova::build,
+        check: nova::check_settings,
+        fleet: Some(nova::fleet),
+    },
+    DriverEntry {
+        name: "simulated",
+        about: "a stand-in hypervisor in a file, for trying things out and for tests",
+        build: simulated::build,
+        check: simulated::check_settings,
+        fleet: None,
+    },
+];
 
 fn find(name: &str) -> Result<&'static DriverEntry, AgentError> {
     DRIVERS.iter().find(|d| d.name == name).ok_or_else(|| {
@@ -56,6 +104,17 @@ fn find(name: &str) -> Result<&'static DriverEntry, AgentError> {
 /// [`AgentError::Config`] that names the key, [`AgentError::Io`] if the hypervisor cannot be opened.
 pub fn build(name: &str, context: &DriverContext) -> Result<Arc<dyn Driver>, AgentError> {
     (find(name)?.build)(context)
+}
+
+/// Opens the many hosts that the settings name; `None` if they are for the one host.
+///
+/// # Errors
+/// As [`build`].
+pub fn fleet(name: &str, context: &DriverContext) -> Result<Option<Arc<dyn Fleet>>, AgentError> {
+    match find(name)?.fleet {
+        Some(open) => open(context),
+        None => Ok(None),
+    }
 }
 
 /// Checks a driver's settings without touching the hypervisor.

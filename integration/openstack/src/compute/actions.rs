@@ -8,6 +8,13 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+/// Nova has taken something on; it is done when the server shows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Accepted {
+    /// Nova's own id of the request: that of the instance action which the tenant sees.
+    pub request_id: Option<String>,
+}
+
 /// Something that was done with a server, as the tenant sees it.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct InstanceAction {
@@ -66,7 +73,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn force_delete(&self, server: Uuid) -> Result<(), OpenStackError> {
+    pub async fn force_delete(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
         self.act(server, json!({"forceDelete": null})).await
     }
 
@@ -75,7 +82,7 @@ impl Compute {
     /// # Errors
     /// [`OpenStackError::NotFound`], [`OpenStackError::Conflict`] if its state does not allow it,
     /// [`OpenStackError::Unavailable`] and the like.
-    pub async fn stop(&self, server: Uuid) -> Result<(), OpenStackError> {
+    pub async fn stop(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
         self.act(server, json!({"os-stop": null})).await
     }
 
@@ -83,7 +90,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn start(&self, server: Uuid) -> Result<(), OpenStackError> {
+    pub async fn start(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
         self.act(server, json!({"os-start": null})).await
     }
 
@@ -91,7 +98,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn shelve(&self, server: Uuid) -> Result<(), OpenStackError> {
+    pub async fn shelve(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
         self.act(server, json!({"shelve": null})).await
     }
 
@@ -99,7 +106,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn shelve_offload(&self, server: Uuid) -> Result<(), OpenStackError> {
+    pub async fn shelve_offload(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
         self.act(server, json!({"shelveOffload": null})).await
     }
 
@@ -107,7 +114,7 @@ impl Compute {
     ///
     /// # Errors
     /// As [`stop`](Self::stop).
-    pub async fn unshelve(&self, server: Uuid) -> Result<(), OpenStackError> {
+    pub async fn unshelve(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
         self.act(server, json!({"unshelve": null})).await
     }
 
@@ -119,7 +126,7 @@ impl Compute {
         &self,
         server: Uuid,
         host: Option<&str>,
-    ) -> Result<(), OpenStackError> {
+    ) -> Result<Accepted, OpenStackError> {
         let mut wanted = json!({"host": host, "block_migration": "auto"});
         // From 2.30 on a host that is named is checked by the scheduler unless `force` is given, up to 2.67.
         if self.negotiated().await? < crate::Microversion::new(2, 68) {
@@ -128,10 +135,13 @@ impl Compute {
         self.act(server, json!({"os-migrateLive": wanted})).await
     }
 
-    async fn act(&self, server: Uuid, action: Value) -> Result<(), OpenStackError> {
+    async fn act(&self, server: Uuid, action: Value) -> Result<Accepted, OpenStackError> {
         let version = self.negotiated().await?;
         let ask = Ask::new(Method::POST, format!("/servers/{server}/action")).at(version);
-        self.adapter.call(&ask.with(&action)).await.map(drop)
+        let (answer, _) = self.adapter.call(&ask.with(&action)).await?;
+        Ok(Accepted {
+            request_id: answer.request_id,
+        })
     }
 
     /// What was done with a server, the latest first; also of a deleted one.

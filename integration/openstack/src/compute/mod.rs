@@ -4,7 +4,7 @@ mod actions;
 mod hosts;
 mod servers;
 
-pub use actions::{InstanceAction, Migration};
+pub use actions::{Accepted, InstanceAction, Migration};
 pub use hosts::{ComputeService, Hypervisor};
 pub use servers::{Server, ServerFault, ServerFilter, ServerFlavor};
 
@@ -49,7 +49,8 @@ impl Compute {
         })
     }
 
-    /// The same client; what it sends carries this request id, which Nova keeps with the instance action it causes.
+    /// The same client; what it sends carries this request id, which is in the logs of all services that it reaches (the global
+    /// request id). The id that an instance action names is Nova's own; see [`Accepted`].
     #[must_use]
     pub fn for_request(&self, request_id: &str) -> Self {
         let version = Arc::clone(&self.version);

@@ -1,6 +1,6 @@
 //! Servers: read, delete, and their metadata.
 
-use super::{Compute, encoded};
+use super::{Accepted, Compute, encoded};
 use crate::adapter::Ask;
 use crate::error::OpenStackError;
 use reqwest::Method;
@@ -208,10 +208,13 @@ impl Compute {
     /// # Errors
     /// [`OpenStackError::NotFound`], [`OpenStackError::Conflict`] (it is locked or in a state that forbids it),
     /// [`OpenStackError::Unavailable`] and the like.
-    pub async fn delete(&self, server: Uuid) -> Result<(), OpenStackError> {
+    pub async fn delete(&self, server: Uuid) -> Result<Accepted, OpenStackError> {
         let version = self.negotiated().await?;
         let ask = Ask::new(Method::DELETE, format!("/servers/{server}")).at(version);
-        self.adapter.call(&ask).await.map(drop)
+        let (answer, _) = self.adapter.call(&ask).await?;
+        Ok(Accepted {
+            request_id: answer.request_id,
+        })
     }
 
     /// Sets some keys of the metadata; others stay.

@@ -62,6 +62,8 @@ pub(crate) struct Answer {
     pub(crate) status: u16,
     pub(crate) body: Vec<u8>,
     pub(crate) subject_token: Option<Secret>,
+    /// The service's own id of the request: what it logs, and what an instance action names.
+    pub(crate) request_id: Option<String>,
 }
 
 impl Answer {
@@ -192,6 +194,11 @@ impl Session {
             .get("x-subject-token")
             .and_then(|value| value.to_str().ok())
             .map(Secret::new);
+        let request_id = response
+            .headers()
+            .get("x-openstack-request-id")
+            .and_then(|value| value.to_str().ok())
+            .map(str::to_owned);
         let mut body = Vec::new();
         while let Some(chunk) = response
             .chunk()
@@ -213,6 +220,7 @@ impl Session {
             status,
             body,
             subject_token,
+            request_id,
         })
     }
 }

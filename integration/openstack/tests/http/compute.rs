@@ -1,7 +1,7 @@
 //! Nova's API: the calls, the pages, and what its answers mean.
 
 use crate::server::{Reply, Seen, Server, compute};
-use ebbtide_openstack::compute::ServerFilter;
+use ebbtide_openstack::compute::{Accepted, ServerFilter};
 use ebbtide_openstack::{Compute, OpenStackError};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -42,11 +42,14 @@ async fn nova(
     (server, compute)
 }
 
-type Called<'a> = Pin<Box<dyn Future<Output = Result<(), OpenStackError>> + 'a>>;
+type Called<'a> = Pin<Box<dyn Future<Output = Result<Accepted, OpenStackError>> + 'a>>;
 
 #[tokio::test]
 async fn each_action_is_sent_as_nova_wants_it() {
-    let (server, compute) = nova("2.93", |_| Reply::empty(202)).await;
+    let (server, compute) = nova("2.93", |_| {
+        Reply::empty(202).with_header("x-openstack-request-id", "req-of-nova")
+    })
+    .await;
     let pairs = BTreeMap::from([("ebbtide:notice".to_owned(), "x".to_owned())]);
     let calls: Vec<(Called<'_>, Value)> = vec![
         (Box::pin(compute.stop(SERVER)), json!({"os-stop": null})),
@@ -74,7 +77,10 @@ async fn each_action_is_sent_as_nova_wants_it() {
         ),
     ];
     for (call, body) in calls {
-        call.await.unwrap();
+        assert_eq!(
+            call.await.unwrap().request_id.as_deref(),
+            Some("req-of-nova")
+        );
         let seen = server.seen().pop().unwrap();
         assert_eq!(
             (seen.method.as_str(), seen.path.as_str()),

@@ -1,0 +1,312 @@
+//! What Nova's API says, asked once for all hosts of this process.
+//!
+//! A task asks in the background: the servers every few seconds (only what has changed, and now and then all), the hosts now
+//! and then. Whoever wants to know gets what was heard last. Only servers that have their notice are looked at one by one.
+
+use super::settings::{NovaSettings, seconds};
+use super::{facts, notice};
+use crate::clock::Clock;
+use crate::driver::{DriverError, HostFacts};
+use crate::error::AgentError;
+use crate::task::Tasks;
+use ebbtide_model::{ServerId, Timestamp};
+use ebbtide_openstack::compute::{Server, ServerFilter};
+use ebbtide_openstack::{Compute, OpenStackError, Session, SessionOptions};
+use futures::future::join_all;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use tokio::sync::watch;
+use uuid::Uuid;
+
+/// What is older than so many intervals is not told any more: the agent then sends no heartbeats.
+const STALE_AFTER: f64 = 6.0;
+/// But never sooner than this, in seconds: a list of a large cloud takes a while.
+const STALE_AT_LEAST: f64 = 60.0;
+
+/// One OpenStack.
+#[derive(Debug)]
+pub(super) struct NovaCloud {
+    compute: Compute,
+    settings: NovaSettings,
+    /// If only this host matters.
+    only: Option<String>,
+    clock: Arc<dyn Clock>,
+    heard: Mutex<Heard>,
+    rounds: watch::Sender<u64>,
+    asking: Mutex<Option<Tasks<()>>>,
+}
+
+#[derive(Debug, Default)]
+struct Heard {
+    servers: BTreeMap<Uuid, Server>,
+    /// When each server that has its notice was looked at last.
+    looked: BTreeMap<Uuid, Timestamp>,
+    listed_at: Option<Timestamp>,
+    listed_all_at: Option<Timestamp>,
+    /// The latest change that was heard of, as Nova writes it.
+    since: Option<String>,
+    hosts: BTreeMap<String, HostFacts>,
+    hosts_at: Option<Timestamp>,
+    problem: Option<String>,
+}
+
+impl NovaCloud {
+    pub(super) fn new(
+        settings: NovaSettings,
+        only: Option<String>,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, AgentError> {
+        let refused = |error: OpenStackError| AgentError::config("driver.nova", error.to_string());
+        let session = Session::new(
+            settings.auth_options()?,
+            SessionOptions::new("ebbtide-agent"),
+        )
+        .map_err(refused)?;
+        let compute = Compute::new(session, settings.adapter_options()?).map_err(refused)?;
+        let (heard, asking) = (Mutex::default(), Mutex::new(None));
+        Ok(Self {
+            compute,
+            settings,
+            only,
+            clock,
+            heard,
+            rounds: watch::Sender::new(0),
+            asking,
+        })
+    }
+
+    pub(super) fn compute(&self) -> &Compute {
+        &self.compute
+    }
+
+    pub(super) fn settings(&self) -> &NovaSettings {
+        &self.settings
+    }
+
+    pub(super) fn clock(&self) -> Arc<dyn Clock> {
+        Arc::clone(&self.clock)
+    }
+
+    fn heard(&self) -> MutexGuard<'_, Heard> {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    // ---- what is told ----
+
+    /// Waits for the first answer; then tells whether there was one lately.
+    pub(super) async fn health(self: &Arc<Self>) -> Result<(), DriverError> {
+        self.keep_asking();
+        let mut rounds = self.rounds.subscribe();
+        // The sender is ours: it cannot have gone.
+        let _ = rounds.wait_for(|round| *round > 0).await;
+        let heard = self.heard();
+        let stale = (self.settings.refresh_seconds * STALE_AFTER).max(STALE_AT_LEAST);
+        if is_younger(heard.listed_at, self.clock.now(), stale) {
+            return Ok(());
+        }
+        let problem = heard
+            .problem
+            .as_deref()
+            .unwrap_or("it has not answered yet");
+        Err(DriverError::Failed {
+            what: "tell what it has",
+            detail: problem.to_owned(),
+        })
+    }
+
+    /// What a host has; nothing while Nova has not told.
+    pub(super) async fn facts(self: &Arc<Self>, host: &str) -> Result<HostFacts, DriverError> {
+        self.health().await?;
+        Ok(self.heard().hosts.get(host).cloned().unwrap_or_default())
+    }
+
+    /// All hosts that Nova has.
+    pub(super) async fn hosts(self: &Arc<Self>) -> Result<BTreeSet<String>, DriverError> {
+        self.health().await?;
+        let heard = self.heard();
+        if heard.hosts_at.is_none() {
+            let problem = heard
+                .problem
+                .as_deref()
+                .unwrap_or("it has not listed its hypervisors yet");
+            return Err(DriverError::Failed {
+                what: "tell its hosts",
+                detail: problem.to_owned(),
+            });
+        }
+        Ok(heard.hosts.keys().cloned().collect())
+    }
+
+    /// The servers of a host. Those that have their notice are looked at, if that was not done just now.
+    pub(super) async fn servers_of(
+        self: &Arc<Self>,
+        host: &str,
+    ) -> Result<Vec<Server>, DriverError> {
+        self.health().await?;
+        let now = self.clock.now();
+        let due: Vec<Uuid> = {
+            let heard = self.heard();
+            let noticed = heard
+                .servers
+                .values()
+                .filter(|s| s.host.as_deref() == Some(host));
+            let noticed = noticed.filter(|s| s.metadata.contains_key(notice::EVACUATION));
+            let looked = |s: &&Server| {
+                !is_younger(
+                    heard.looked.get(&s.id).copied(),
+                    now,
+                    self.settings.watch_seconds,
+                )
+            };
+            noticed.filter(looked).map(|s| s.id).collect()
+        };
+        join_all(due.into_iter().map(|id| self.look_again(ServerId(id)))).await;
+        let heard = self.heard();
+        let servers = heard
+            .servers
+            .values()
+            .filter(|s| s.host.as_deref() == Some(host));
+        Ok(servers.cloned().collect())
+    }
+
+    /// One server, as it is now. Waits for an API that is away; the agent limits that.
+    pub(super) async fn server(
+        &self,
+        server_id: ServerId,
+        what: &'static str,
+    ) -> Result<Server, DriverError> {
+        loop {
+            match self.compute.server(server_id.0).await {
+                Ok(server) => return Ok(server),
+                Err(OpenStackError::NotFound { .. }) => {
+                    return Err(DriverError::NotFound { server_id });
+                }
+                Err(error) if error.is_passing() => {
+                    tracing::warn!(%server_id, code = error.code(), "waiting for Nova's API: {error}");
+                    tokio::time::sleep(self.settings.poll()).await;
+                }
+                Err(error) => return Err(failed(what, &error)),
+            }
+        }
+    }
+
+    /// Puts right what is known of one server. If it cannot be asked, the next list will tell.
+    pub(super) async fn look_again(&self, server_id: ServerId) {
+        let found = self.compute.server(server_id.0).await;
+        let now = self.clock.now();
+        let mut heard = self.heard();
+        match found {
+            Ok(server) => {
+                heard.looked.insert(server.id, now);
+                heard.servers.insert(server.id, server);
+            }
+            Err(OpenStackError::NotFound { .. }) => {
+                heard.looked.remove(&server_id.0);
+                heard.servers.remove(&server_id.0);
+            }
+            Err(error) => {
+                tracing::warn!(%server_id, code = error.code(), "a server cannot be seen: {error}")
+            }
+        }
+    }
+
+    // ---- asking ----
+
+    fn keep_asking(self: &Arc<Self>) {
+        let mut asking = self.asking.lock().unwrap_or_else(PoisonError::into_inner);
+        if asking.is_none() {
+            let mut tasks = Tasks::new("nova");
+            tasks.spawn(ask_for_ever(Arc::downgrade(self)));
+            *asking = Some(tasks);
+        }
+    }
+
+    async fn ask(&self) {
+        let now = self.clock.now();
+        let hosts_are_old = !is_younger(self.heard().hosts_at, now, self.settings.hosts_seconds);
+        let mut problem = None;
+        if hosts_are_old {
+            match self.compute.hypervisors().await {
+                Ok(hypervisors) => {
+                    let mut heard = self.heard();
+                    heard.hosts = facts::hosts(&hypervisors);
+                    heard.hosts_at = Some(now);
+                }
+                Err(error) => problem = Some(error),
+            }
+        }
+        if let Err(error) = self.ask_for_servers(now).await {
+            problem = Some(error);
+        }
+        if let Some(error) = &problem {
+            tracing::warn!(
+                code = error.code(),
+                "Nova does not tell what there is: {error}"
+            );
+        }
+        self.heard().problem = problem.map(|error| error.to_string());
+        self.rounds.send_modify(|round| *round += 1);
+    }
+
+    async fn ask_for_servers(&self, now: Timestamp) -> Result<(), OpenStackError> {
+        let filter = self.filter(now);
+        let found = self.compute.servers(&filter).await?;
+        let mut heard = self.heard();
+        if filter.changes_since.is_none() {
+            heard.servers.clear();
+            heard.listed_all_at = Some(now);
+        }
+        for server in found {
+            // Nova's own time: whether our clock is right does not matter. Its points of time compare as text.
+            if heard.since.as_ref() < server.updated.as_ref() {
+                heard.since.clone_from(&server.updated);
+            }
+            if server.status == "DELETED" {
+                heard.servers.remove(&server.id);
+            } else {
+                heard.servers.insert(server.id, server);
+            }
+        }
+        let Heard {
+            servers, looked, ..
+        } = &mut *heard;
+        looked.retain(|id, _| servers.contains_key(id));
+        heard.listed_at = Some(now);
+        Ok(())
+    }
+
+    /// A host's own list is short, and only a whole one says who has left the host.
+    fn filter(&self, now: Timestamp) -> ServerFilter {
+        if let Some(host) = &self.only {
+            return ServerFilter::on_host(host);
+        }
+        let heard = self.heard();
+        let mut filter = ServerFilter::everywhere();
+        if is_younger(heard.listed_all_at, now, self.settings.full_list_seconds) {
+            filter.changes_since.clone_from(&heard.since);
+        }
+        filter
+    }
+}
+
+async fn ask_for_ever(cloud: Weak<NovaCloud>) {
+    while let Some(alive) = cloud.upgrade() {
+        alive.ask().await;
+        let pause = seconds(alive.settings.refresh_seconds);
+        // So that the last driver that goes takes this task along.
+        drop(alive);
+        tokio::time::sleep(pause).await;
+    }
+}
+
+fn is_younger(at: Option<Timestamp>, now: Timestamp, limit_seconds: f64) -> bool {
+    let limit = seconds(limit_seconds).as_millis();
+    at.is_some_and(|at| u128::from(now.millis_since(at).unsigned_abs()) < limit)
+}
+
+pub(super) fn failed(what: &'static str, error: &OpenStackError) -> DriverError {
+    DriverError::Failed {
+        what,
+        detail: format!("{}: {error}", error.code()),
+    }
+}

@@ -1,0 +1,294 @@
+//! The nova driver: evacuates through Nova's API, beside nova-compute or for many hosts at once.
+//!
+//! Notices are server metadata (`openstack server show`, and the metadata service inside of the guest). The end is `DELETE`,
+//! `os-stop`, `shelve` and `shelveOffload`, or `os-migrateLive`; each call returns when Nova shows the effect. What there is
+//! to do next is decided anew from what Nova shows each time (`judge.rs`), so a call that is repeated, or whose answer was
+//! lost, goes on where things are. While Nova's API is away a call waits, until the agent's time limit for it.
+//!
+//! A server that Nova shows on another host is not here: it is never touched.
+
+mod cloud;
+mod facts;
+mod fleet;
+mod judge;
+mod notice;
+mod reach;
+mod settings;
+mod usage;
+
+pub use settings::NovaSettings;
+
+use super::registry::{DriverContext, Fleet};
+use super::{Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
+use crate::clock::Clock;
+use crate::error::AgentError;
+use async_trait::async_trait;
+use cloud::NovaCloud;
+use ebbtide_model::message::{EvacuatedHow, HostedState, Start};
+use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
+use ebbtide_openstack::OpenStackError;
+use ebbtide_openstack::compute::Server;
+use judge::Goal;
+use std::path::Path;
+use std::sync::Arc;
+use usage::UsageLog;
+
+/// Its name in the registry.
+const NAME: &str = "nova";
+
+/// One host of an OpenStack.
+#[derive(Debug)]
+pub struct NovaDriver {
+    host: String,
+    cloud: Arc<NovaCloud>,
+    usage: Arc<UsageLog>,
+    clock: Arc<dyn Clock>,
+}
+
+pub(super) fn build(context: &DriverContext) -> Result<Arc<dyn Driver>, AgentError> {
+    let settings = NovaSettings::from_table(&context.settings)?;
+    let only = Some(context.host.clone());
+    let cloud = NovaCloud::new(settings, only, Arc::clone(&context.clock))?;
+    let driver = NovaDriver::open(&context.host, &context.state_dir, Arc::new(cloud))?;
+    Ok(Arc::new(driver))
+}
+
+pub(super) fn check_settings(settings: &toml::Table) -> Result<(), AgentError> {
+    NovaSettings::from_table(settings).map(drop)
+}
+
+pub(super) fn fleet(context: &DriverContext) -> Result<Option<Arc<dyn Fleet>>, AgentError> {
+    let settings = NovaSettings::from_table(&context.settings)?;
+    if settings.hosts.is_empty() {
+        return Ok(None);
+    }
+    let fleet = fleet::NovaFleet::new(settings, Arc::clone(&context.clock))?;
+    Ok(Some(Arc::new(fleet)))
+}
+
+impl NovaDriver {
+    fn open(host: &str, state_dir: &Path, cloud: Arc<NovaCloud>) -> Result<Self, AgentError> {
+        let usage = Arc::new(UsageLog::open(state_dir)?);
+        let (host, clock) = (host.to_owned(), cloud.clock());
+        Ok(Self {
+            host,
+            cloud,
+            usage,
+            clock,
+        })
+    }
+
+    /// The server if it is on this host.
+    async fn here(&self, server_id: ServerId, what: &'static str) -> Result<Server, DriverError> {
+        let server = self.cloud.server(server_id, what).await?;
+        if judge::is_on(&server, &self.host) {
+            Ok(server)
+        } else {
+            Err(DriverError::NotFound { server_id })
+        }
+    }
+
+    /// Sets metadata for the tenant to see. That Nova refuses (a quota, a state that forbids it) must not keep anybody on a
+    /// host: a tenant could bring that about.
+    async fn tell(
+        &self,
+        server: &Server,
+        pairs: notice::Pairs,
+        what: &'static str,
+    ) -> Result<(), DriverError> {
+        match self.cloud.compute().set_metadata(server.id, &pairs).await {
+            Ok(()) => Ok(()),
+            Err(OpenStackError::NotFound { .. }) => Err(DriverError::NotFound {
+                server_id: ServerId(server.id),
+            }),
+            Err(error) if error.is_passing() => Err(cloud::failed(what, &error)),
+            Err(error) => {
+                tracing::warn!(
+                    server_id = %server.id, status = server.status, code = error.code(),
+                    "Nova does not take metadata, the tenant is not told: {error}"
+                );
+                Ok(())
+            }
+        }
+    }
+
+    /// Removes what a notice has written, the evacuation last, so that a repetition finds what is left.
+    async fn untell(&self, server: &Server, what: &'static str) -> Result<(), DriverError> {
+        for key in notice::keys_to_remove(&server.metadata) {
+            match self.cloud.compute().delete_metadata(server.id, key).await {
+                Ok(_) => {}
+                Err(error) if error.is_passing() => return Err(cloud::failed(what, &error)),
+                Err(error) => {
+                    tracing::warn!(server_id = %server.id, key, "a notice stays in the metadata: {error}")
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// What a server that goes on existing shows its owner from now on.
+    async fn mark(&self, server: &Server, how: &str) -> Result<(), DriverError> {
+        let what = "tell the tenant what happened";
+        self.tell(server, notice::evacuated(how, self.clock.now()), what)
+            .await?;
+        self.untell(server, what).await
+    }
+
+    async fn end(
+        &self,
+        server_id: ServerId,
+        goal: Goal,
+        how: EvacuatedHow,
+    ) -> Result<(), DriverError> {
+        let reached = self.reach(server_id, goal, how).await;
+        self.cloud.look_again(server_id).await;
+        match reached {
+            Ok(server) => {
+                self.usage.ended(server_id, how, self.clock.now()).await?;
+                match (server, goal) {
+                    (Some(server), Goal::Stopped) => self.mark(&server, "stopped").await,
+                    (Some(server), Goal::Elsewhere) => self.mark(&server, "migrated").await,
+                    _ => Ok(()),
+                }
+            }
+            Err(error @ DriverError::NotFound { .. }) => {
+                // Ended by us before a restart, most probably: then its bill was begun and not finished.
+                self.usage.ended(server_id, how, self.clock.now()).await?;
+                Err(error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+#[async_trait]
+impl Driver for NovaDriver {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn health(&self) -> Result<(), DriverError> {
+        self.cloud.health().await
+    }
+
+    async fn inventory(&self) -> Result<HostFacts, DriverError> {
+        self.cloud.facts(&self.host).await
+    }
+
+    async fn list(&self) -> Result<Vec<ServerView>, DriverError> {
+        let servers = self.cloud.servers_of(&self.host).await?;
+        Ok(servers.iter().map(facts::view).collect())
+    }
+
+    async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError> {
+        match self
+            .cloud
+            .server(server_id, "tell what the server holds")
+            .await
+        {
+            Ok(server) => Ok(facts::occupancy(&server, &self.host)),
+            Err(DriverError::NotFound { .. }) => Ok(Occupancy::Absent),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn start(&self, start: &Start) -> Result<Timestamp, DriverError> {
+        Err(DriverError::Unsupported {
+            driver: NAME,
+            what: "start a server",
+            detail: format!(
+                "server {}: Nova's own services start servers, ask its API",
+                start.server_id
+            ),
+        })
+    }
+
+    async fn give_notice(
+        &self,
+        server_id: ServerId,
+        notice: &GuestNotice,
+    ) -> Result<NoticeOutcome, DriverError> {
+        let what = "give the guest its notice";
+        let server = self.here(server_id, what).await?;
+        self.usage
+            .noticed(&server, &self.host, notice.evacuation_id, self.clock.now())
+            .await?;
+        if facts::state(&server) != HostedState::Running {
+            return Ok(NoticeOutcome::NotRunning);
+        }
+        if notice::evacuation_in(&server.metadata) != Some(notice.evacuation_id) {
+            if server.metadata.contains_key(notice::RELEASE) {
+                // The guest's answer to an earlier notice.
+                let removed = self
+                    .cloud
+                    .compute()
+                    .delete_metadata(server.id, notice::RELEASE)
+                    .await;
+                removed.map_err(|error| cloud::failed(what, &error))?;
+            }
+            self.tell(
+                &server,
+                notice::pairs(notice, &self.cloud.settings().notice_reason),
+                what,
+            )
+            .await?;
+        }
+        self.cloud.look_again(server_id).await;
+        Ok(NoticeOutcome::Told)
+    }
+
+    async fn withdraw_notice(
+        &self,
+        server_id: ServerId,
+        evacuation_id: EvacuationId,
+    ) -> Result<(), DriverError> {
+        let what = "tell the guest that it may stay";
+        let server = self.cloud.server(server_id, what).await?;
+        if notice::evacuation_in(&server.metadata) == Some(evacuation_id) {
+            self.untell(&server, what).await?;
+        }
+        self.cloud.look_again(server_id).await;
+        Ok(())
+    }
+
+    async fn terminate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        self.end(server_id, Goal::Gone, EvacuatedHow::Terminated)
+            .await
+    }
+
+    async fn stop(&self, server_id: ServerId) -> Result<(), DriverError> {
+        self.end(server_id, Goal::Stopped, EvacuatedHow::Stopped)
+            .await
+    }
+
+    async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        self.end(server_id, Goal::Shelved, EvacuatedHow::Hibernated)
+            .await
+    }
+
+    async fn live_migrate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        self.end(server_id, Goal::Elsewhere, EvacuatedHow::Migrated)
+            .await
+    }
+
+    async fn unbilled(&self, server_id: ServerId) -> Option<Seconds> {
+        self.usage.unbilled(server_id)
+    }
+
+    async fn delete(&self, server_id: ServerId) -> Result<(), DriverError> {
+        self.end(server_id, Goal::Gone, EvacuatedHow::Terminated)
+            .await
+    }
+}
+
+/// What a behaviour is called in a notice.
+fn behaviour_word(behaviour: InterruptionBehaviour) -> &'static str {
+    match behaviour {
+        // The word that Nova's users know.
+        InterruptionBehaviour::Hibernate => "shelve",
+        other => other.as_str(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,66 @@
+//! The keys of a server's metadata that tell its owner, and the guest, what will happen and what has happened.
+
+use super::behaviour_word;
+use crate::driver::GuestNotice;
+use ebbtide_model::{EvacuationId, Timestamp};
+use std::collections::BTreeMap;
+
+/// What will happen: `terminate`, `stop`, `shelve` or `live-migrate`.
+pub(super) const NOTICE: &str = "ebbtide:notice";
+/// Not before when, RFC 3339.
+pub(super) const DEADLINE: &str = "ebbtide:notice_deadline";
+/// Which evacuation.
+pub(super) const EVACUATION: &str = "ebbtide:notice_evacuation";
+/// Why.
+pub(super) const REASON: &str = "ebbtide:notice_reason";
+/// Set by the tenant: `now`, or the evacuation, if no more time is needed.
+pub(super) const RELEASE: &str = "ebbtide:release";
+/// What has happened: `stopped`, `shelved` or `migrated`.
+pub(super) const EVACUATED_HOW: &str = "ebbtide:evacuated_how";
+/// When, RFC 3339.
+pub(super) const EVACUATED_AT: &str = "ebbtide:evacuated_at";
+
+/// Nova's limit for a value, in characters.
+const MAX_VALUE: usize = 255;
+
+pub(super) type Pairs = BTreeMap<String, String>;
+
+/// What a notice sets.
+pub(super) fn pairs(notice: &GuestNotice, reason: &str) -> Pairs {
+    let pairs = [
+        (NOTICE, behaviour_word(notice.behaviour).to_owned()),
+        (DEADLINE, notice.not_before.to_string()),
+        (EVACUATION, notice.evacuation_id.to_string()),
+        (REASON, reason.chars().take(MAX_VALUE).collect()),
+    ];
+    pairs.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+/// What stays with a server that was evacuated and still exists.
+pub(super) fn evacuated(how: &str, at: Timestamp) -> Pairs {
+    let pairs = [
+        (EVACUATED_HOW, how.to_owned()),
+        (EVACUATED_AT, at.to_string()),
+    ];
+    pairs.map(|(key, value)| (key.to_owned(), value)).into()
+}
+
+/// The evacuation of which the metadata tells.
+pub(super) fn evacuation_in(metadata: &Pairs) -> Option<EvacuationId> {
+    metadata.get(EVACUATION)?.parse().ok()
+}
+
+/// The evacuation for which the tenant needs no more time.
+pub(super) fn released(metadata: &Pairs) -> Option<EvacuationId> {
+    let evacuation = evacuation_in(metadata)?;
+    let word = metadata.get(RELEASE)?.trim();
+    let meant = word.eq_ignore_ascii_case("now") || word.parse() == Ok(evacuation);
+    meant.then_some(evacuation)
+}
+
+/// The keys of a notice that are there, the evacuation last.
+pub(super) fn keys_to_remove(metadata: &Pairs) -> impl Iterator<Item = &'static str> + '_ {
+    [NOTICE, DEADLINE, REASON, RELEASE, EVACUATION]
+        .into_iter()
+        .filter(|key| metadata.contains_key(*key))
+}

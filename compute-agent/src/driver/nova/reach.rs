@@ -1,0 +1,148 @@
+//! Bringing a server to its end: look, decide, ask, and again, until Nova shows that it is so.
+//!
+//! There is no time limit here. The agent has one for every call and drops it then; the next call looks anew.
+
+use super::NovaDriver;
+use super::cloud::failed;
+use super::judge::{Goal, Move, Request, judge};
+use crate::driver::DriverError;
+use ebbtide_model::ServerId;
+use ebbtide_model::message::EvacuatedHow;
+use ebbtide_openstack::compute::{Accepted, Server};
+use ebbtide_openstack::{Compute, OpenStackError};
+
+impl NovaDriver {
+    /// Does what there is to do. Returns the server as it is then; `None` if it is gone.
+    pub(super) async fn reach(
+        &self,
+        server_id: ServerId,
+        goal: Goal,
+        how: EvacuatedHow,
+    ) -> Result<Option<Server>, DriverError> {
+        let what = words(goal);
+        let request_id = ebbtide_openstack::new_request_id();
+        let compute = self.cloud.compute().for_request(&request_id);
+        let mut asked = 0;
+        let mut refusal = String::new();
+        loop {
+            let server = match compute.server(server_id.0).await {
+                Ok(server) => server,
+                Err(OpenStackError::NotFound { .. }) if goal == Goal::Gone && asked > 0 => {
+                    return Ok(None);
+                }
+                Err(OpenStackError::NotFound { .. }) => {
+                    return Err(DriverError::NotFound { server_id });
+                }
+                Err(error) if error.is_passing() => {
+                    tracing::warn!(%server_id, code = error.code(), "waiting for Nova's API: {error}");
+                    self.pause().await;
+                    continue;
+                }
+                Err(error) => return Err(failed(what, &error)),
+            };
+            match judge(goal, &server, &self.host) {
+                Move::Done => return Ok(Some(server)),
+                Move::NotHere => return Err(DriverError::NotFound { server_id }),
+                Move::Impossible(detail) => return Err(refused(goal, detail)),
+                Move::Wait => {}
+                Move::Ask(request) => {
+                    if asked >= request.tries() {
+                        let words = self.why(&compute, server_id, refusal).await;
+                        return Err(refused(goal, words));
+                    }
+                    if asked == 0 {
+                        self.usage
+                            .ending(&server, &self.host, how, self.clock.now())
+                            .await?;
+                    }
+                    if request == Request::Shelve {
+                        // Nova takes no metadata of a shelved server.
+                        self.mark(&server, "shelved").await?;
+                    }
+                    match ask(&compute, server_id, request).await {
+                        Ok(accepted) => {
+                            asked += 1;
+                            tracing::info!(
+                                %server_id, ?request, request_id, nova_request_id = accepted.request_id,
+                                "Nova has been asked"
+                            );
+                        }
+                        // Whether it was done shows at the next look.
+                        Err(OpenStackError::NotFound { .. }) => {}
+                        Err(error) if error.is_passing() => {
+                            tracing::warn!(%server_id, code = error.code(), "waiting for Nova's API: {error}");
+                        }
+                        Err(
+                            error @ (OpenStackError::Conflict { .. }
+                            | OpenStackError::Refused { .. }),
+                        ) => {
+                            asked += 1;
+                            refusal = error.to_string();
+                        }
+                        Err(error) => return Err(failed(what, &error)),
+                    }
+                }
+            }
+            self.pause().await;
+        }
+    }
+
+    async fn pause(&self) {
+        tokio::time::sleep(self.cloud.settings().poll()).await;
+    }
+
+    /// Why Nova has not done it: its refusal, or what its last instance action says.
+    async fn why(&self, compute: &Compute, server_id: ServerId, refusal: String) -> String {
+        if !refusal.is_empty() {
+            return refusal;
+        }
+        let actions = compute
+            .instance_actions(server_id.0)
+            .await
+            .unwrap_or_default();
+        let last = actions.first();
+        let said = last.map(|a| {
+            format!(
+                "Nova's {} ended with {:?}",
+                a.action,
+                a.message.as_deref().unwrap_or("nothing")
+            )
+        });
+        said.unwrap_or_else(|| "Nova took the request and did not follow it".to_owned())
+    }
+}
+
+async fn ask(
+    compute: &Compute,
+    server_id: ServerId,
+    request: Request,
+) -> Result<Accepted, OpenStackError> {
+    match request {
+        Request::Delete => compute.delete(server_id.0).await,
+        Request::ForceDelete => compute.force_delete(server_id.0).await,
+        Request::Stop => compute.stop(server_id.0).await,
+        Request::Shelve => compute.shelve(server_id.0).await,
+        Request::Offload => compute.shelve_offload(server_id.0).await,
+        Request::LiveMigrate => compute.live_migrate(server_id.0, None).await,
+    }
+}
+
+/// A move that Nova refuses will be refused again; the others may work the next time.
+fn refused(goal: Goal, detail: String) -> DriverError {
+    match goal {
+        Goal::Elsewhere => DriverError::NoRoom { detail },
+        _ => DriverError::Failed {
+            what: words(goal),
+            detail,
+        },
+    }
+}
+
+fn words(goal: Goal) -> &'static str {
+    match goal {
+        Goal::Gone => "delete the server",
+        Goal::Stopped => "stop the server",
+        Goal::Shelved => "shelve the server",
+        Goal::Elsewhere => "move the server to another host",
+    }
+}

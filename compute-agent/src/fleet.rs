@@ -1,0 +1,157 @@
+//! One process that is the agent of many hosts: each has its own queue, journal and lock, as if it had a process of its own.
+
+use crate::agent::Agent;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::driver::registry::Fleet;
+use crate::error::AgentError;
+use crate::task::Tasks;
+use async_trait::async_trait;
+use ebbtide_bus::{Bus, BusError, BusStatus, Outgoing, QueueName, Subscription};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+/// How many hosts share a connection to the broker. Each reads on a channel of its own, and RabbitMQ allows 2047 of them.
+const HOSTS_A_CONNECTION: usize = 256;
+/// Time between two agents that start, so that a thousand hosts do not all beat at the same moment.
+const STAGGER: Duration = Duration::from_millis(5);
+/// Pause before the hosts are asked for again if that failed.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// Runs an agent for each host until `shutdown`. A host that comes later gets its agent within the fleet's interval; an agent that
+/// had to end is started again then; one whose host is gone goes on, because there may be something left to do.
+///
+/// # Errors
+/// Only if there can be no connection to a broker at all: the agents' own errors are logged, one host does not stop the others.
+pub async fn serve(
+    config: &Config,
+    fleet: Arc<dyn Fleet>,
+    clock: Arc<dyn Clock>,
+    connect: impl Fn() -> Result<Arc<dyn Bus>, AgentError>,
+    shutdown: CancellationToken,
+) -> Result<(), AgentError> {
+    let mut agents: Tasks<(String, Result<(), AgentError>)> = Tasks::new("agent");
+    let mut running: BTreeSet<String> = BTreeSet::new();
+    let mut started = 0;
+    let mut buses: Vec<Arc<dyn Bus>> = Vec::new();
+    while !shutdown.is_cancelled() {
+        let pause = match fleet.hosts().await {
+            Ok(hosts) => {
+                for host in hosts
+                    .into_iter()
+                    .filter(|host| !running.contains(host))
+                    .collect::<Vec<_>>()
+                {
+                    if started % HOSTS_A_CONNECTION == 0 {
+                        buses.push(connect()?);
+                    }
+                    started += 1;
+                    let Some(bus) = buses.last().map(Arc::clone) else {
+                        continue;
+                    };
+                    match open(config, &*fleet, &host, bus, &clock) {
+                        Ok(agent) => {
+                            let (name, shutdown) = (host.clone(), shutdown.clone());
+                            agents.spawn(async move { (name, agent.serve(shutdown).await) });
+                            running.insert(host);
+                        }
+                        Err(error) => tracing::error!(
+                            code = error.code(),
+                            host,
+                            "no agent for this host: {error}"
+                        ),
+                    }
+                    tokio::time::sleep(STAGGER).await;
+                }
+                fleet.interval()
+            }
+            Err(error) => {
+                tracing::error!(code = error.code(), "the hosts are not known yet: {error}");
+                RETRY
+            }
+        };
+        let pause = tokio::time::sleep(pause);
+        tokio::pin!(pause);
+        loop {
+            tokio::select! {
+                () = shutdown.cancelled() => break,
+                () = &mut pause => break,
+                // Not started again before the pause is over: whatever ended it may do so again.
+                ended = agents.next() => forget(&mut running, ended),
+            }
+        }
+    }
+    while !agents.is_empty() && !running.is_empty() {
+        let ended = agents.next().await;
+        forget(&mut running, ended);
+    }
+    for bus in buses {
+        bus.close().await;
+    }
+    Ok(())
+}
+
+fn forget(running: &mut BTreeSet<String>, (host, ended): (String, Result<(), AgentError>)) {
+    running.remove(&host);
+    if let Err(error) = ended {
+        tracing::error!(
+            code = error.code(),
+            host,
+            "the agent of this host had to end: {error}"
+        );
+    }
+}
+
+fn open(
+    config: &Config,
+    fleet: &dyn Fleet,
+    host: &str,
+    bus: Arc<dyn Bus>,
+    clock: &Arc<dyn Clock>,
+) -> Result<Agent, AgentError> {
+    let state_dir = config.state_dir.join("hosts").join(host);
+    make(&state_dir)?;
+    let driver = fleet.driver(host, &state_dir)?;
+    let mut agent_config = config.agent_config()?;
+    agent_config.host = host.to_owned();
+    agent_config.state_dir = state_dir;
+    let bus: Arc<dyn Bus> = Arc::new(Shared(bus));
+    Ok(Agent::new(agent_config, bus, driver).with_clock(Arc::clone(clock)))
+}
+
+fn make(state_dir: &Path) -> Result<(), AgentError> {
+    std::fs::create_dir_all(state_dir).map_err(|source| AgentError::Io {
+        what: "make the state directory",
+        path: state_dir.to_owned(),
+        source,
+    })
+}
+
+/// A bus of which nobody is the only owner: an agent that ends leaves it open for the others.
+#[derive(Debug)]
+struct Shared(Arc<dyn Bus>);
+
+#[async_trait]
+impl Bus for Shared {
+    async fn declare(&self, queue: &QueueName) -> Result<(), BusError> {
+        self.0.declare(queue).await
+    }
+
+    async fn publish(&self, queue: &QueueName, message: &Outgoing) -> Result<(), BusError> {
+        self.0.publish(queue, message).await
+    }
+
+    async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Subscription, BusError> {
+        self.0.consume(queue, prefetch).await
+    }
+
+    fn status(&self) -> watch::Receiver<BusStatus> {
+        self.0.status()
+    }
+
+    async fn close(&self) {}
+}
