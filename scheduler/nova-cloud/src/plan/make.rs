@@ -351,6 +351,7 @@ impl Planning<'_> {
         Some(PlannedVictim {
             uuid,
             name: instance.record.name.clone(),
+            flavor: instance.record.flavor.name.clone(),
             host: self.cloud.host_at(place),
             allocations: entry.allocations.clone(),
             keeps: if keeps.is_empty() {
