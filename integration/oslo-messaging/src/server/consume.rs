@@ -20,6 +20,9 @@ const SOURCES: [Source; 3] = [Source::Topic, Source::Server, Source::Fanout];
 /// Limit for declaring and subscribing, so that a mute broker is noticed.
 const SUBSCRIBE_LIMIT: Duration = Duration::from_secs(30);
 
+/// The pause before the same connection is tried again, even if `kombu_reconnect_delay` is zero.
+const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
 /// Limit for cancelling a consumer at a stop.
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
 
@@ -29,6 +32,8 @@ pub(super) async fn run(
     first: oneshot::Sender<Result<(), MessagingError>>,
     reading: watch::Sender<bool>,
 ) {
+    // Whatever way this ends, no work begins after it.
+    let _quiet = inner.quiet.clone().drop_guard();
     let mut first = Some(first);
     // One set of permits over all connections: what still works from the last one counts.
     let permits: Arc<[Arc<Semaphore>; 3]> = Arc::new([
@@ -50,14 +55,11 @@ pub(super) async fn run(
         };
         if session.id == last_failed {
             // The connection looks alive and yet the last attempt failed: not too eagerly.
-            tokio::time::sleep(
-                inner
-                    .transport
-                    .options()
-                    .reconnect_delay
-                    .max(Duration::from_millis(100)),
-            )
-            .await;
+            let pause = inner.transport.options().reconnect_delay;
+            tokio::select! {
+                () = inner.stopping.cancelled() => return,
+                () = tokio::time::sleep(pause.max(LEAST_PAUSE)) => {}
+            }
         }
         last_failed = session.id;
         let attempt = subscribe(
@@ -130,6 +132,7 @@ async fn read_all(inner: &Arc<Inner>, subscribed: Subscribed, permits: &[Arc<Sem
     if !inner.stopping.is_cancelled() {
         return;
     }
+    inner.quiet.cancel();
     // No new requests from here on. What was on the way and not begun is given back when the channel closes; the channel must
     // stay open for those that are being worked on, so wait for them.
     for tag in tags {

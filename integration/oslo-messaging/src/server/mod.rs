@@ -105,6 +105,8 @@ struct Inner {
     tracker: TaskTracker,
     /// No new requests; those being worked on are told to hurry.
     stopping: CancellationToken,
+    /// The reader has seen `stopping`: no work begins any more.
+    quiet: CancellationToken,
     /// Time is up: work ends where it is.
     given_up: CancellationToken,
     /// All work has ended: the reader lets go of its channel.
@@ -156,6 +158,7 @@ impl RpcServer {
             gone_queues: Mutex::new(GoneQueues::default()),
             tracker: TaskTracker::new(),
             stopping: CancellationToken::new(),
+            quiet: CancellationToken::new(),
             given_up: CancellationToken::new(),
             drained: CancellationToken::new(),
             unfinished: AtomicUsize::new(0),
@@ -206,6 +209,13 @@ impl RpcServer {
     pub async fn stop(mut self, limit: Duration) -> StopReport {
         let inner = Arc::clone(&self.inner);
         inner.stopping.cancel();
+        // Only then is it certain that nothing is added to what is waited for below.
+        if tokio::time::timeout(READER_LIMIT, inner.quiet.cancelled())
+            .await
+            .is_err()
+        {
+            tracing::warn!("the reader does not stop in time");
+        }
         inner.tracker.close();
         if tokio::time::timeout(limit, inner.tracker.wait())
             .await

@@ -246,7 +246,8 @@ impl Drop for Guard {
     fn drop(&mut self) {
         if !self.finished {
             self.inner.unfinished.fetch_add(1, Ordering::Relaxed);
-            for receipt in self.inner.seen().give_up(&self.id) {
+            let receipts = self.inner.seen().give_up(&self.id);
+            for receipt in receipts {
                 receipt.requeue();
             }
         }
