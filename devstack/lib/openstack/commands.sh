@@ -60,8 +60,6 @@ stack_is_running() {
 
 stack_command_up() {
     local up_fresh=
-    # What `up` is told counts; what was told an earlier one does not. Its ports stand inside the databases, so they are kept.
-    STACK_OFFSET=$(stack_load_options 2>/dev/null; [ ! -d "$stack_home/var/mysql" ] || printf '%s' "$STACK_OFFSET")
     _stack_parse_up "$@" || return $?
     stack_t0=${EPOCHREALTIME//[!0-9]/}
     if stack_is_running; then
@@ -69,6 +67,8 @@ stack_command_up() {
         (stack_load_options; stack_settings; stack_stop_all)
     fi
     [ -z "$up_fresh" ] || _stack_wipe
+    # What `up` is told counts, and not what an earlier one was told; but its ports stand inside databases that are kept.
+    if [ -z "$STACK_OFFSET" ] && [ -d "$stack_var/mysql" ]; then STACK_OFFSET=$(stack_load_options; printf '%s' "$STACK_OFFSET"); fi
     ensure_packages rabbitmq mariadb openstack
     stack_say "packages are in place"
     if [ "$STACK_WITH" = ebbtide ]; then
