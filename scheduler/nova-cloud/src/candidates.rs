@@ -16,6 +16,7 @@ use ebbtide_nova::placement::{self, Node, Query, QueryGroup, World};
 use ebbtide_nova::table::HostSet;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// What Nova asks Placement for a request.
@@ -65,7 +66,7 @@ pub(crate) enum Offer {
     /// The same amounts on the root provider of each host of a set. Of two the first counts first.
     Alike(Vec<(HostSet, BTreeMap<String, u64>)>),
     /// Placement's own words, by place.
-    Told(HashMap<usize, Vec<AllocationCandidate>>),
+    Told(Arc<HashMap<usize, Vec<AllocationCandidate>>>),
 }
 
 /// Hosts that may take a request, before Nova's filters. They are good until a host comes or goes.
@@ -354,7 +355,7 @@ impl Cloud {
         }
         Ok(Candidates {
             hosts,
-            offer: Offer::Told(told),
+            offer: Offer::Told(Arc::new(told)),
             layout: self.layout,
             believed: 0,
         })

@@ -9,7 +9,7 @@ use ebbtide_nova::filters::{self, Context};
 use ebbtide_nova::model::{AllocationCandidate, HostState, Options, RequestSpec};
 use ebbtide_nova::schedule::{Call, Field, Selection, Sorted, Step, Steps, sorted};
 use ebbtide_nova::states::{HostStates, States};
-use ebbtide_nova::table::HostSet;
+use ebbtide_nova::table::{HostSet, Survey};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -281,7 +281,7 @@ impl Cloud {
         if let Some(first) = uuids.first().filter(|uuid| !uuid.is_empty()) {
             spec.instance_uuid.clone_from(first);
         }
-        let working = self.working(&spec, hosts, candidates.offer.clone(), now);
+        let working = self.working(&spec, hosts, candidates.offer.clone(), now, Survey::sorted);
         Ok(Scheduling {
             steps: Steps::new(working, spec, call, seed),
             options: self.table.shared_options(),
@@ -290,7 +290,14 @@ impl Cloud {
     }
 
     /// The hosts of a request with what the columns say of them.
-    fn working(&self, spec: &RequestSpec, hosts: HostSet, offer: Offer, now: i64) -> Working {
+    fn working(
+        &self,
+        spec: &RequestSpec,
+        hosts: HostSet,
+        offer: Offer,
+        now: i64,
+        order: fn(&Survey) -> Sorted,
+    ) -> Working {
         let mut working = Working {
             states: self.table.states().clone(),
             hosts,
@@ -304,11 +311,11 @@ impl Cloud {
         }
         let hosts = working.hosts.clone();
         let survey = self.table.survey(spec, hosts, now, &mut working.states);
-        working.first = survey.map(|survey| survey.sorted());
+        working.first = survey.as_ref().map(order);
         working
     }
 
-    /// Filters and weighs candidates once, for the first instance; and the states as the filters left them.
+    /// Filters and weighs candidates once, for the first instance, in any order; and the states as the filters left them.
     pub(crate) fn sort_once(
         &self,
         spec: &RequestSpec,
@@ -316,7 +323,7 @@ impl Cloud {
         now: i64,
     ) -> Result<(HostStates, Sorted), Fault> {
         let hosts = candidates.hosts.clone();
-        let mut working = self.working(spec, hosts, candidates.offer.clone(), now);
+        let mut working = self.working(spec, hosts, candidates.offer.clone(), now, Survey::unsorted);
         let context = Context {
             options: self.options(),
             now,

@@ -19,6 +19,7 @@ pub mod options;
 pub mod pci;
 pub mod placement;
 pub mod python;
+pub mod release;
 pub mod schedule;
 pub mod states;
 pub mod table;

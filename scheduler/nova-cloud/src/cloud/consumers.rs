@@ -83,8 +83,7 @@ impl Cloud {
         }
         if let Some(known) = self.providers.get_mut(&provider) {
             known.used = Some(used);
-            // Only what was read with the inventories says that they are of this generation.
-            let _ = generation;
+            known.usage_generation = Some(generation);
         }
         self.follow_amounts(provider);
     }

@@ -93,6 +93,9 @@ impl Cloud {
             // The order of places is that of ties, as in Nova's decisions.
             created_at: Timestamp::from_millis(place as i64),
         });
+        if self.numbers[place].is_none() {
+            self.numbers[place] = self.victims.host_number(&self.names[place]);
+        }
     }
 
     /// Puts an instance into the victims' table. False if it cannot be there.

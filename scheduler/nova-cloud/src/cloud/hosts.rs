@@ -288,6 +288,7 @@ impl Cloud {
         if self.at.len() < len {
             Arc::make_mut(&mut self.at).resize(len, None);
             self.names.resize(len, String::new());
+            self.numbers.resize(len, None);
         }
         self.columns.grow(self.at.len());
         let all = self.at.len();
@@ -329,6 +330,7 @@ impl Cloud {
         let name = std::mem::take(&mut self.names[place]);
         self.named.remove(&name);
         self.victims.remove_host(&name);
+        self.numbers[place] = None;
         self.layout += 1;
         self.count_again_at(uuid);
     }

@@ -20,7 +20,7 @@ pub(crate) use provider::{Provider, capacity};
 
 use crate::error::CloudError;
 use crate::facts::{CellFacts, HostRef};
-use ebbtide_engine::{Engine, EngineConfig, HostTable};
+use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
 use ebbtide_model::Seconds;
 use ebbtide_nova::model::{Aggregate, Options, RequestSpec, Service};
 use ebbtide_nova::table::{self, HostSet};
@@ -112,6 +112,8 @@ pub struct Cloud {
     /// Names of hosts in the victims' table, by place.
     pub(crate) names: Vec<String>,
     pub(crate) named: HashMap<String, usize>,
+    /// Their numbers there, by place.
+    pub(crate) numbers: Vec<Option<HostNumber>>,
 }
 
 impl Cloud {
@@ -150,6 +152,7 @@ impl Cloud {
             victims,
             names: Vec::new(),
             named: HashMap::new(),
+            numbers: Vec::new(),
         })
     }
 

@@ -21,6 +21,8 @@ pub(crate) struct Provider {
     pub(crate) inventories: Option<BTreeMap<String, Inventory>>,
     /// `None`: nobody has read it, consumers that we know are added up.
     pub(crate) used: Option<BTreeMap<String, i64>>,
+    /// The provider's generation when its consumers were told.
+    pub(crate) usage_generation: Option<i64>,
     pub(crate) traits: Option<BTreeSet<String>>,
     pub(crate) aggregates: Option<BTreeSet<Uuid>>,
     /// What all consumers that we know have here.
@@ -61,7 +63,9 @@ impl Provider {
             self.inventories = facts.inventories;
             self.generation = facts.generation;
         }
-        if let Some(used) = facts.used {
+        // A usage that was read before the consumers were told comes too late.
+        let late = facts.generation < self.usage_generation && facts.generation.is_some();
+        if let Some(used) = facts.used.filter(|_| !late) {
             self.used = Some(used);
         }
         if let Some(traits) = facts.traits {

@@ -203,7 +203,7 @@ impl Planning<'_> {
             rule.unwrap_or(1)
         });
         for (place, total) in self.sorted.hosts.iter().zip(&self.sorted.totals) {
-            let Some(number) = table.host_number(&self.cloud.names[*place]) else {
+            let Some(number) = self.cloud.numbers.get(*place).copied().flatten() else {
                 continue;
             };
             among.admit(number, *total);

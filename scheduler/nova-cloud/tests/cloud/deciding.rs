@@ -199,7 +199,7 @@ fn placements_own_answer_is_used_as_it_is() {
     let answer = json!({
         "allocation_requests": [{
             "allocations": { root.clone(): {"resources": {"MEMORY_MB": 1}}, child.clone(): {"resources": {"VGPU": 1}} },
-            "mappings": { "": [root.clone()], "_X": [child] },
+            "mappings": { "": [root], "_X": [child] },
         }],
         "provider_summaries": {},
     });

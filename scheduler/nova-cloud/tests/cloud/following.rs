@@ -95,6 +95,13 @@ fn the_list_of_consumers_is_the_truth() {
             .consumer(server(2))
             .is_none_or(|(allocations, _)| allocations.is_empty())
     );
+    let late = ProviderFacts {
+        generation: Some(4),
+        used: Some(BTreeMap::from([("VCPU".to_owned(), 4)])),
+        ..kit::provider(0, 4)
+    };
+    cloud.put_provider(late);
+    assert_eq!(offered(&cloud, 3), names(&[0]), "a usage that was read before comes too late");
 }
 
 #[test]

@@ -16,3 +16,13 @@ mod kit;
 mod offering;
 mod planning;
 mod planning_oracle;
+
+/// Requests are decided by many tasks over one cloud, and go on in others.
+#[test]
+fn a_cloud_is_shared_between_threads() {
+    fn shared<T: Send + Sync>() {}
+    fn sent<T: Send>() {}
+    shared::<ebbtide_nova_cloud::Cloud>();
+    shared::<ebbtide_nova_cloud::Candidates>();
+    sent::<ebbtide_nova_cloud::Scheduling>();
+}

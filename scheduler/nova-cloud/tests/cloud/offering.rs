@@ -174,10 +174,10 @@ proptest! {
             specs.insert("resources:CUSTOM_X", amount.to_string());
         }
         if let Some(name) = question.required {
-            specs.insert(&format!("trait:{name}"), "required".to_owned());
+            specs.insert(format!("trait:{name}"), "required".to_owned());
         }
         if let Some(name) = question.forbidden {
-            specs.insert(&format!("trait:{name}"), "forbidden".to_owned());
+            specs.insert(format!("trait:{name}"), "forbidden".to_owned());
         }
         spec.availability_zone = question.zone.map(|zone| format!("z{zone}"));
         spec.force_hosts = question.tree.map(|tree| vec![kit::host_name(tree)]);

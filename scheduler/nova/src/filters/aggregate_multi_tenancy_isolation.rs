@@ -3,6 +3,10 @@
 use super::{Context, Filter, values};
 use crate::fault::Fault;
 use crate::model::{HostState, RequestSpec};
+use crate::release::Feature;
+
+/// The key, or how it begins.
+const TENANT: &str = "filter_tenant_id";
 
 /// Where aggregates name tenants, by any key that begins with `filter_tenant_id`, the request's project is among them.
 pub struct AggregateMultiTenancyIsolation;
@@ -16,10 +20,16 @@ impl Filter for AggregateMultiTenancyIsolation {
         true
     }
 
-    fn passes(&self, host: &HostState, spec: &RequestSpec, _: &Context<'_>) -> Result<bool, Fault> {
+    fn passes(
+        &self,
+        host: &HostState,
+        spec: &RequestSpec,
+        context: &Context<'_>,
+    ) -> Result<bool, Fault> {
+        let any_key = context.options.release.has(Feature::TenantKeys);
         let mut tenants = values::keys(host)
             .into_iter()
-            .filter(|key| key.starts_with("filter_tenant_id"))
+            .filter(|key| *key == TENANT || (any_key && key.starts_with(TENANT)))
             .flat_map(|key| values::split(host, key))
             .peekable();
         Ok(tenants.peek().is_none()

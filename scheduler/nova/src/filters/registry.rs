@@ -3,9 +3,9 @@
 use super::{
     AggregateImagePropertiesIsolation, AggregateInstanceExtraSpecs, AggregateIoOps,
     AggregateMultiTenancyIsolation, AggregateNumInstances, AggregateTypeAffinity, AllHosts,
-    Compute, ComputeCapabilities, DifferentHost, Filter, ImageProperties, IoOps, IsolatedHosts,
-    Json, Metrics, NumInstances, NumaTopologyFits, PciPassthrough, SameHost, ServerGroupAffinity,
-    ServerGroupAntiAffinity, SimpleCidrAffinity,
+    AvailabilityZone, Compute, ComputeCapabilities, DifferentHost, Filter, ImageProperties, IoOps,
+    IsolatedHosts, Json, Metrics, NumInstances, NumaTopologyFits, PciPassthrough, SameHost,
+    ServerGroupAffinity, ServerGroupAntiAffinity, SimpleCidrAffinity,
 };
 
 /// All filters, by class name as Python sorts it.
@@ -34,6 +34,9 @@ const ALL: [&dyn Filter; 22] = [
     &SimpleCidrAffinity,
 ];
 
+/// Filters that the newest release has no longer.
+const FORMER: [&dyn Filter; 1] = [&AvailabilityZone];
+
 /// All filters, by class name.
 #[must_use]
 pub fn all() -> Vec<&'static dyn Filter> {
@@ -43,5 +46,6 @@ pub fn all() -> Vec<&'static dyn Filter> {
 /// The filter of one of Nova's class names.
 #[must_use]
 pub fn by_name(name: &str) -> Option<&'static dyn Filter> {
-    ALL.into_iter().find(|filter| filter.name() == name)
+    let mut all = ALL.into_iter().chain(FORMER);
+    all.find(|filter| filter.name() == name)
 }

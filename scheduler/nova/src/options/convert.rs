@@ -152,7 +152,7 @@ fn bad_value(given: &Value) -> Fault {
     Fault::new("ValueError", format!("{} is not allowed", given.repr()))
 }
 
-fn boolean(given: &Value) -> Result<Value, Fault> {
+pub(super) fn boolean(given: &Value) -> Result<Value, Fault> {
     match given {
         Value::Bool(_) => Ok(given.clone()),
         Value::Str(text) => match text.to_lowercase().as_str() {

@@ -178,18 +178,23 @@ impl Kind {
     }
 }
 
-/// The class names of the filters that run, in order. Each is started before the next is looked at.
+/// The class names of the filters that run, in order. Each is started before the next is looked at. `zone_filter`: the release still
+/// has AvailabilityZoneFilter.
 ///
 /// # Errors
 /// SchedulerHostFilterNotFound, whatever importing `available_filters` raises, and what a filter raises that cannot start.
 pub(super) fn filters(
     available: &[String],
     enabled: &[String],
+    zone_filter: bool,
     start: impl Fn(&str) -> Result<(), Fault>,
 ) -> Result<Vec<String>, Fault> {
     let mut known = Vec::new();
     for name in available {
         known.extend(FILTER.matching(name)?);
+    }
+    if zone_filter {
+        known.push("AvailabilityZoneFilter");
     }
     let mut bad = Vec::new();
     for name in enabled {
@@ -270,12 +275,20 @@ mod tests {
     fn a_filter_that_is_not_available_is_not_found() {
         let all = ["nova.scheduler.filters.all_filters".to_owned()];
         let class = |enabled: &str| {
-            filters(&all, &[enabled.to_owned()], |_| Ok(())).map_err(|fault| fault.class)
+            filters(&all, &[enabled.to_owned()], false, |_| Ok(())).map_err(|fault| fault.class)
         };
         assert_eq!(class("JsonFilter"), Ok(vec!["JsonFilter".to_owned()]));
         assert_eq!(class("RamFilter"), Err("SchedulerHostFilterNotFound"));
         assert_eq!(
-            filters(&[], &["JsonFilter".to_owned()], |_| Ok(())).map_err(|f| f.class),
+            class("AvailabilityZoneFilter"),
+            Err("SchedulerHostFilterNotFound")
+        );
+        let old = filters(&all, &["AvailabilityZoneFilter".to_owned()], true, |_| {
+            Ok(())
+        });
+        assert!(old.is_ok(), "Nova had it up to 27");
+        assert_eq!(
+            filters(&[], &["JsonFilter".to_owned()], false, |_| Ok(())).map_err(|f| f.class),
             Err("SchedulerHostFilterNotFound")
         );
     }

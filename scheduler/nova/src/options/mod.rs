@@ -5,6 +5,7 @@ mod loaded;
 
 use crate::fault::Fault;
 use crate::python::{Value, number};
+use crate::release::Release;
 use std::collections::BTreeMap;
 
 pub use convert::{check, float_of, int_of};
@@ -13,6 +14,8 @@ pub use convert::{check, float_of, int_of};
 /// here counts as not given: Nova's own answer to such a configuration is a TypeError at some later point.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
+    /// The release whose scheduler is followed.
+    pub release: Release,
     /// `[DEFAULT] service_down_time`, seconds; two and a half times `report_interval` (10) where it is not longer than that.
     /// `None`: one of the two is null, and ComputeFilter cannot start.
     pub service_down_time: Option<i64>,
@@ -125,6 +128,8 @@ pub struct Options {
     pub image_metadata_prefilter: bool,
     /// `[scheduler] query_placement_for_routed_network_aggregates`.
     pub query_placement_for_routed_network_aggregates: bool,
+    /// `[scheduler] query_placement_for_availability_zone`, which exists up to Nova 27.
+    pub query_placement_for_availability_zone: bool,
 }
 
 impl Default for Options {
@@ -138,6 +143,7 @@ impl Default for Options {
         ];
         let weight_classes = vec!["nova.scheduler.weights.all_weighers".to_owned()];
         Self {
+            release: Release::NEWEST,
             service_down_time: Some(60),
             servicegroup_memcached: false,
             default_availability_zone: "nova".to_owned(),
@@ -192,9 +198,13 @@ impl Default for Options {
             enable_isolated_aggregate_filtering: false,
             image_metadata_prefilter: false,
             query_placement_for_routed_network_aggregates: false,
+            query_placement_for_availability_zone: true,
         }
     }
 }
+
+/// An option that Nova has no longer.
+const ZONE_OPTION: &str = "scheduler.query_placement_for_availability_zone";
 
 /// What was given, converted, by `group.name`.
 struct Given(BTreeMap<String, Value>);
@@ -284,15 +294,37 @@ impl Options {
     pub fn read<'a, V: Into<Value>>(
         config: impl IntoIterator<Item = (&'a String, V)>,
     ) -> Result<Self, Fault> {
+        Self::read_for(Release::NEWEST, config)
+    }
+
+    /// The same for another release of Nova, which may have options and filters that later ones have not.
+    ///
+    /// # Errors
+    /// As [`Self::read`].
+    pub fn read_for<'a, V: Into<Value>>(
+        release: Release,
+        config: impl IntoIterator<Item = (&'a String, V)>,
+    ) -> Result<Self, Fault> {
         let mut given = Given(BTreeMap::new());
+        let mut options = Self {
+            release,
+            ..Self::default()
+        };
         for (key, value) in config {
             let (group, name) = key
                 .split_once('.')
                 .ok_or_else(|| Fault::new("ValueError", format!("{key:?} has no group")))?;
+            if release.has_zone_filter() && key == ZONE_OPTION {
+                // Null is as good as false.
+                options.query_placement_for_availability_zone = match value.into() {
+                    Value::None => false,
+                    value => convert::boolean(&value)? == Value::Bool(true),
+                };
+                continue;
+            }
             let value = convert::declared(group, name)?.convert(&value.into())?;
             given.0.insert(key.clone(), value);
         }
-        let mut options = Self::default();
         options.take_general(&given);
         options.take_lists(&given)?;
         options.take_filtering(&given);
@@ -313,9 +345,11 @@ impl Options {
         let metrics_given = given.words("metrics.weight_setting", &mut metrics);
         self.metrics_weight_setting = ratios(&metrics);
         self.metrics_weight_setting_null = metrics_given.is_err();
-        self.enabled_filters = loaded::filters(&available, &self.enabled_filters, |name| {
-            crate::filters::by_name(name).map_or(Ok(()), |filter| filter.starts(self))
-        })?;
+        let zone_filter = self.release.has_zone_filter();
+        self.enabled_filters =
+            loaded::filters(&available, &self.enabled_filters, zone_filter, |name| {
+                crate::filters::by_name(name).map_or(Ok(()), |filter| filter.starts(self))
+            })?;
         given.words("filter_scheduler.weight_classes", &mut self.weight_classes)?;
         self.weighers = loaded::weighers(&self.weight_classes)?;
         let mut image_props = Vec::new();

@@ -4,6 +4,7 @@ use super::resources::Resources;
 use super::traits::{IMAGE_TYPES, OF_PROPERTIES};
 use super::{Request, World};
 use crate::fault::Fault;
+use crate::release::Feature;
 use std::collections::BTreeSet;
 
 impl Request<'_> {
@@ -33,7 +34,9 @@ impl Request<'_> {
     /// RequestFilterFailed, and what reading image and flavor raises.
     pub(super) fn prefilter(&mut self, world: &World<'_>) -> Result<(), Fault> {
         self.tenant_aggregate(world)?;
-        self.availability_zone(world);
+        if self.options.query_placement_for_availability_zone {
+            self.availability_zone(world);
+        }
         self.image_type()?;
         self.root
             .forbidden
@@ -41,19 +44,24 @@ impl Request<'_> {
         self.isolated_aggregates(world)?;
         self.image_metadata()?;
         self.accelerators()?;
-        self.needs_image()?;
-        if self.packed_virtqueue()? {
-            self.require("COMPUTE_NET_VIRTIO_PACKED");
+        let release = self.options.release;
+        if release.has(Feature::PackedVirtqueue) {
+            self.needs_image()?;
+            if self.packed_virtqueue()? {
+                self.require("COMPUTE_NET_VIRTIO_PACKED");
+            }
         }
         if self.options.query_placement_for_routed_network_aggregates {
             // The networks of a case are none, so only the destination comes into being.
             self.destination.get_or_insert_default();
         }
         self.encryption()?;
-        if self.sound_model()? == Some("virtio") {
+        if release.has(Feature::Sound) && self.sound_model()? == Some("virtio") {
             self.require("COMPUTE_SOUND_MODEL_VIRTIO");
         }
-        self.tpm_secret()?;
+        if release.has(Feature::TpmSecretSecurity) {
+            self.tpm_secret()?;
+        }
         self.owner(world);
         Ok(())
     }

@@ -4,6 +4,7 @@ use super::asked::Query;
 use super::group::{self, Group};
 use super::{Request, Root};
 use crate::fault::Fault;
+use crate::release::Feature;
 
 /// A request to Placement, in groups.
 #[derive(Debug, Clone)]
@@ -271,9 +272,12 @@ impl Resources {
 
     /// Features of the guest that become resources and traits, in Nova's order.
     fn of_features(&mut self, request: &Request<'_>) -> Result<(), Fault> {
+        let release = request.options.release;
         if let Some(name) = request.mem_encryption()? {
             self.group(None).add_resource("MEM_ENCRYPTION_CONTEXT", 1);
-            self.add_trait(name, "required");
+            if release.has(Feature::MemoryEncryptionModel) {
+                self.add_trait(name, "required");
+            }
         }
         let mut pmems: Vec<(String, i128)> = Vec::new();
         for label in request.vpmems() {
@@ -297,7 +301,9 @@ impl Resources {
             } else {
                 "COMPUTE_SECURITY_TPM_1_2"
             };
-            self.add_trait(model, "required");
+            if release.has(Feature::TpmModel) {
+                self.add_trait(model, "required");
+            }
             self.add_trait(version, "required");
         }
         if request.pci_numa_policy()? == Some("socket") {
@@ -306,12 +312,17 @@ impl Resources {
         if request.secure_boot()? == Some("required") {
             self.add_trait("COMPUTE_SECURITY_UEFI_SECURE_BOOT", "required");
         }
-        match request.maxphysaddr_mode()? {
+        let mode = if release.has(Feature::AddressSpace) {
+            request.maxphysaddr_mode()?
+        } else {
+            None
+        };
+        match mode {
             Some("passthrough") => self.add_trait("COMPUTE_ADDRESS_SPACE_PASSTHROUGH", "required"),
             Some(_) => self.add_trait("COMPUTE_ADDRESS_SPACE_EMULATED", "required"),
             None => {}
         }
-        if request.stateless_firmware() {
+        if release.has(Feature::StatelessFirmware) && request.stateless_firmware() {
             self.add_trait("COMPUTE_SECURITY_STATELESS_FIRMWARE", "required");
         }
         Ok(())

@@ -68,6 +68,18 @@ impl Survey {
         self.totals.get(at).copied().unwrap_or(0.0)
     }
 
+    /// All that pass, in the order of the hosts.
+    #[must_use]
+    pub fn unsorted(&self) -> Sorted {
+        let hosts: Vec<usize> = self.passing.iter().collect();
+        Sorted {
+            totals: hosts.iter().map(|at| self.total(*at)).collect(),
+            hosts,
+            unordered: false,
+            trace: self.trace.clone(),
+        }
+    }
+
     /// All that pass, best first; equal totals in the order of the hosts.
     #[must_use]
     pub fn sorted(&self) -> Sorted {

@@ -96,6 +96,7 @@ impl Plan {
             "AggregateImagePropertiesIsolation"
             | "AggregateInstanceExtraSpecsFilter"
             | "AggregateMultiTenancyIsolation"
+            | "AvailabilityZoneFilter"
             | "AggregateTypeAffinityFilter" => alike(|s| Key::Aggregates(aggregates(s))),
             "IoOpsFilter" => alike(|s| Key::Number(s.num_io_ops)),
             "AggregateIoOpsFilter" => {

@@ -1,6 +1,7 @@
 //! Nova's weighers by class name, each with what it is here.
 
 use crate::model::Options;
+use crate::release::Feature;
 use ebbtide_weigher_api::Weigher;
 use ebbtide_weighers as builtin;
 use std::sync::Arc;
@@ -44,10 +45,19 @@ pub fn classes() -> [&'static str; 13] {
     ]
 }
 
-/// A weigher with its settings.
+/// A weigher with its settings; `None` if there is none of that name, or none yet in the release.
 #[must_use]
 pub fn by_class(class: &str, options: &Options) -> Option<NovaWeigher> {
     let class = classes().into_iter().find(|known| *known == class)?;
+    let feature = match class {
+        "HypervisorVersionWeigher" => Some(Feature::HypervisorVersionWeigher),
+        "NumInstancesWeigher" => Some(Feature::NumInstancesWeigher),
+        IMAGE_PROPERTIES => Some(Feature::ImagePropertiesWeigher),
+        _ => None,
+    };
+    if feature.is_some_and(|feature| !options.release.has(feature)) {
+        return None;
+    }
     let o = options;
     let (weigher, configured): (Arc<dyn Weigher>, Option<f64>) = match class {
         "ServerGroupSoftAffinityWeigher" => (

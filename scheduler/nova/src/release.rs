@@ -1,0 +1,75 @@
+//! Releases of Nova, as far as their schedulers decide differently.
+//!
+//! Everything here is written from Nova 34. What came after an older release is left out where that release is said to be the one in
+//! use, so that answers are those of the Nova that is installed. Compared with the sources of Nova 26.2.2 (Zed, Debian 12) and 34; the
+//! release in which a feature came in between is by Nova's release notes.
+
+/// A release by its major version, for example 26 for Zed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Release(pub u32);
+
+/// What not every release has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Feature {
+    /// `hw:maxphysaddr_mode` asks Placement for a trait.
+    AddressSpace,
+    /// HypervisorVersionWeigher.
+    HypervisorVersionWeigher,
+    /// NumInstancesWeigher.
+    NumInstancesWeigher,
+    /// AggregateMultiTenancyIsolation takes every key that begins with `filter_tenant_id`, not that one only.
+    TenantKeys,
+    /// The pre-filter for packed virtqueues.
+    PackedVirtqueue,
+    /// A vTPM's model asks for a trait beside its version.
+    TpmModel,
+    /// ImagePropertiesWeigher.
+    ImagePropertiesWeigher,
+    /// The pre-filter for virtio sound.
+    Sound,
+    /// Memory encryption asks for the trait of its model.
+    MemoryEncryptionModel,
+    /// Stateless firmware asks for a trait.
+    StatelessFirmware,
+    /// The pre-filter for the security of a TPM's secret.
+    TpmSecretSecurity,
+}
+
+impl Feature {
+    /// The first release that has it.
+    fn since(self) -> u32 {
+        match self {
+            Self::AddressSpace => 27,
+            Self::HypervisorVersionWeigher | Self::NumInstancesWeigher | Self::TenantKeys => 28,
+            Self::PackedVirtqueue | Self::TpmModel => 29,
+            Self::ImagePropertiesWeigher => 31,
+            Self::Sound | Self::MemoryEncryptionModel | Self::StatelessFirmware => 32,
+            Self::TpmSecretSecurity => 33,
+        }
+    }
+}
+
+impl Release {
+    /// Zed, the oldest that is supported.
+    pub const ZED: Self = Self(26);
+    /// The one that everything is written from. Later ones count as this one.
+    pub const NEWEST: Self = Self(34);
+
+    /// Whether the release has a feature.
+    #[must_use]
+    pub fn has(self, feature: Feature) -> bool {
+        self.0 >= feature.since()
+    }
+
+    /// Whether AvailabilityZoneFilter and `[scheduler] query_placement_for_availability_zone` still exist.
+    #[must_use]
+    pub fn has_zone_filter(self) -> bool {
+        self.0 < 28
+    }
+}
+
+impl Default for Release {
+    fn default() -> Self {
+        Self::NEWEST
+    }
+}
