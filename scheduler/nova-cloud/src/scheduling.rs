@@ -323,7 +323,8 @@ impl Cloud {
         now: i64,
     ) -> Result<(HostStates, Sorted), Fault> {
         let hosts = candidates.hosts.clone();
-        let mut working = self.working(spec, hosts, candidates.offer.clone(), now, Survey::unsorted);
+        let mut working =
+            self.working(spec, hosts, candidates.offer.clone(), now, Survey::unsorted);
         let context = Context {
             options: self.options(),
             now,

@@ -101,7 +101,11 @@ fn the_list_of_consumers_is_the_truth() {
         ..kit::provider(0, 4)
     };
     cloud.put_provider(late);
-    assert_eq!(offered(&cloud, 3), names(&[0]), "a usage that was read before comes too late");
+    assert_eq!(
+        offered(&cloud, 3),
+        names(&[0]),
+        "a usage that was read before comes too late"
+    );
 }
 
 #[test]
