@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
 
 /// How many hosts share a connection to the broker. Each reads on a channel of its own, and RabbitMQ allows 2047 of them.
 const HOSTS_A_CONNECTION: usize = 256;
@@ -56,7 +57,9 @@ pub async fn serve(
                     match open(config, &*fleet, &host, bus, &clock) {
                         Ok(agent) => {
                             let (name, shutdown) = (host.clone(), shutdown.clone());
-                            agents.spawn(async move { (name, agent.serve(shutdown).await) });
+                            let span = tracing::info_span!("host", name);
+                            let serving = async move { (name, agent.serve(shutdown).await) };
+                            agents.spawn(serving.instrument(span));
                             running.insert(host);
                         }
                         Err(error) => tracing::error!(
@@ -154,4 +157,89 @@ impl Bus for Shared {
     }
 
     async fn close(&self) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::SystemClock;
+    use crate::driver::registry::{self, DriverContext};
+    use crate::driver::{Driver, DriverError};
+    use ebbtide_bus::{InProcessBroker, QueuePrefix};
+    use ebbtide_model::message::{Body, Message};
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    /// One host more at each look, up to three.
+    #[derive(Debug, Default)]
+    struct Growing(AtomicUsize);
+
+    #[async_trait]
+    impl Fleet for Growing {
+        async fn hosts(&self) -> Result<BTreeSet<String>, DriverError> {
+            let count = (self.0.fetch_add(1, Ordering::SeqCst) + 1).min(3);
+            Ok((1..=count).map(|n| format!("host-{n}")).collect())
+        }
+
+        fn driver(&self, host: &str, state_dir: &Path) -> Result<Arc<dyn Driver>, AgentError> {
+            let context = DriverContext {
+                host: host.to_owned(),
+                state_dir: state_dir.to_owned(),
+                settings: "inventory = { VCPU = 4 }".parse().unwrap(),
+                clock: Arc::new(SystemClock),
+            };
+            registry::build("simulated", &context)
+        }
+
+        fn interval(&self) -> Duration {
+            Duration::from_millis(10)
+        }
+    }
+
+    #[tokio::test]
+    async fn each_host_has_its_agent_and_new_ones_get_theirs() {
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!(
+            "host = \"all\"\nstate_dir = {:?}\n[driver.simulated]\ninventory = {{ VCPU = 4 }}",
+            dir.path().display().to_string()
+        );
+        let config = Config::from_table(text.parse().unwrap()).unwrap();
+        let broker = InProcessBroker::new();
+        let queue = QueuePrefix::default().scheduler();
+        let scheduler = broker.connect();
+        let mut reports = scheduler.consume(&queue, 100).await.unwrap();
+        let connections = AtomicUsize::new(0);
+        let connect = || -> Result<Arc<dyn Bus>, AgentError> {
+            connections.fetch_add(1, Ordering::SeqCst);
+            Ok(Arc::new(broker.connect()))
+        };
+        let shutdown = CancellationToken::new();
+        let serving = serve(
+            &config,
+            Arc::new(Growing::default()),
+            Arc::new(SystemClock),
+            connect,
+            shutdown.clone(),
+        );
+        let watching = async {
+            let mut heard = BTreeSet::new();
+            while heard.len() < 3 {
+                let delivery = reports.next().await.unwrap();
+                if let Body::Heartbeat(heartbeat) =
+                    Message::from_bytes(&delivery.body).unwrap().body
+                {
+                    heard.insert(heartbeat.host);
+                }
+                delivery.ack().await;
+            }
+            shutdown.cancel();
+            heard
+        };
+        let (served, heard) = tokio::join!(serving, watching);
+        served.unwrap();
+        assert_eq!(Vec::from_iter(heard), ["host-1", "host-2", "host-3"]);
+        assert_eq!(connections.load(Ordering::SeqCst), 1, "they share one");
+        for host in ["host-1", "host-2", "host-3"] {
+            assert!(dir.path().join("hosts").join(host).is_dir());
+        }
+    }
 }

@@ -3,10 +3,11 @@
 //! A task asks in the background: the servers every few seconds (only what has changed, and now and then all), the hosts now
 //! and then. Whoever wants to know gets what was heard last. Only servers that have their notice are looked at one by one.
 
+use super::servers::Servers;
 use super::settings::{NovaSettings, seconds};
 use super::{facts, notice};
 use crate::clock::Clock;
-use crate::driver::{DriverError, HostFacts};
+use crate::driver::{DriverError, HostFacts, ServerView};
 use crate::error::AgentError;
 use crate::task::Tasks;
 use ebbtide_model::{ServerId, Timestamp};
@@ -15,6 +16,7 @@ use ebbtide_openstack::{Compute, OpenStackError, Session, SessionOptions};
 use futures::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::time::Duration;
 use tokio::sync::watch;
 use uuid::Uuid;
 
@@ -22,6 +24,8 @@ use uuid::Uuid;
 const STALE_AFTER: f64 = 6.0;
 /// But never sooner than this, in seconds: a list of a large cloud takes a while.
 const STALE_AT_LEAST: f64 = 60.0;
+/// How long looking at the servers that have their notice may take.
+const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
 /// One OpenStack.
 #[derive(Debug)]
@@ -38,7 +42,7 @@ pub(super) struct NovaCloud {
 
 #[derive(Debug, Default)]
 struct Heard {
-    servers: BTreeMap<Uuid, Server>,
+    servers: Servers,
     /// When each server that has its notice was looked at last.
     looked: BTreeMap<Uuid, Timestamp>,
     listed_at: Option<Timestamp>,
@@ -138,35 +142,27 @@ impl NovaCloud {
     }
 
     /// The servers of a host. Those that have their notice are looked at, if that was not done just now.
-    pub(super) async fn servers_of(
+    pub(super) async fn views_of(
         self: &Arc<Self>,
         host: &str,
-    ) -> Result<Vec<Server>, DriverError> {
+    ) -> Result<Vec<ServerView>, DriverError> {
         self.health().await?;
         let now = self.clock.now();
         let due: Vec<Uuid> = {
             let heard = self.heard();
             let noticed = heard
                 .servers
-                .values()
-                .filter(|s| s.host.as_deref() == Some(host));
-            let noticed = noticed.filter(|s| s.metadata.contains_key(notice::EVACUATION));
-            let looked = |s: &&Server| {
-                !is_younger(
-                    heard.looked.get(&s.id).copied(),
-                    now,
-                    self.settings.watch_seconds,
-                )
-            };
-            noticed.filter(looked).map(|s| s.id).collect()
+                .on(host)
+                .filter(|s| s.metadata.contains_key(notice::EVACUATION));
+            let looked = |id: Uuid| heard.looked.get(&id).copied();
+            let due =
+                noticed.filter(|s| !is_younger(looked(s.id), now, self.settings.watch_seconds));
+            due.map(|s| s.id).collect()
         };
-        join_all(due.into_iter().map(|id| self.look_again(ServerId(id)))).await;
-        let heard = self.heard();
-        let servers = heard
-            .servers
-            .values()
-            .filter(|s| s.host.as_deref() == Some(host));
-        Ok(servers.cloned().collect())
+        // An API that hangs must not keep the host from its heartbeats; then the last list has to do.
+        let looks = join_all(due.into_iter().map(|id| self.look_again(ServerId(id))));
+        let _ = tokio::time::timeout(LOOK_LIMIT, looks).await;
+        Ok(self.heard().servers.on(host).map(facts::view).collect())
     }
 
     /// One server, as it is now. Waits for an API that is away; the agent limits that.
@@ -198,11 +194,11 @@ impl NovaCloud {
         match found {
             Ok(server) => {
                 heard.looked.insert(server.id, now);
-                heard.servers.insert(server.id, server);
+                heard.servers.put(server);
             }
             Err(OpenStackError::NotFound { .. }) => {
                 heard.looked.remove(&server_id.0);
-                heard.servers.remove(&server_id.0);
+                heard.servers.remove(server_id.0);
             }
             Err(error) => {
                 tracing::warn!(%server_id, code = error.code(), "a server cannot be seen: {error}")
@@ -262,15 +258,15 @@ impl NovaCloud {
                 heard.since.clone_from(&server.updated);
             }
             if server.status == "DELETED" {
-                heard.servers.remove(&server.id);
+                heard.servers.remove(server.id);
             } else {
-                heard.servers.insert(server.id, server);
+                heard.servers.put(server);
             }
         }
         let Heard {
             servers, looked, ..
         } = &mut *heard;
-        looked.retain(|id, _| servers.contains_key(id));
+        looked.retain(|id, _| servers.contains(*id));
         heard.listed_at = Some(now);
         Ok(())
     }

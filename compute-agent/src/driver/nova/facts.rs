@@ -38,7 +38,8 @@ pub(super) fn launched_at(server: &Server) -> Option<Timestamp> {
 
 /// What it holds of this host.
 pub(super) fn occupancy(server: &Server, host: &str) -> Occupancy {
-    let offloaded = server.host.is_none() && server.status == "SHELVED_OFFLOADED";
+    // Nova clears the host a moment after the status.
+    let offloaded = server.status == "SHELVED_OFFLOADED";
     if !offloaded && !judge::is_on(server, host) {
         return Occupancy::Absent;
     }

@@ -81,6 +81,8 @@ pub(super) fn judge(goal: Goal, server: &Server, host: &str) -> Move {
         // A deletion is taken in every state, also while something else is going on.
         Goal::Gone => match (status, task) {
             ("SOFT_DELETED", None) => Move::Ask(Request::ForceDelete),
+            // Nova clears the host a moment after the task. What holds no room here is its owner's to keep.
+            ("SHELVED_OFFLOADED", None) => Move::NotHere,
             (_, Some("deleting" | "soft-deleting")) => Move::Wait,
             _ => Move::Ask(Request::Delete),
         },

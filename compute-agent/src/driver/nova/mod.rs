@@ -13,6 +13,7 @@ mod fleet;
 mod judge;
 mod notice;
 mod reach;
+mod servers;
 mod settings;
 mod usage;
 
@@ -176,8 +177,7 @@ impl Driver for NovaDriver {
     }
 
     async fn list(&self) -> Result<Vec<ServerView>, DriverError> {
-        let servers = self.cloud.servers_of(&self.host).await?;
-        Ok(servers.iter().map(facts::view).collect())
+        self.cloud.views_of(&self.host).await
     }
 
     async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError> {

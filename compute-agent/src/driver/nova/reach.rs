@@ -9,7 +9,7 @@ use crate::driver::DriverError;
 use ebbtide_model::ServerId;
 use ebbtide_model::message::EvacuatedHow;
 use ebbtide_openstack::compute::{Accepted, Server};
-use ebbtide_openstack::{Compute, OpenStackError};
+use ebbtide_openstack::{Compute, Effect, OpenStackError};
 
 impl NovaDriver {
     /// Does what there is to do. Returns the server as it is then; `None` if it is gone.
@@ -23,11 +23,13 @@ impl NovaDriver {
         let request_id = ebbtide_openstack::new_request_id();
         let compute = self.cloud.compute().for_request(&request_id);
         let mut asked = 0;
+        // Nova may have heard us, even if we have not heard its answer.
+        let mut heard = false;
         let mut refusal = String::new();
         loop {
             let server = match compute.server(server_id.0).await {
                 Ok(server) => server,
-                Err(OpenStackError::NotFound { .. }) if goal == Goal::Gone && asked > 0 => {
+                Err(OpenStackError::NotFound { .. }) if goal == Goal::Gone && heard => {
                     return Ok(None);
                 }
                 Err(OpenStackError::NotFound { .. }) => {
@@ -61,7 +63,7 @@ impl NovaDriver {
                     }
                     match ask(&compute, server_id, request).await {
                         Ok(accepted) => {
-                            asked += 1;
+                            (asked, heard) = (asked + 1, true);
                             tracing::info!(
                                 %server_id, ?request, request_id, nova_request_id = accepted.request_id,
                                 "Nova has been asked"
@@ -70,6 +72,7 @@ impl NovaDriver {
                         // Whether it was done shows at the next look.
                         Err(OpenStackError::NotFound { .. }) => {}
                         Err(error) if error.is_passing() => {
+                            heard |= error.effect() == Effect::Unknown;
                             tracing::warn!(%server_id, code = error.code(), "waiting for Nova's API: {error}");
                         }
                         Err(

@@ -255,6 +255,10 @@ async fn a_hibernated_server_is_shelved_and_off_its_host() {
         "what is shelved is not on this host"
     );
     assert!(rig.nova.exists(1));
+    // For a moment Nova shows the host still.
+    rig.nova.set(1, "OS-EXT-SRV-ATTR:host", json!("compute1"));
+    assert!(is_gone(&rig.driver.terminate(server(1)).await.unwrap_err()));
+    assert!(rig.nova.exists(1));
 }
 
 #[tokio::test]
