@@ -1,11 +1,13 @@
 //! Nova's options that shape a decision, with Nova's defaults, read and checked as oslo.config checks an override.
 
 mod convert;
+mod given;
 mod loaded;
 
 use crate::fault::Fault;
 use crate::python::{Value, number};
 use crate::release::Release;
+use given::{Given, clamp};
 use std::collections::BTreeMap;
 
 pub use convert::{check, float_of, int_of};
@@ -205,74 +207,6 @@ impl Default for Options {
 
 /// An option that Nova has no longer.
 const ZONE_OPTION: &str = "scheduler.query_placement_for_availability_zone";
-
-/// What was given, converted, by `group.name`.
-struct Given(BTreeMap<String, Value>);
-
-impl Given {
-    fn set(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
-    }
-
-    /// Null is as good as false.
-    fn bool(&self, name: &str, field: &mut bool) {
-        match self.set(name) {
-            Some(Value::Bool(value)) => *field = *value,
-            Some(Value::None) => *field = false,
-            _ => {}
-        }
-    }
-
-    fn int(&self, name: &str, field: &mut i64) {
-        if let Some(Value::Int(value)) = self.set(name) {
-            *field = clamp(*value);
-        }
-    }
-
-    fn optional_int(&self, name: &str, field: &mut Option<i64>) {
-        match self.set(name) {
-            Some(Value::Int(value)) => *field = Some(clamp(*value)),
-            Some(Value::None) => *field = None,
-            _ => {}
-        }
-    }
-
-    fn float(&self, name: &str, field: &mut f64) {
-        if let Some(Value::Float(value)) = self.set(name) {
-            *field = *value;
-        }
-    }
-
-    fn optional_float(&self, name: &str, field: &mut Option<f64>) {
-        match self.set(name) {
-            Some(Value::Float(value)) => *field = Some(*value),
-            Some(Value::None) => *field = None,
-            _ => {}
-        }
-    }
-
-    fn optional_text(&self, name: &str, field: &mut Option<String>) {
-        match self.set(name) {
-            Some(Value::Str(value)) => *field = Some(value.clone()),
-            Some(Value::None) => *field = None,
-            _ => {}
-        }
-    }
-
-    /// A list that Nova walks at start: null is a TypeError there.
-    fn words(&self, name: &str, field: &mut Vec<String>) -> Result<(), Fault> {
-        match self.set(name) {
-            Some(Value::List(values)) => *field = values.iter().map(Value::text).collect(),
-            Some(_) => return Err(Fault::new("TypeError", format!("{name} is null"))),
-            None => {}
-        }
-        Ok(())
-    }
-}
-
-fn clamp(value: i128) -> i64 {
-    i64::try_from(value).unwrap_or(if value < 0 { i64::MIN } else { i64::MAX })
-}
 
 /// Names and ratios of a list of `name=ratio`. What has no name, no `=` or no number is left out (`parse_options`).
 fn ratios(settings: &[String]) -> Vec<(String, f64)> {
