@@ -2,12 +2,12 @@
 //! that takes none holds up nothing.
 
 use crate::task::Tasks;
-use ebbtide_nova_objects::notification::{END, START, legacy_payload, versioned_payload};
-use ebbtide_nova_objects::{RpcContext, SelectDestinations};
+use ebbtide_nova_objects::notification::{
+    END, START, legacy_payload, legacy_payload_after_versioned, versioned_payload,
+};
+use ebbtide_nova_objects::{RpcContext, ScheduleRequest};
 use oslo_messaging::{Map, Notification, Notifier, Priority};
 use serde_json::Value;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::sync::mpsc;
 
 /// Notifications that wait for the broker. More are thrown away, and told.
@@ -16,48 +16,17 @@ const WAITING: usize = 10_000;
 /// Whoever sends.
 #[derive(Clone, Default)]
 pub(crate) struct Notices {
-    queue: Option<mpsc::Sender<(Arc<Payload>, &'static str)>>,
+    queue: Option<mpsc::Sender<Payload>>,
+    /// Versioned ones are sent, too: they change what the old ones say afterwards.
+    versioned: bool,
 }
 
-/// What a request's notifications say.
-#[derive(Default)]
+/// What one notification says in its two forms.
 struct Payload {
+    event: &'static str,
     legacy: Value,
     versioned: Value,
     context: Map,
-}
-
-/// A request's notifications, and whether the first was sent.
-#[derive(Default)]
-pub(crate) struct Start {
-    payload: Arc<Payload>,
-    said: AtomicBool,
-}
-
-impl Start {
-    pub(crate) fn new(
-        notices: &Notices,
-        wanted: &SelectDestinations,
-        context: &RpcContext,
-        fields: &Map,
-    ) -> Self {
-        if notices.queue.is_none() {
-            return Self::default();
-        }
-        let mut context_fields = fields.clone();
-        // As Python's `redacted_copy`: what lets others act in the user's name stays here.
-        for secret in ["auth_token", "service_token"] {
-            context_fields.remove(secret);
-        }
-        Self {
-            payload: Arc::new(Payload {
-                legacy: legacy_payload(&wanted.request, context),
-                versioned: versioned_payload(&wanted.request),
-                context: context_fields,
-            }),
-            said: AtomicBool::new(false),
-        }
-    }
 }
 
 impl Notices {
@@ -70,7 +39,8 @@ impl Notices {
         if legacy.is_none() && versioned.is_none() {
             return Self::default();
         }
-        let (queue, mut waiting) = mpsc::channel::<(Arc<Payload>, &'static str)>(WAITING);
+        let told = versioned.is_some();
+        let (queue, mut waiting) = mpsc::channel::<Payload>(WAITING);
         let stop = tasks.stop().clone();
         tasks.spawn("notifications", async move {
             loop {
@@ -78,7 +48,8 @@ impl Notices {
                     next = waiting.recv() => next,
                     () = stop.cancelled() => None,
                 };
-                let Some((payload, event)) = next else { return };
+                let Some(payload) = next else { return };
+                let event = payload.event;
                 for (notifier, body) in
                     [(&legacy, &payload.legacy), (&versioned, &payload.versioned)]
                 {
@@ -99,26 +70,47 @@ impl Notices {
                 }
             }
         });
-        Self { queue: Some(queue) }
-    }
-
-    /// The request has candidates. Only the first time.
-    pub(crate) fn start(&self, start: &Start) {
-        if !start.said.swap(true, Ordering::Relaxed) {
-            self.send(start, START);
+        Self {
+            queue: Some(queue),
+            versioned: told,
         }
     }
 
-    /// The request has its hosts.
-    pub(crate) fn end(&self, start: &Start) {
-        self.start(start);
-        self.send(start, END);
+    /// The request has candidates.
+    pub(crate) fn start(&self, request: &ScheduleRequest, context: &RpcContext, fields: &Map) {
+        self.send(START, request, context, fields, false);
     }
 
-    fn send(&self, start: &Start, event: &'static str) {
-        if let Some(queue) = &self.queue
-            && queue.try_send((Arc::clone(&start.payload), event)).is_err()
-        {
+    /// The request has its hosts, and is as Nova leaves it then.
+    pub(crate) fn end(&self, request: &ScheduleRequest, context: &RpcContext, fields: &Map) {
+        self.send(END, request, context, fields, self.versioned);
+    }
+
+    fn send(
+        &self,
+        event: &'static str,
+        request: &ScheduleRequest,
+        context: &RpcContext,
+        fields: &Map,
+        after_versioned: bool,
+    ) {
+        let Some(queue) = &self.queue else { return };
+        let mut fields = fields.clone();
+        // As Python's `redacted_copy`: what lets others act in the user's name stays here.
+        for secret in ["auth_token", "service_token"] {
+            fields.remove(secret);
+        }
+        let payload = Payload {
+            event,
+            legacy: if after_versioned {
+                legacy_payload_after_versioned(request, context)
+            } else {
+                legacy_payload(request, context)
+            },
+            versioned: versioned_payload(request),
+            context: fields,
+        };
+        if queue.try_send(payload).is_err() {
             tracing::warn!(
                 code = "EB-DOOR-040",
                 "{event} is not sent: {WAITING} notifications wait for the broker already"

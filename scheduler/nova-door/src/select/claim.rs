@@ -99,16 +99,12 @@ impl Claimer<'_> {
     fn new_claim(&self, claim: &Claim) -> Result<NewClaim, OpenStackError> {
         let candidate = &claim.candidate;
         let mappings = (!candidate.mappings.is_null()).then(|| candidate.mappings.clone());
-        let spec = &self.request.spec;
+        let (project_id, user_id) = self.request.owner();
         Ok(NewClaim {
             consumer: consumer(&claim.instance_uuid)?,
             resources: Resources::new(candidate.allocations.clone(), mappings)?,
-            project_id: spec.project_id.clone().unwrap_or_default(),
-            user_id: spec
-                .user_id
-                .clone()
-                .or_else(|| self.request.user_id.clone())
-                .unwrap_or_default(),
+            project_id,
+            user_id,
             generation: None,
         })
     }

@@ -105,12 +105,12 @@ impl Selector {
         known: bool,
     ) -> Result<Ended, Fault> {
         request.say_start(&self.notices);
-        if request.spec.instance_group.is_some() {
+        if request.schedule.spec.instance_group.is_some() {
             self.confirm_instances(candidates).await;
         }
         let begun = self.facts.read(|cloud| {
             cloud.decide(
-                request.spec.clone(),
+                request.schedule.spec.clone(),
                 request.call.clone(),
                 candidates,
                 crate::clock::micros(),

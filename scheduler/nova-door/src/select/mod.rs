@@ -6,20 +6,20 @@ mod preempt;
 
 use crate::evacuate::{Evacuations, Outcome};
 use crate::facts::Facts;
-use crate::notices::{Notices, Start};
+use crate::notices::Notices;
 use crate::settings::Settings;
 use ebbtide_nova::fault::Fault;
-use ebbtide_nova::model::RequestSpec;
 use ebbtide_nova::schedule::Call;
 use ebbtide_nova_cloud::{Asked, Selected};
 use ebbtide_nova_objects::{
-    Failure, NumaLimits, ObjectError, RpcContext, SelectDestinations, Selection, Value as Wire,
-    reply,
+    Failure, NumaLimits, ObjectError, RpcContext, ScheduleRequest, SelectDestinations, Selection,
+    Value as Wire, reply,
 };
 use oslo_messaging::{CallState, IncomingCall, RemoteError};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -39,13 +39,15 @@ pub(crate) struct Request {
     pub(crate) id: String,
     /// The message's.
     pub(crate) unique_id: String,
-    pub(crate) spec: RequestSpec,
+    /// What is asked for. It changes as Nova changes it, because notifications tell of it.
+    pub(crate) schedule: ScheduleRequest,
+    pub(crate) context: RpcContext,
+    /// The context as it came.
+    pub(crate) fields: oslo_messaging::Map,
     pub(crate) call: Call,
     pub(crate) return_objects: bool,
     /// What Nova would ask Placement; `None` for a rebuild, which asks nothing.
     pub(crate) asked: Option<Asked>,
-    /// Who asks, for requests whose spec does not say it.
-    pub(crate) user_id: Option<String>,
     /// A scheduler may have begun with it before.
     pub(crate) redelivered: bool,
     /// For redelivered requests: the provider of the host where an instance is.
@@ -55,12 +57,38 @@ pub(crate) struct Request {
     pub(crate) caller: CallState,
     /// Cancelled when the door has to end: what has not begun is left to another scheduler.
     pub(crate) stop: CancellationToken,
-    start: Start,
+    /// The first notification was sent.
+    said_start: AtomicBool,
 }
 
 impl Request {
+    /// Says that the request has candidates. Only the first time.
     fn say_start(&self, notices: &Notices) {
-        notices.start(&self.start);
+        if !self.said_start.swap(true, Ordering::Relaxed) {
+            notices.start(&self.schedule, &self.context, &self.fields);
+        }
+    }
+
+    /// Says that the request has its hosts: Nova's spec then names the instance that was placed last, and a group's hosts.
+    fn say_end(&mut self, notices: &Notices, hosts: Vec<String>) {
+        self.say_start(notices);
+        if let Some(last) = self.call.instance_uuids.iter().flatten().last() {
+            self.schedule.spec.instance_uuid.clone_from(last);
+        }
+        if let Some(group) = &mut self.schedule.spec.instance_group {
+            group.hosts.extend(hosts);
+        }
+        notices.end(&self.schedule, &self.context, &self.fields);
+    }
+
+    /// Whose the claims are.
+    pub(crate) fn owner(&self) -> (String, String) {
+        let spec = &self.schedule.spec;
+        let user = spec.user_id.as_ref().or(self.context.user_id.as_ref());
+        (
+            spec.project_id.clone().unwrap_or_default(),
+            user.cloned().unwrap_or_default(),
+        )
     }
 }
 
@@ -83,14 +111,15 @@ impl Selector {
         };
         let id = context.request_id.clone().unwrap_or_default();
         let mut request = Request {
-            start: Start::new(&self.notices, &wanted, &context, &call.context),
             id,
             unique_id: call.unique_id.unwrap_or_default(),
-            spec: wanted.request.spec,
+            schedule: wanted.request,
+            context,
+            fields: call.context,
+            said_start: AtomicBool::new(false),
             call: call_of,
             return_objects: wanted.return_objects,
             asked: None,
-            user_id: context.user_id.clone(),
             redelivered: call.redelivered,
             home: HashMap::new(),
             is_call: call.message_id.is_some(),
@@ -108,22 +137,24 @@ impl Selector {
         if !rebuild {
             let asked = self
                 .facts
-                .read(|cloud| cloud.ask(&mut request.spec))
+                .read(|cloud| cloud.ask(&mut request.schedule.spec))
                 .map_err(|fault| raised(&refused_by_prefilter(fault)))?;
             request.asked = Some(asked);
         }
         let selected = match self.decide(&request).await {
             Ok(selected) => selected,
             Err(fault) if fault.class == "NoValidHost" => match self.make_room(&request).await {
-                Some(result) => {
-                    self.notices.end(&request.start);
+                Some((result, hosts)) => {
+                    request.say_end(&self.notices, hosts);
                     return Ok(result);
                 }
                 None => return Err(raised(&fault)),
             },
             Err(fault) => return Err(raised(&fault)),
         };
-        self.notices.end(&request.start);
+        let first = selected.iter().filter_map(|hosts| hosts.first());
+        let hosts = first.map(|selected| selected.host.host.clone()).collect();
+        request.say_end(&self.notices, hosts);
         Ok(request.result(&selected))
     }
 

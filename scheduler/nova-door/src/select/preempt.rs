@@ -18,8 +18,8 @@ use uuid::Uuid;
 
 /// What a round of planning came to.
 enum Round {
-    /// The reply's result.
-    Room(Value),
+    /// The reply's result, and the hosts in it.
+    Room(Value, Vec<String>),
     /// The cloud is another one than was planned with; plan again.
     Again,
     /// There is no room to be made.
@@ -27,15 +27,15 @@ enum Round {
 }
 
 impl Selector {
-    /// The reply's result if room could be made; `None`: Nova's own answer stands.
-    pub(super) async fn make_room(&self, request: &Request) -> Option<Value> {
+    /// The reply's result and the hosts in it, if room could be made; `None`: Nova's own answer stands.
+    pub(super) async fn make_room(&self, request: &Request) -> Option<(Value, Vec<String>)> {
         let evacuations = self.evacuations.as_ref()?;
         let asked = request.asked.as_ref()?;
         let instances = request.call.instance_uuids.as_deref().unwrap_or_default();
         let eligible = request.is_call
             && !instances.is_empty()
             && self.settings.preemption
-            && !Cloud::is_preemptible(&request.spec);
+            && !Cloud::is_preemptible(&request.schedule.spec);
         if !eligible {
             return None;
         }
@@ -48,7 +48,7 @@ impl Selector {
                 return None;
             }
             match self.round(request, asked, evacuations, &mut options).await {
-                Round::Room(result) => return Some(result),
+                Round::Room(result, hosts) => return Some((result, hosts)),
                 Round::Again => {}
                 Round::None => return None,
             }
@@ -71,7 +71,7 @@ impl Selector {
     ) -> Round {
         let planned = self.facts.read(|cloud| {
             cloud.plan(
-                &request.spec,
+                &request.schedule.spec,
                 &request.call,
                 asked,
                 clock::micros(),
@@ -125,8 +125,9 @@ impl Selector {
         );
         crate::evacuate::crash_point("planned");
         let hosts: Vec<Uuid> = plan.instances.iter().map(|i| i.host.uuid).collect();
+        let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
         match evacuations.begin(record, request.caller.clone()).await {
-            Ok(Outcome::Room(result)) => Round::Room(result),
+            Ok(Outcome::Room(result)) => Round::Room(result, names),
             Ok(Outcome::Refused(why)) => {
                 tracing::info!(request = %request.id, "planning again: {why}");
                 for host in hosts {
@@ -206,6 +207,7 @@ impl Selector {
             .iter()
             .map(|instance| instance.selections.clone())
             .collect();
+        let (project_id, user_id) = request.owner();
         Ok(Preemption {
             id: crate::ids::new(),
             request_id: request.id.clone(),
@@ -224,13 +226,8 @@ impl Selector {
                     let claim = Holding {
                         allocations: candidate.allocations.clone(),
                         mappings: Some(candidate.mappings.clone()).filter(|m| !m.is_null()),
-                        project_id: request.spec.project_id.clone().unwrap_or_default(),
-                        user_id: request
-                            .spec
-                            .user_id
-                            .clone()
-                            .or_else(|| request.user_id.clone())
-                            .unwrap_or_default(),
+                        project_id: project_id.clone(),
+                        user_id: user_id.clone(),
                         generation: None,
                     };
                     truth.newcomer(instance.uuid, instance.host.host.clone(), claim)
