@@ -238,7 +238,7 @@ async fn reports_about_evacuations_that_never_were_change_nothing() {
             server_id,
             how: EvacuatedHow::Terminated,
             at,
-unbilled_seconds: None,
+            unbilled_seconds: None,
         }),
     ];
     for (n, body) in bodies.into_iter().enumerate() {
@@ -285,7 +285,7 @@ async fn a_repeated_acknowledgement_frees_the_room_once() {
         server_id: victim.parse().unwrap(),
         how: EvacuatedHow::Terminated,
         at,
-unbilled_seconds: None,
+        unbilled_seconds: None,
     });
     let id = MessageId(Uuid::from_u128(4000));
     let message = Message {
