@@ -54,8 +54,9 @@ def again(what, seconds, action):
 
 def outcome(stage, uuids, seconds=150):
     """Waits until servers are ACTIVE or in ERROR. What Nova itself has lost (its casts are not repeated) stays in BUILD: it is deleted, as an
-    operator would do, and counted. Gives the ACTIVE ones and that count."""
-    lost, active = [], []
+    operator would do, and counted. Those in ERROR are deleted, too: a compute whose build failed because Placement was away cannot give its
+    claim back, and Nova does so with the server. Gives the ACTIVE ones and the count of the lost."""
+    lost, active, failed = [], [], []
     end = time.monotonic() + seconds
     for uuid in uuids:
         def rests(server=uuid):
@@ -70,8 +71,9 @@ def outcome(stage, uuids, seconds=150):
             active.append(uuid)
         elif server['status'] == 'ERROR':
             must((server.get('fault') or {}).get('message'), 'server %s is in ERROR and nobody says why' % server['name'])
-    if lost:
-        again('Nova to delete what it has lost', 60, lambda: stage.cloud.delete(*lost) or True)
+            failed.append(uuid)
+    if lost or failed:
+        again('Nova to delete what it has lost', 60, lambda: stage.cloud.delete(*lost, *failed) or True)
     return active, len(lost)
 
 

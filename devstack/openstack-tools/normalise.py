@@ -6,6 +6,7 @@ from database import rows
 
 UUID = re.compile(r'[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}')
 HEX = re.compile(r'\b[0-9a-f]{32}\b')
+PORT = re.compile(r'127\.0\.0\.1:\d+')
 REQUEST = re.compile(r'req-' + UUID.pattern)
 TIME = re.compile(r'\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?(Z|\+00:00)?')
 
@@ -13,6 +14,7 @@ TIME = re.compile(r'\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2}(\.\d+)?(Z|\+00:00)?')
 IGNORED = {
     'tb': 'a Python traceback names the files and lines of Nova itself',
     '_context': 'the caller\'s context, printed into legacy notifications by a side effect of Python\'s serialisation',
+    '_obj_instance_uuid': 'a private attribute of a Python object, printed by the same side effect',
     '_changed_fields': 'which Python attributes were assigned; printed by the same side effect',
     'id': 'an automatic row number: a retried transaction takes two',
     'instance_id': 'an automatic row number',
@@ -60,6 +62,7 @@ class Names:
             return self.names.get(found) or others.setdefault(found, 'id-%d' % (len(others) + 1))
         text = REQUEST.sub('REQUEST', text)
         text = TIME.sub('TIME', text)
+        text = PORT.sub('127.0.0.1:PORT', text)
         return HEX.sub(name, UUID.sub(name, text))
 
 

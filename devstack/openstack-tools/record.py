@@ -107,15 +107,16 @@ class Stage:
 
 
 def claims(path, begin):
-    """The writes to Placement that had an effect, in order. Refused ones are only looks at a host that has filled up."""
-    kept = []
+    """What the writes to Placement have left: for each consumer the last one that was taken, in order of the first; nothing for a consumer that
+    was claimed for and given up again. How often that was tried on the way is no part of the answer, nor are refused writes."""
+    last = {}
     if os.path.exists(path):
         with open(path, encoding='utf-8') as file:
             exchanges = [json.loads(line) for line in file]
         for exchange in sorted(exchanges, key=lambda e: e['at']):
             if exchange['at'] >= begin and exchange['method'] != 'GET' and (exchange['status'] or 500) < 300:
-                kept.append({k: exchange[k] for k in ('method', 'path', 'body', 'status')})
-    return kept
+                last[exchange['path']] = {k: exchange[k] for k in ('method', 'path', 'body', 'status')}
+    return [write for write in last.values() if write['method'] != 'DELETE']
 
 
 def write(folder, name, value):

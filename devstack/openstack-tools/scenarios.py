@@ -182,6 +182,8 @@ def evacuate(stage):
     service = stage.service(host)
     stage.cloud.nova('PUT', '/os-services/%s' % service, {'forced_down': True})
     stage.cloud.action(server, {'evacuate': {}})
+    stage.cloud.settled(server)
+    until('the evacuated server to be elsewhere', 60, lambda: stage.cloud.server(server)['OS-EXT-SRV-ATTR:host'] != host)
     after = seen(stage.cloud.settled(server))
     # A host whose servers have been evacuated must have been started again before Nova calls it up.
     compute = 'nova-' + host.replace('compute', 'compute-')

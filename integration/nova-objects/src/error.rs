@@ -115,18 +115,25 @@ impl ObjectError {
             Wrong::Version { .. } => "IncompatibleObjectVersion",
             Wrong::Argument { .. } => "TypeError",
         };
-        Fault::new(class, self.to_string())
+        // As Nova words it: the code is for our own logs.
+        Fault::new(class, self.text())
+    }
+}
+
+impl ObjectError {
+    /// Where and what, without the code.
+    fn text(&self) -> String {
+        if self.path.is_empty() {
+            self.wrong.to_string()
+        } else {
+            format!("{}: {}", self.path, self.wrong)
+        }
     }
 }
 
 impl fmt::Display for ObjectError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let code = self.code();
-        if self.path.is_empty() {
-            write!(f, "{code}: {}", self.wrong)
-        } else {
-            write!(f, "{code}: {}: {}", self.path, self.wrong)
-        }
+        write!(f, "{}: {}", self.code(), self.text())
     }
 }
 
