@@ -101,6 +101,13 @@ impl Candidates {
             .collect()
     }
 
+    /// True if all hosts are among those of `others`, as long as no host has come or gone between the two.
+    #[must_use]
+    pub fn are_among(&self, others: &Self) -> bool {
+        let theirs: std::collections::BTreeSet<usize> = others.hosts.iter().collect();
+        self.layout == others.layout && self.hosts.iter().all(|place| theirs.contains(&place))
+    }
+
     /// How many hosts of the cloud are believed from their compute rows, because Placement was not read.
     #[must_use]
     pub fn believed(&self) -> usize {

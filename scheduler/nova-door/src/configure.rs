@@ -104,7 +104,7 @@ pub(crate) fn databases(conf: &NovaConf) -> Result<NovaDbConfig, DoorError> {
             .max_pool_size
             .and_then(|size| u32::try_from(size).ok())
             .filter(|size| *size > 0)
-            .unwrap_or(PoolOptions::default().max_connections),
+            .unwrap_or_else(|| PoolOptions::default().max_connections),
         ..PoolOptions::default()
     };
     Ok(NovaDbConfig {

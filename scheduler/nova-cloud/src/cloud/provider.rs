@@ -56,8 +56,13 @@ pub(crate) fn capacity(inventory: &Inventory) -> i64 {
 impl Provider {
     /// Takes in what was read.
     pub(crate) fn take(&mut self, facts: ProviderFacts) {
-        self.name = facts.name;
-        self.parent = facts.parent;
+        if !facts.name.is_empty() {
+            self.name = facts.name;
+        }
+        // Where it stands in its tree is told by lists; whoever has read only what it has does not know.
+        if facts.root.is_some() {
+            self.parent = facts.parent;
+        }
         self.root = facts.root.or(self.root).or(Some(facts.uuid));
         if facts.inventories.is_some() {
             self.inventories = facts.inventories;

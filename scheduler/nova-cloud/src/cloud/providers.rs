@@ -63,6 +63,15 @@ impl Cloud {
         self.providers.get(&uuid)?.generation
     }
 
+    /// We wrote allocations of a provider ourselves, which raises its generation by one: what was read of it is still true.
+    pub fn own_write(&mut self, uuid: Uuid) {
+        if let Some(provider) = self.providers.get_mut(&uuid)
+            && let Some(generation) = &mut provider.generation
+        {
+            *generation = generation.saturating_add(1);
+        }
+    }
+
     /// Takes `provider_summaries` of an answer to `GET /allocation_candidates` in: capacity and usage by class, traits, parents. How
     /// many providers were in it.
     ///

@@ -262,6 +262,16 @@ impl Providers {
         Ok((generation, consumers.collect()))
     }
 
+    /// We have written a claim of our own.
+    pub(crate) fn own_claim(&self, consumer: Uuid, allocations: &Allocations) {
+        self.write(|cloud| {
+            cloud.claimed(consumer, allocations, None);
+            for provider in allocations.keys() {
+                cloud.own_write(*provider);
+            }
+        });
+    }
+
     /// A consumer has these allocations now.
     pub(crate) fn claimed(
         &self,

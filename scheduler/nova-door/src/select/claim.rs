@@ -116,7 +116,7 @@ impl Claimer<'_> {
                 .or_default()
                 .insert(class.to_owned(), amount);
         }
-        self.facts.providers.claimed(new.consumer, &held, None);
+        self.facts.providers.own_claim(new.consumer, &held);
         Claimed::Taken
     }
 

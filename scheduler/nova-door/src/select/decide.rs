@@ -16,6 +16,8 @@ enum Ended {
     Fault(Fault),
     /// Nothing is claimed, and a host was not as it was known to be: decide again.
     Again,
+    /// A fault that might not have been raised had memory been right.
+    Doubtful(Fault),
 }
 
 impl Selector {
@@ -28,15 +30,12 @@ impl Selector {
             let all = self.facts.read(|cloud| cloud.all_hosts());
             return match self.run(request, &all, false).await? {
                 Ended::Selected(selected) => Ok(selected),
-                Ended::Fault(fault) => Err(fault),
+                Ended::Fault(fault) | Ended::Doubtful(fault) => Err(fault),
                 Ended::Again => Err(no_host()),
             };
         };
-        // A forced host passes no filter: that it is disabled shows only in Placement's traits, which memory may not have heard of yet.
-        let forced = [&request.spec.force_hosts, &request.spec.force_nodes]
-            .into_iter()
-            .any(|forced| forced.as_ref().is_some_and(|hosts| !hosts.is_empty()));
-        for _ in 0..if forced { 0 } else { TRIES } {
+        let mut failed: Option<(Candidates, Fault)> = None;
+        for _ in 0..TRIES {
             let known = match self.facts.read(|cloud| cloud.candidates(asked)) {
                 Ok(known) if !known.is_empty() => known,
                 Ok(_) => break,
@@ -48,7 +47,11 @@ impl Selector {
             match self.run(request, &known, true).await? {
                 Ended::Selected(selected) => return Ok(selected),
                 // A host that Placement knows of and we do not could be missing.
-                Ended::Fault(fault) if fault.class == "NoValidHost" => break,
+                Ended::Fault(fault) if fault.class == "NoValidHost" => {
+                    failed = Some((known, fault));
+                    break;
+                }
+                Ended::Doubtful(_) => break,
                 Ended::Fault(fault) => return Err(fault),
                 Ended::Again => {}
             }
@@ -58,9 +61,15 @@ impl Selector {
             tracing::info!(request = %request.id, "Placement has no candidate");
             return Err(Fault::new("NoValidHost", ""));
         }
+        // Placement offers nothing that was not tried: the same again would come to the same.
+        if let Some((known, fault)) = failed
+            && offered.are_among(&known)
+        {
+            return Err(fault);
+        }
         match self.run(request, &offered, false).await? {
             Ended::Selected(selected) => Ok(selected),
-            Ended::Fault(fault) => Err(fault),
+            Ended::Fault(fault) | Ended::Doubtful(fault) => Err(fault),
             Ended::Again => Err(no_host()),
         }
     }
@@ -131,9 +140,20 @@ impl Selector {
             patience: self.settings.placement_patience,
         };
         let mut taken = 0_usize;
+        let mut doubtful = false;
         loop {
             match scheduling.next() {
                 Next::Claim(claim) => {
+                    if known && !self.is_as_known(request, claim.host.uuid).await {
+                        self.refresh(claim.host.uuid).await;
+                        if taken == 0 {
+                            return Ok(Ended::Again);
+                        }
+                        // The instances before it have their claims: this host is passed over.
+                        doubtful = true;
+                        scheduling.claimed(Claimed::Refused);
+                        continue;
+                    }
                     let outcome = claimer.claim(&claim).await;
                     match outcome {
                         Claimed::Taken => taken += 1,
@@ -161,9 +181,26 @@ impl Selector {
                         claimer.release(instance).await;
                     }
                     log_filters(request, &scheduling);
-                    return Ok(Ended::Fault(fault));
+                    return Ok(if doubtful {
+                        Ended::Doubtful(fault)
+                    } else {
+                        Ended::Fault(fault)
+                    });
                 }
             }
+        }
+    }
+
+    /// Whether a host's provider is still as it was read: claims verify amounts, but not traits and aggregates. Its generation tells.
+    async fn is_as_known(&self, request: &Request, host: uuid::Uuid) -> bool {
+        let placement = self.facts.providers.placement(&request.id);
+        match placement.provider(host).await {
+            Ok(provider) => {
+                let known = self.facts.read(|cloud| cloud.provider_generation(host));
+                known == i64::try_from(provider.generation.0).ok()
+            }
+            // A Placement that is away is waited for by the claim.
+            Err(error) => error.is_passing(),
         }
     }
 
