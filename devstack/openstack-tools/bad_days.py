@@ -186,7 +186,7 @@ def two_schedulers_race_for_the_same_victims(stage):
             stack('stack_start_scheduler', 'ebbtide', n, config)
         wait_scheduler()
         client = Client()
-        flavor = {'vcpus': 16, 'memory_mb': 64000, 'root_gb': 1000}
+        flavor = {'vcpus': 16, 'memory_mb': 64000, 'root_gb': 1000, 'wanted': True}
         before = one('select count(distinct consumer_id) from placement.allocations')
         answer = client.ask(do='rounds', rounds=200, at_once=2, flavor=flavor)
         client.close()

@@ -24,7 +24,7 @@ HOME, TOOLS = os.environ['STACK_HOME'], os.environ['STACK_TOOLS']
 WATCHED = ['placement', 'keystone', 'mysql', 'rabbit', 'memcached']
 ORDINARY = {'vcpus': 1, 'memory_mb': 2000, 'root_gb': 20}
 # As large as one victim, so that each request needs one.
-PREEMPTING = {'vcpus': 16, 'memory_mb': 64000, 'root_gb': 1000}
+PREEMPTING = {'vcpus': 16, 'memory_mb': 64000, 'root_gb': 1000, 'wanted': True}
 
 
 class Client:

@@ -29,6 +29,7 @@ def remove():
         "delete from placement.resource_providers where name like 'fake%'",
         "delete from nova_cell1.compute_nodes where host like 'fake%'",
         "delete from nova_cell1.services where host like 'fake%'",
+        "delete from nova_api.build_requests where instance = '{}'",
         "delete from nova_api.host_mappings where host like 'fake%'",
         "delete m from nova_api.instance_mappings m join nova_cell1.instances i on m.instance_uuid = i.uuid where i.host like 'fake%'",
         *["delete t from nova_cell1.%s t join nova_cell1.instances i on t.instance_uuid = i.uuid where i.host like 'fake%%'" % table
