@@ -54,7 +54,10 @@ async fn a_row_comes_back_as_it_went_in(db: TestDb) {
         "{}",
         found.created_at
     );
-    assert_eq!(ledger.open_rows().await.unwrap(), [found.clone()]);
+    assert_eq!(
+        ledger.open_rows().await.unwrap(),
+        std::slice::from_ref(&found)
+    );
     assert_eq!(ledger.by_instance(uuid(1001)).await.unwrap(), [found]);
     assert_eq!(ledger.by_instance(uuid(7)).await.unwrap(), []);
     assert_eq!(ledger.row(uuid(2)).await.unwrap(), None);
