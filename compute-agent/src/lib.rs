@@ -23,11 +23,12 @@ pub mod fleet;
 mod ids;
 pub mod journal;
 pub mod logging;
-pub mod protocol;
 mod task;
 #[cfg(test)]
 mod testing;
 
 pub use agent::{Agent, AgentConfig};
 pub use config::Config;
+/// What the agent decides: a crate of its own, so that the region's tests and the simulator run the real thing.
+pub use ebbtide_agent_protocol as protocol;
 pub use error::AgentError;

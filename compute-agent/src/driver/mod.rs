@@ -25,16 +25,14 @@
 //!
 //! A new driver is one module, one line in [`registry`], and a test that runs it through [`conformance`].
 
-mod error;
-mod view;
-
 pub mod conformance;
 pub mod nova;
 pub mod registry;
 pub mod simulated;
 
-pub use error::DriverError;
-pub use view::{GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
+pub use ebbtide_agent_protocol::{
+    DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView,
+};
 
 use async_trait::async_trait;
 use ebbtide_model::message::Start;

@@ -9,13 +9,13 @@ mod evacuate;
 mod facts;
 mod ids;
 mod notices;
-pub mod preemption;
 mod run;
 mod select;
 mod settings;
 mod task;
 
 pub use ebbtide_nova_objects::nova_conf;
+pub use ebbtide_preemption as preemption;
 pub use error::DoorError;
 pub use run::Door;
 pub use settings::Settings;

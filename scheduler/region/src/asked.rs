@@ -63,7 +63,6 @@ impl Asked {
             .collect()
     }
 
-    #[cfg(test)]
     pub(crate) fn len(&self) -> (usize, usize) {
         (self.entries.len(), self.by_message.len())
     }

@@ -21,6 +21,7 @@
 mod admin;
 mod adopt;
 mod asked;
+mod audit;
 mod budgets;
 mod claims;
 mod config;

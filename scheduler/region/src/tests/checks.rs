@@ -1,7 +1,7 @@
 //! The promises, checked after every input.
 
 use super::world::World;
-use crate::{Input, Region, room};
+use crate::Input;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::Change;
 use ebbtide_model::{Evacuation, EvacuationId, Server, ServerId, ServerStatus};
@@ -21,14 +21,10 @@ fn fail(world: &World, what: &str) -> ! {
 /// Memory says what the database says, and both keep their promises.
 pub(super) fn region_is_sound(world: &World) {
     let region = &world.region;
-    if let Err(difference) = region.table().check_consistency() {
+    if let Err(difference) = region.check_consistency() {
         fail(world, &difference);
     }
     memory_is_what_is_durable(world);
-    for host in region.hosts.keys() {
-        host_is_settled(world, region, host);
-    }
-    indexes_agree(world, region);
 }
 
 fn memory_is_what_is_durable(world: &World) {
@@ -67,128 +63,6 @@ fn memory_is_what_is_durable(world: &World) {
         fail(
             world,
             &format!("evacuations differ\n durable: {durable:?}\n memory: {memory:?}"),
-        );
-    }
-}
-
-/// What `claims.rs` says of every host after every step.
-fn host_is_settled(world: &World, region: &Region, host: &str) {
-    let usage = region
-        .table()
-        .usage(host)
-        .expect("every host is in the table");
-    if let Some(class) = room::overpromised(&usage) {
-        fail(
-            world,
-            &format!("{host}: more {class} is promised than there will be: {usage:?}"),
-        );
-    }
-    let waiting: Vec<&Server> = region
-        .waiting
-        .get(host)
-        .into_iter()
-        .flat_map(|queue| queue.keys())
-        .map(|(_, id)| &region.servers[id])
-        .collect();
-    if let Some(first) = waiting.first() {
-        let needs = first.flavor.properties().expect("readable").resources;
-        let fits = needs
-            .iter()
-            .all(|(c, n)| room::physical(&usage, c) >= room::units(n));
-        if fits {
-            fail(
-                world,
-                &format!("{host}: {} waits although its room is free", first.id),
-            );
-        }
-    }
-    for id in region.leaving.get(host).into_iter().flatten() {
-        let evacuation = &region.evacuations[id];
-        let Some(victim) = region.servers.get(&evacuation.victim_id) else {
-            fail(
-                world,
-                &format!("{host}: evacuation {id} of a server that is gone"),
-            );
-        };
-        if evacuation.spare_requested || victim.status == ServerStatus::Deleting {
-            continue;
-        }
-        if victim.status != ServerStatus::Evacuating || victim.evacuation_id != Some(*id) {
-            fail(
-                world,
-                &format!(
-                    "{host}: evacuation {id} of a server that is {}",
-                    victim.status
-                ),
-            );
-        }
-        if !waiting.iter().any(|s| s.id == evacuation.preemptor_id) {
-            fail(
-                world,
-                &format!(
-                    "{host}: {id} is for {}, which does not wait here",
-                    evacuation.preemptor_id
-                ),
-            );
-        }
-        let properties = victim.flavor.properties().expect("readable");
-        let frees = properties.resources.without(&properties.retained());
-        if room::may_stay(&usage, &frees) {
-            fail(
-                world,
-                &format!("{host}: victim {} has to leave for nothing", victim.id),
-            );
-        }
-    }
-}
-
-fn indexes_agree(world: &World, region: &Region) {
-    for server in region.servers.values() {
-        let waits = server.status == ServerStatus::Waiting;
-        let queued = server.host.as_ref().is_some_and(|host| {
-            let key = (server.created_at, server.id);
-            region
-                .waiting
-                .get(host)
-                .is_some_and(|queue| queue.contains_key(&key))
-        });
-        if waits != queued {
-            fail(
-                world,
-                &format!("{} is {} and queued is {queued}", server.id, server.status),
-            );
-        }
-        let active = server.evacuation_id.filter(|id| region.active.contains(id));
-        if server.status == ServerStatus::Evacuating && active.is_none() {
-            fail(
-                world,
-                &format!("{} is evacuating without an evacuation", server.id),
-            );
-        }
-    }
-    let asked = |s: &&Server| matches!(s.status, ServerStatus::Building | ServerStatus::Deleting);
-    let asked = region.servers.values().filter(asked).count();
-    let (entries, unsent) = region.asked.len();
-    if asked != entries || unsent > entries {
-        fail(
-            world,
-            &format!("{asked} servers are to be started or deleted, {entries} are noted"),
-        );
-    }
-    if region.waiting.values().any(BTreeMap::is_empty)
-        || region.leaving.values().any(|set| set.is_empty())
-        || region.by_host.values().any(|set| set.is_empty())
-    {
-        fail(world, "an index keeps empty entries");
-    }
-    let stray = region
-        .unsent_notices
-        .keys()
-        .find(|id| !region.active.contains(id));
-    if let Some(id) = stray {
-        fail(
-            world,
-            &format!("the notice of {id}, which is over, is remembered"),
         );
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! The hypervisor does not refuse what has no room: that nothing is given twice is for the region to see to.
 
-use ebbtide_agent::driver::{DriverError, NoticeOutcome, Occupancy, ServerView};
-use ebbtide_agent::protocol::{
-    Action, ActionId, AgentCore, Done, Effect, Input, Phase, Policy, Record, ReportId, Token,
+use ebbtide_agent_protocol::{
+    Action, ActionId, AgentCore, Done, DriverError, Effect, Input, NoticeOutcome, Occupancy, Phase,
+    Policy, Record, ReportId, ServerView, Token,
 };
 use ebbtide_model::message::{Body, Heartbeat, Hosted, HostedState, Message, Spare};
 use ebbtide_model::{

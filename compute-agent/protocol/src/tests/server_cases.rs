@@ -2,7 +2,7 @@
 
 use super::cases::{runs, settle, types, world};
 use super::world::{Fate, evacuation, server};
-use crate::protocol::Policy;
+use crate::Policy;
 use ebbtide_model::message::{Body, EvacuatedHow, Heartbeat, Message};
 use ebbtide_model::{InterruptionBehaviour, MessageId, Timestamp};
 use std::collections::{BTreeMap, BTreeSet};
@@ -134,7 +134,7 @@ fn a_report_in_the_wrong_queue_and_a_contradiction_become_dead_letters() {
 
 #[test]
 fn a_report_that_can_never_be_sent_does_not_block_the_agent() {
-    use crate::protocol::{AgentCore, Effect, Input, ReportId, Token};
+    use crate::{AgentCore, Effect, Input, ReportId, Token};
     let now = Timestamp::from_millis(5);
     let (mut core, _) = AgentCore::restore("h", Policy::default(), [], now);
     let message = Message {

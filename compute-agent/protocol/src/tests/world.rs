@@ -2,10 +2,10 @@
 //!
 //! Whatever breaks a promise is written down with the promise's name, so that each property can ask for its own.
 
-use crate::driver::{DriverError, NoticeOutcome, Occupancy, ServerView};
-use crate::protocol::{
+use crate::{
     Action, ActionId, AgentCore, Done, Effect, Input, Phase, Policy, Record, ReportId, Token,
 };
+use crate::{DriverError, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{
     Body, Delete, EvacuatedHow, HostedState, Message, Notice, Release, Spare, Start,
 };

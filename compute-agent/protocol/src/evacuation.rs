@@ -8,7 +8,7 @@ use super::{
     AgentCore, CommandRef, Drain, Effect, EvacuationRecord, Phase, Record, ReportId, Terms, Token,
     Verdict,
 };
-use crate::driver::ServerView;
+use crate::ServerView;
 use ebbtide_model::message::{EvacuatedHow, HostedState, Notice, Release, Spare};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use super::core::Turn;
 use super::evacuation::{Evacuation, Step};
 use super::server::StartAnswer;
 use super::{Action, ActionId, AgentCore, Done, Drain, Effect, Phase, Verdict};
-use crate::driver::{DriverError, GuestNotice, NoticeOutcome, Occupancy};
+use crate::{DriverError, GuestNotice, NoticeOutcome, Occupancy};
 use ebbtide_model::message::EvacuatedHow;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, ServerId, Timestamp};
 use std::collections::BTreeSet;

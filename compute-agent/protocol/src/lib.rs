@@ -1,7 +1,7 @@
 //! What the agent does, as a pure state machine: no clock, no I/O, no async.
 //!
 //! [`AgentCore`] is told what has happened ([`Input`]) and what time it is, and answers with what has to be done
-//! ([`Effect`]). The shell (`crate::agent`) does it. Whatever can be got wrong with commands that arrive twice, late, in the
+//! ([`Effect`]). The shell (`ebbtide_agent::agent`) does it. Whatever can be got wrong with commands that arrive twice, late, in the
 //! wrong order or never, and with crashes at any step, is decided here and tested here.
 //!
 //! Invariants, each of them a property test:
@@ -18,19 +18,23 @@
 
 mod core;
 mod effect;
+mod error;
 mod evacuation;
 mod lane;
 mod policy;
 mod record;
 mod report;
 mod server;
+mod view;
 
 #[cfg(test)]
 mod tests;
 
 pub use self::core::AgentCore;
 pub use effect::{Action, ActionId, Done, Effect, Input, ReportId, Token};
+pub use error::DriverError;
 pub use policy::Policy;
 pub use record::{
     CommandRef, Drain, EvacuationRecord, Phase, Record, ServerRecord, Terms, Verdict,
 };
+pub use view::{GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};

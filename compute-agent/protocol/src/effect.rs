@@ -1,7 +1,7 @@
 //! What goes into the protocol and what comes out of it.
 
 use super::Record;
-use crate::driver::{DriverError, GuestNotice, NoticeOutcome, Occupancy, ServerView};
+use crate::{DriverError, GuestNotice, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{Message, Start};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
 

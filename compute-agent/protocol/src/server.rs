@@ -6,7 +6,7 @@
 use super::core::Turn;
 use super::lane::{JobKind, is_final, wrong_answer};
 use super::{Action, AgentCore, CommandRef, Done, Effect, Phase, Record, ServerRecord, Token};
-use crate::driver::{DriverError, Occupancy};
+use crate::{DriverError, Occupancy};
 use ebbtide_model::message::{Body, Deleted, HostedState, Start, StartFailed, Started};
 use ebbtide_model::{ServerId, Timestamp};
 

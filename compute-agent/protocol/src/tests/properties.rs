@@ -2,7 +2,7 @@
 //! driver that fail with and without effect; guests that release, power off or vanish; crashes after any effect.
 
 use super::world::{Fate, World, evacuation, server};
-use crate::protocol::Policy;
+use crate::Policy;
 use ebbtide_model::InterruptionBehaviour;
 use ebbtide_model::message::{Body, HostedState};
 use proptest::prelude::*;

@@ -1,7 +1,7 @@
 //! Single stories about evacuations, one for each rule.
 
 use super::world::{Fate, GRACE, World, evacuation, server};
-use crate::protocol::{Action, Policy};
+use crate::{Action, Policy};
 use ebbtide_model::message::{Body, EvacuatedHow, HostedState, Message};
 use ebbtide_model::{InterruptionBehaviour, Seconds};
 

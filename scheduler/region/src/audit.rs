@@ -1,0 +1,138 @@
+//! What must hold within a region after every input; the tests and the simulator ask after each.
+
+use crate::{Region, room};
+use ebbtide_model::{EvacuationId, Server, ServerStatus};
+use std::collections::BTreeMap;
+
+impl Region {
+    /// Holds the region against itself: the host table against the servers, what `claims.rs` says of every host, the indexes against what
+    /// they index. Looks at everything, so it is for tests, simulations and audits.
+    ///
+    /// # Errors
+    /// The first contradiction, in words.
+    pub fn check_consistency(&self) -> Result<(), String> {
+        self.table.check_consistency()?;
+        for host in self.hosts.keys() {
+            self.check_host(host)?;
+        }
+        self.check_indexes()
+    }
+
+    /// Evacuations that are under way.
+    pub fn active_evacuations(&self) -> impl Iterator<Item = EvacuationId> {
+        self.active.iter().copied()
+    }
+
+    /// Servers that are not gone.
+    pub fn servers(&self) -> impl Iterator<Item = &Server> {
+        self.servers.values()
+    }
+
+    fn check_host(&self, host: &str) -> Result<(), String> {
+        let usage = self
+            .table
+            .usage(host)
+            .ok_or_else(|| format!("{host} is not in the host table"))?;
+        if let Some(class) = room::overpromised(&usage) {
+            return Err(format!(
+                "{host}: more {class} is promised than there will be: {usage:?}"
+            ));
+        }
+        let queue = self.waiting.get(host).into_iter().flat_map(BTreeMap::keys);
+        let waiting: Vec<&Server> = queue.filter_map(|(_, id)| self.servers.get(id)).collect();
+        if let Some(first) = waiting.first() {
+            let needs = first
+                .flavor
+                .properties()
+                .map_err(|e| e.to_string())?
+                .resources;
+            let fits = needs
+                .iter()
+                .all(|(c, n)| room::physical(&usage, c) >= room::units(n));
+            if fits {
+                return Err(format!(
+                    "{host}: {} waits although its room is free",
+                    first.id
+                ));
+            }
+        }
+        for id in self.leaving.get(host).into_iter().flatten() {
+            let evacuation = self
+                .evacuations
+                .get(id)
+                .ok_or_else(|| format!("{host}: evacuation {id} is indexed and not known"))?;
+            let victim = self
+                .servers
+                .get(&evacuation.victim_id)
+                .ok_or_else(|| format!("{host}: evacuation {id} of a server that is gone"))?;
+            if evacuation.spare_requested || victim.status == ServerStatus::Deleting {
+                continue;
+            }
+            if victim.status != ServerStatus::Evacuating || victim.evacuation_id != Some(*id) {
+                return Err(format!(
+                    "{host}: evacuation {id} of a server that is {}",
+                    victim.status
+                ));
+            }
+            if !waiting.iter().any(|s| s.id == evacuation.preemptor_id) {
+                return Err(format!(
+                    "{host}: {id} is for {}, which does not wait here",
+                    evacuation.preemptor_id
+                ));
+            }
+            let properties = victim.flavor.properties().map_err(|e| e.to_string())?;
+            let frees = properties.resources.without(&properties.retained());
+            if room::may_stay(&usage, &frees) {
+                return Err(format!(
+                    "{host}: victim {} has to leave for nothing",
+                    victim.id
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_indexes(&self) -> Result<(), String> {
+        for server in self.servers.values() {
+            let waits = server.status == ServerStatus::Waiting;
+            let queued = server.host.as_ref().is_some_and(|host| {
+                let key = (server.created_at, server.id);
+                self.waiting
+                    .get(host)
+                    .is_some_and(|queue| queue.contains_key(&key))
+            });
+            if waits != queued {
+                return Err(format!(
+                    "{} is {} and queued is {queued}",
+                    server.id, server.status
+                ));
+            }
+            let active = server.evacuation_id.filter(|id| self.active.contains(id));
+            if server.status == ServerStatus::Evacuating && active.is_none() {
+                return Err(format!("{} is evacuating without an evacuation", server.id));
+            }
+        }
+        let asked =
+            |s: &&Server| matches!(s.status, ServerStatus::Building | ServerStatus::Deleting);
+        let asked = self.servers.values().filter(asked).count();
+        let (entries, unsent) = self.asked.len();
+        if asked != entries || unsent > entries {
+            return Err(format!(
+                "{asked} servers are to be started or deleted, {entries} are noted"
+            ));
+        }
+        if self.waiting.values().any(BTreeMap::is_empty)
+            || self.leaving.values().any(|set| set.is_empty())
+            || self.by_host.values().any(|set| set.is_empty())
+        {
+            return Err("an index keeps empty entries".to_owned());
+        }
+        let stray = self
+            .unsent_notices
+            .keys()
+            .find(|id| !self.active.contains(id));
+        stray.map_or(Ok(()), |id| {
+            Err(format!("the notice of {id}, which is over, is remembered"))
+        })
+    }
+}
