@@ -4,7 +4,7 @@
 Reads one JSON command a line and answers with one JSON line each, so that Nova's modules are read in once for the whole benchmark:
   {"do": "seq", "runs": N, "flavor": {…}}                    one after the other
   {"do": "conc", "in_flight": K, "total": N, "flavor": {…}}  K at a time
-  {"do": "rounds", "rounds": N, "at_once": K, "flavor": {…}} N times K requests at the same moment; the claims are kept
+  {"do": "rounds", "uuids": […], "at_once": K, "flavor": {…}} hosts for these instances, always K at the same moment; the claims are kept
   {"do": "sync", "hosts": […]}                               tells the scheduler twice that these hosts have no unknown instances
   {"do": "first", "flavor": {…}}                             one request that may wait for a scheduler to come up
   {"do": "ping", "runs": N}                                  the RPC's own cost
@@ -63,9 +63,9 @@ def wanted(uuid):
                        (cloud.project, uuid))
 
 
-def one(flavor):
+def one(flavor, uuid=None):
     """Milliseconds, the instance, the host."""
-    uuid = uuidutils.generate_uuid()
+    uuid = uuid or uuidutils.generate_uuid()
     if flavor.get('wanted'):
         wanted(uuid)
     question, who = spec(uuid, flavor), ctxt()
@@ -123,19 +123,20 @@ def conc(command):
 
 
 def rounds(command):
-    times, errors = [], []
+    times, errors, hosts = [], [], {}
 
-    def work():
+    def work(uuid):
         try:
-            times.append(one(command['flavor'])[0])
+            ms, _uuid, hosts[uuid] = one(command['flavor'], uuid)
+            times.append(ms)
         except Exception as error:
             errors.append('%s: %s' % (type(error).__name__, str(error)[:200]))
     pool = eventlet.GreenPool(command['at_once'])
-    for _ in range(command['rounds']):
-        for _ in range(command['at_once']):
-            pool.spawn_n(work)
+    for first_of in range(0, len(command['uuids']), command['at_once']):
+        for uuid in command['uuids'][first_of:first_of + command['at_once']]:
+            pool.spawn_n(work, uuid)
         pool.waitall()
-    return dict(summary(times), failed=len(errors), errors=errors[:3])
+    return dict(summary(times), failed=len(errors), errors=errors[:3], hosts=hosts)
 
 
 def first(command):

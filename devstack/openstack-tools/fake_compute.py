@@ -2,8 +2,9 @@
 """nova-compute on Nova's own fake driver.
 
 Debian's package nova-compute brings libvirt and QEMU; the program itself is in python3-nova. The host's size comes from FAKE_VCPUS,
-FAKE_MEMORY_MB and FAKE_LOCAL_GB, its name and folder from FAKE_HOST and FAKE_STATE_PATH. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server take; a test overrides
-them with TEST_FAKE_SPAWN_S and TEST_FAKE_DESTROY_S.
+FAKE_MEMORY_MB and FAKE_LOCAL_GB, its name and folder from FAKE_HOST and FAKE_STATE_PATH; while that folder has a file `size` with three
+numbers, the host is that large instead. FAKE_SPAWN_S and FAKE_DESTROY_S are seconds that starting and ending a server take; a test
+overrides them with TEST_FAKE_SPAWN_S and TEST_FAKE_DESTROY_S.
 """
 import os
 import sys
@@ -15,9 +16,24 @@ from nova.cmd.compute import main
 from nova.virt import fake
 
 driver = fake.MediumFakeDriver
-driver.vcpus = int(os.environ['FAKE_VCPUS'])
-driver.memory_mb = int(os.environ['FAKE_MEMORY_MB'])
-driver.local_gb = int(os.environ['FAKE_LOCAL_GB'])
+SIZE = [int(os.environ[name]) for name in ('FAKE_VCPUS', 'FAKE_MEMORY_MB', 'FAKE_LOCAL_GB')]
+driver.vcpus, driver.memory_mb, driver.local_gb = SIZE
+
+
+def resizable(name):
+    """Before the driver tells its size, the file `size` is looked at: a test needs no restart for larger hosts."""
+    real = getattr(fake.FakeDriver, name)
+
+    def looked_up(self, *arguments, **options):
+        try:
+            with open(os.path.join(os.environ['FAKE_STATE_PATH'], 'size'), encoding='utf-8') as file:
+                size = [int(number) for number in file.read().split()]
+        except FileNotFoundError:
+            size = SIZE
+        self.vcpus, self.memory_mb, self.local_gb = size
+        self.resources.vcpus, self.resources.memory_mb, self.resources.local_gb = size
+        return real(self, *arguments, **options)
+    setattr(fake.FakeDriver, name, looked_up)
 
 
 def slow(name, variable):
@@ -43,6 +59,8 @@ def keep_identity(host, state_path):
 
 
 keep_identity(os.environ['FAKE_HOST'], os.environ['FAKE_STATE_PATH'])
+resizable('get_available_resource')
+resizable('update_provider_tree')
 slow('spawn', 'FAKE_SPAWN_S')
 slow('destroy', 'FAKE_DESTROY_S')
 

@@ -125,7 +125,8 @@ pub(crate) fn candidate(provider: Uuid, resources: &BTreeMap<String, u64>) -> Al
 }
 
 impl Cloud {
-    /// What Nova would ask Placement for this request, as text and in parts. Fills in the destination's node as Nova does.
+    /// What Nova would ask Placement for this request, as text and in parts. Fills in the destination's node and aggregates as Nova
+    /// does: notifications tell of them.
     ///
     /// # Errors
     /// What Nova raises: RequestFilterFailed, NoValidHost for a host that nobody knows, and so on.
@@ -141,11 +142,15 @@ impl Cloud {
         if let Some(fault) = asked.fault {
             return Err(fault);
         }
-        if let (Some((Some(host), Some(node))), Some(destination)) =
-            (asked.destination, spec.requested_destination.as_mut())
-        {
-            destination.host = Some(Some(host));
-            destination.node = Some(Some(node));
+        if let Some(named) = asked.destination {
+            let destination = spec.requested_destination.get_or_insert_default();
+            if let (Some(host), Some(node)) = named {
+                destination.host = Some(Some(host));
+                destination.node = Some(Some(node));
+            }
+            if asked.aggregates.is_some() {
+                destination.aggregates = Some(asked.aggregates);
+            }
         }
         let query = asked.asked.unwrap_or_default();
         Ok(Asked {

@@ -3,7 +3,7 @@
 //! Nova puts whole Python objects into it, PCI requests among them with all their insides and with the context of the request, the
 //! user's token included. We write the same, for whoever counts keys, but for the token: it is null.
 
-use super::source::{Source, plain};
+use super::source::{Source, first_instance, plain};
 use crate::{RpcContext, ScheduleRequest};
 use ebbtide_nova::case::to_json;
 use ebbtide_nova::python::Value;
@@ -33,7 +33,7 @@ fn written(request: &ScheduleRequest, context: &RpcContext, after_versioned: boo
     if let Some(topology) = field("numa_topology") {
         let mut topology = plain(topology);
         if let (Json::Object(topology), true) = (&mut topology, after_versioned) {
-            let uuid = || spec.instance_uuid.as_str().into();
+            let uuid = || first_instance(request).into();
             topology.entry("instance_uuid").or_insert_with(uuid);
         }
         instance.insert("numa_topology".to_owned(), topology);
@@ -41,7 +41,7 @@ fn written(request: &ScheduleRequest, context: &RpcContext, after_versioned: boo
     if let Some(requests) = field("pci_requests") {
         let mut dumped = dumped(requests, context);
         if let (Json::Object(dumped), true) = (&mut dumped, after_versioned) {
-            add_instance_uuid(dumped, &spec.instance_uuid);
+            add_instance_uuid(dumped, first_instance(request));
         }
         instance.insert("pci_requests".to_owned(), dumped);
     }

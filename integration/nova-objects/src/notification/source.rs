@@ -1,5 +1,6 @@
 //! Fields of the objects that a request came with, as notifications tell them on.
 
+use crate::ScheduleRequest;
 use ebbtide_nova::case::{moment, to_json};
 use ebbtide_nova::python::{Dict, Value};
 use serde_json::{Map, Value as Json};
@@ -66,6 +67,18 @@ impl<'a> Source<'a> {
             .map(|name| ((*name).to_owned(), self.json(name)))
             .collect()
     }
+}
+
+/// The instance that the request came with. The first notification writes it into the PCI requests and the NUMA topology, and there it
+/// stays when the request names another one later.
+pub(super) fn first_instance(request: &ScheduleRequest) -> &str {
+    let came_with = request
+        .wire
+        .fields()
+        .and_then(|fields| fields.get("instance_uuid"));
+    came_with
+        .and_then(word)
+        .unwrap_or(&request.spec.instance_uuid)
 }
 
 fn word(value: &Value) -> Option<&str> {

@@ -1,6 +1,6 @@
 //! The payload as a versioned object (`RequestSpecPayload` 1.1). It holds the name of a destination's cell and not its URLs.
 
-use super::source::Source;
+use super::source::{Source, first_instance};
 use crate::ScheduleRequest;
 use crate::object::payload;
 use ebbtide_nova::model::InstanceGroup;
@@ -72,14 +72,14 @@ pub fn versioned_payload(request: &ScheduleRequest) -> Json {
     let object = |name: &str, write: &dyn Fn(&Source<'_>) -> Json| {
         field(name).map_or(Json::Null, |source| write(&source))
     };
-    let first = |list: &Option<Vec<String>>| json!(list.as_ref().and_then(|list| list.first()));
-    let uuid = spec.instance_uuid.as_str();
+    let head = |list: &Option<Vec<String>>| json!(list.as_ref().and_then(|list| list.first()));
+    let first = first_instance(request);
     let group = spec
         .instance_group
         .as_ref()
         .map(|group| server_group(group, field("instance_group").as_ref()));
     let data = [
-        ("instance_uuid", json!(uuid)),
+        ("instance_uuid", json!(spec.instance_uuid)),
         ("project_id", json!(spec.project_id)),
         ("user_id", json!(spec.user_id)),
         ("availability_zone", json!(spec.availability_zone)),
@@ -89,18 +89,18 @@ pub fn versioned_payload(request: &ScheduleRequest) -> Json {
                 payload("FlavorPayload", "1.4", flavor.pick(&FLAVOR))
             }),
         ),
-        ("force_hosts", first(&spec.force_hosts)),
-        ("force_nodes", first(&spec.force_nodes)),
+        ("force_hosts", head(&spec.force_hosts)),
+        ("force_nodes", head(&spec.force_nodes)),
         ("ignore_hosts", json!(spec.ignore_hosts)),
         ("instance_group", json!(group)),
         ("image", object("image", &image)),
         (
             "numa_topology",
-            object("numa_topology", &|topology| numa_topology(topology, uuid)),
+            object("numa_topology", &|topology| numa_topology(topology, first)),
         ),
         (
             "pci_requests",
-            object("pci_requests", &|requests| pci_requests(requests, uuid)),
+            object("pci_requests", &|requests| pci_requests(requests, first)),
         ),
         ("num_instances", spec.num_instances.into()),
         ("requested_destination", destination(request)),

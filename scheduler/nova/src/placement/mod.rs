@@ -55,6 +55,8 @@ pub struct PlacementQuery {
     pub asked_fallback: Option<Query>,
     /// Host and node of the destination, filled in where exactly one node has the name; `None`: no destination.
     pub destination: Option<(Option<String>, Option<String>)>,
+    /// What the pre-filters have made of the destination's aggregates; `None`: no destination, or any aggregate.
+    pub aggregates: Option<Vec<String>>,
     /// What stopped it. The first query may be there all the same.
     pub fault: Option<Fault>,
 }
@@ -107,9 +109,10 @@ fn ask(spec: &RequestSpec, world: &World<'_>, out: &mut PlacementQuery) -> Resul
         out.fallback_query = Some(fallback.query(&request.root));
         out.asked_fallback = Some(fallback.asked(&request.root));
     }
-    out.destination = request
-        .destination
-        .map(|destination| (destination.host, destination.node));
+    if let Some(destination) = request.destination {
+        out.destination = Some((destination.host, destination.node));
+        out.aggregates = destination.aggregates;
+    }
     Ok(())
 }
 

@@ -78,12 +78,20 @@ pub(crate) fn free_devices(host: &HostState) -> f64 {
     pools.map(|pool| i128::from(pool.count)).sum::<i128>() as f64
 }
 
-pub(crate) fn cell_preference(host: &HostState, spec: &RequestSpec) -> f64 {
+/// Whether hosts of one cell are preferred for this request.
+pub(crate) fn prefers_a_cell(spec: &RequestSpec) -> bool {
+    preferred_cell(spec).is_some()
+}
+
+fn preferred_cell(spec: &RequestSpec) -> Option<&String> {
     let destination = spec.requested_destination.as_ref();
-    let preferred = destination
+    destination
         .filter(|destination| destination.allow_cross_cell_move == Some(true))
-        .and_then(|destination| destination.cell.as_ref());
-    match preferred {
+        .and_then(|destination| destination.cell.as_ref())
+}
+
+pub(crate) fn cell_preference(host: &HostState, spec: &RequestSpec) -> f64 {
+    match preferred_cell(spec) {
         None => 0.0,
         Some(cell) if *cell == host.cell_uuid => 1.0,
         Some(_) => -1.0,

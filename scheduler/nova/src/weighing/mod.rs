@@ -258,7 +258,7 @@ pub(crate) fn says_nothing(class: &str, spec: &RequestSpec, options: &Options) -
         "ServerGroupSoftAffinityWeigher" | "ServerGroupSoftAntiAffinityWeigher" => {
             columns::soft_policy(spec).is_none()
         }
-        "CrossCellWeigher" => spec.requested_destination.is_none(),
+        "CrossCellWeigher" => !columns::prefers_a_cell(spec),
         registry::IMAGE_PROPERTIES => options.image_props_weight_multiplier == Some(0.0),
         _ => false,
     }
