@@ -10,7 +10,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 import time
 import traceback
 
@@ -62,7 +61,7 @@ def again(what, seconds, action):
 def outcome(stage, uuids, seconds=150):
     """Waits until servers are ACTIVE or in ERROR. What Nova itself has lost (its casts are not repeated) stays in BUILD: it is deleted, as an
     operator would do, and counted. Those in ERROR are deleted, too: a compute whose build failed because Placement was away cannot give its
-    claim back, and Nova does so with the server. Gives the ACTIVE ones and the count of the lost."""
+    claim back, and Nova does so with the server. Gives the ACTIVE ones and the lost."""
     lost, active, failed = [], [], []
     end = time.monotonic() + seconds
     for uuid in uuids:
@@ -81,7 +80,7 @@ def outcome(stage, uuids, seconds=150):
             failed.append(uuid)
     if lost or failed:
         again('Nova to delete what it has lost', 60, lambda: stage.cloud.delete(*lost, *failed) or True)
-    return active, len(lost)
+    return active, lost
 
 
 def nobody_for_nothing(stage, ages, active, what):
@@ -92,19 +91,43 @@ def nobody_for_nothing(stage, ages, active, what):
     return gone
 
 
+class Log:
+    """What our scheduler has logged since now."""
+
+    def __init__(self):
+        self.path = '%s/log/%s.out' % (processes.HOME, OURS)
+        self.begin = os.path.getsize(self.path)
+
+    def lines(self, *words):
+        with open(self.path, encoding='utf-8', errors='replace') as file:
+            file.seek(self.begin)
+            return [line for line in file if all(word in line for word in words)]
+
+
+def whose_loss(log, request):
+    """Why a server was never built: its request never came to us, or it was answered. Anything else is our loss."""
+    if not log.lines(request):
+        return 'never asked for'
+    must(log.lines(request, 'selected') or log.lines(request, '-> done') or log.lines(request, 'WARN'),
+         'request %s came to the scheduler and was never answered: %s' % (request, log.lines(request)[-3:]))
+    return 'answered in vain'
+
+
 def dies(stage, name, down_seconds):
     """`name` is killed while servers are being made room for, and comes back after a while."""
     ages = stage.fill(count=4)
+    log = Log()
     uuids = [stage.cloud.create('dies-%d' % n, 'large') for n in range(4)]  # two find room, two need victims
-    until('the scheduler to be asked', 20, lambda: rows(
-        "select 1 from nova_cell1.instances where uuid in (%s) union select 1 from nova_api.build_requests" % ', '.join("'%s'" % u for u in uuids)))
+    until('room to be made', 60, lambda: log.lines('making room'), pause=0.02)
     processes.kill(name, signal.SIGKILL)
     time.sleep(down_seconds)
     processes.start(name)
     processes.wait_for_port(name, os.environ[PORTS[name]], 90)
-    active, lost = outcome(stage, uuids)
+    active, lost = outcome(stage, uuids, 75)
+    why = sorted(whose_loss(log, stage.cloud.asked[uuid]) for uuid in lost)
     gone = nobody_for_nothing(stage, ages, active, '%s died' % name)
-    print('      %s died: %d of 4 ACTIVE, %d victims gone, %d lost by Nova itself' % (name, len(active), len(gone), lost), flush=True)
+    print('      %s died: %d of 4 ACTIVE, %d victims gone, %d lost by Nova itself %s' % (
+        name, len(active), len(gone), len(lost), why or ''), flush=True)
     # Life goes on: a normal server still comes, with a victim if need be.
     server = stage.cloud.settled(again('Nova to take a server', 60, lambda: stage.cloud.create('after-%s' % name, 'small')), seconds=120)
     must(server['status'] == 'ACTIVE', 'after %s came back a server is %s: %s' % (name, server['status'], server.get('fault')))
@@ -233,32 +256,35 @@ def the_scheduler_was_down_for_two_minutes(stage):
 
 @day
 def beside_the_original(stage):
-    """A rolling switch: ours comes while nova-scheduler still works, nova-scheduler goes, and comes back."""
+    """A rolling switch on a full cloud: ours works beside a nova-scheduler on the same queue, is ended and comes back, nova-scheduler goes."""
+    other = 'nova-scheduler-2'
+    ages = stage.fill()
     stack('stack_scheduler_conf', '2')
+    began = rows('select utc_timestamp() as now')[0]['now']
     stack('stack_start_scheduler', 'nova-scheduler', '2')
-    wait_scheduler()
-    stop, made = threading.Event(), []
-
-    def tenant():
-        n = 0
-        while not stop.is_set() and n < 12:
-            made.append(stage.cloud.create('roll-%d' % n, 'small'))
-            n += 1
-            stop.wait(0.5)
-    thread = threading.Thread(target=tenant)
-    thread.start()
-    time.sleep(2)
-    processes.kill(OURS, signal.SIGTERM)
-    time.sleep(1)
-    processes.start(OURS)
-    wait_scheduler()
-    processes.kill('nova-scheduler-2', signal.SIGTERM)
-    thread.join(60)
-    active, lost = outcome(stage, made)
-    must(len(active) == len(made) and not lost, 'rolling switch: %d of %d servers ACTIVE, %d lost' % (len(active), len(made), lost))
-    os.unlink(processes.HOME + '/run/nova-scheduler-2.pid')
-    check('a rolling switch')
-    print('      %d servers during a rolling switch, all ACTIVE' % len(made), flush=True)
+    try:
+        until('nova-scheduler to report', 60, lambda: rows("select 1 from nova_cell1.services where host = 'scheduler2' and `binary` = 'nova-scheduler' "
+                                                           "and coalesce(updated_at, created_at) >= %s", began))
+        both = [stage.cloud.create('both-%d' % n, 'large') for n in range(3)]
+        # Ours is ended in the middle of that: what it has begun it finishes when it is back, what it has not the other one takes.
+        processes.kill(OURS, signal.SIGTERM)
+        alone = stage.cloud.boot('alone', 'large')
+        must(alone['status'] == 'ERROR' and 'No valid host' in alone['fault']['message'], 'nova-scheduler alone found room on a full cloud: %s' % alone)
+        processes.start(OURS)
+        wait_scheduler()
+        processes.kill(other, signal.SIGTERM)
+    finally:
+        end_second(other)
+    ours = [stage.cloud.create('ours-%d' % n, 'large') for n in range(2)]
+    answered, lost = outcome(stage, both + ours)
+    must(not lost, 'beside the original: %d requests were never answered' % len(lost))
+    must(set(ours) <= set(answered), 'ours alone did not make room for %d of 2 servers' % len(set(ours) - set(answered)))
+    stage.cloud.delete(alone['id'])
+    gone = nobody_for_nothing(stage, ages, answered, 'a rolling switch')
+    must(len(gone) == len(answered), 'a rolling switch: %d servers came and %d victims are gone' % (len(answered), len(gone)))
+    audit()
+    print('      beside the original %d of 3 servers ACTIVE (the others asked nova-scheduler), after it 2 of 2, %d victims gone' % (
+        len(answered) - 2, len(gone)), flush=True)
 
 
 def main():

@@ -31,6 +31,8 @@ class Cloud:
         self.auth = os.environ['OS_AUTH_URL']
         self.session = requests.Session()
         self.images = {}
+        # The request by which each server was asked for (`req-…`): logs speak of it.
+        self.asked = {}
         self.login()
 
     def login(self):
@@ -98,7 +100,10 @@ class Cloud:
         body = {'server': dict({'name': name, 'imageRef': self.image(image), 'flavorRef': flavor, 'networks': 'none'}, **extra)}
         if hints:
             body['os:scheduler_hints'] = hints
-        return self.nova('POST', '/servers', body, version=version).json()['server']['id']
+        response = self.nova('POST', '/servers', body, version=version)
+        server = response.json()['server']['id']
+        self.asked[server] = response.headers.get('x-openstack-request-id', '')
+        return server
 
     def boot(self, name, flavor, **options):
         """A server, when it is ACTIVE or in ERROR."""

@@ -162,6 +162,9 @@ pub struct SessionOptions {
     pub connect_timeout: Duration,
     /// How many idle connections are kept to each service.
     pub idle_connections: usize,
+    /// How many requests are under way at the same time; further ones wait here, in order. A service that has more than it can do answers
+    /// nobody in time.
+    pub max_in_flight: usize,
     /// The largest answer that is read, in bytes.
     pub max_answer_bytes: usize,
 }
@@ -175,6 +178,7 @@ impl SessionOptions {
             // A service that does not take a connection for 10 s is down; keystoneauth waits for TCP, which is minutes.
             connect_timeout: Duration::from_secs(10),
             idle_connections: 32,
+            max_in_flight: 256,
             // The candidates of 10,000 hosts are 20 MB.
             max_answer_bytes: 512 << 20,
         }

@@ -28,6 +28,8 @@ struct Inner {
     token: RwLock<Option<Arc<Token>>>,
     // Held by the one who gets a token, so that a hundred requests with an old token cause one question to Keystone.
     renewing: tokio::sync::Mutex<()>,
+    // One permit for each request that may be under way.
+    lanes: tokio::sync::Semaphore,
 }
 
 impl fmt::Debug for Session {
@@ -50,6 +52,7 @@ impl Session {
             _ => None,
         };
         let (token, renewing) = (RwLock::new(token), tokio::sync::Mutex::new(()));
+        let lanes = tokio::sync::Semaphore::new(options.max_in_flight.max(1));
         Ok(Self {
             inner: Arc::new(Inner {
                 http,
@@ -57,6 +60,7 @@ impl Session {
                 options,
                 token,
                 renewing,
+                lanes,
             }),
         })
     }
@@ -225,6 +229,11 @@ impl Session {
 
     pub(crate) fn http(&self) -> &reqwest::Client {
         &self.inner.http
+    }
+
+    /// Waits until a request may be sent. `None` never happens: nobody closes it.
+    pub(crate) async fn lane(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        self.inner.lanes.acquire().await.ok()
     }
 
     pub(crate) fn max_answer_bytes(&self) -> usize {

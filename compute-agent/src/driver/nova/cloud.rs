@@ -27,6 +27,9 @@ const STALE_AT_LEAST: f64 = 60.0;
 /// How long looking at the servers that have their notice may take.
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
 
+/// How many requests Nova's API has from us at the same time. With hundreds of victims at once it would answer none of them in time.
+const IN_FLIGHT: usize = 16;
+
 /// One OpenStack.
 #[derive(Debug)]
 pub(super) struct NovaCloud {
@@ -61,11 +64,11 @@ impl NovaCloud {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, AgentError> {
         let refused = |error: OpenStackError| AgentError::config("driver.nova", error.to_string());
-        let session = Session::new(
-            settings.auth_options()?,
-            SessionOptions::new("ebbtide-agent"),
-        )
-        .map_err(refused)?;
+        let options = SessionOptions {
+            max_in_flight: IN_FLIGHT,
+            ..SessionOptions::new("ebbtide-agent")
+        };
+        let session = Session::new(settings.auth_options()?, options).map_err(refused)?;
         let compute = Compute::new(session, settings.adapter_options()?).map_err(refused)?;
         let (heard, asking) = (Mutex::default(), Mutex::new(None));
         Ok(Self {
@@ -249,10 +252,16 @@ impl NovaCloud {
         let found = self.compute.servers(&filter).await?;
         let mut heard = self.heard();
         if filter.changes_since.is_none() {
-            heard.servers.clear();
+            // What is in a cell that does not answer is where it was.
+            let silent = found.iter().filter(|server| server.is_partial());
+            let silent: BTreeSet<Uuid> = silent.map(|server| server.id).collect();
+            heard.servers.keep_only(&silent);
             heard.listed_all_at = Some(now);
         }
         for server in found {
+            if server.is_partial() {
+                continue;
+            }
             // Nova's own time: whether our clock is right does not matter. Its points of time compare as text.
             if heard.since.as_ref() < server.updated.as_ref() {
                 heard.since.clone_from(&server.updated);

@@ -34,8 +34,17 @@ impl Servers {
         }
     }
 
-    pub(super) fn clear(&mut self) {
-        *self = Self::default();
+    /// Forgets all others.
+    pub(super) fn keep_only(&mut self, kept: &BTreeSet<Uuid>) {
+        let others: Vec<Uuid> = self
+            .by_id
+            .keys()
+            .filter(|id| !kept.contains(id))
+            .copied()
+            .collect();
+        for id in others {
+            self.remove(id);
+        }
     }
 
     pub(super) fn contains(&self, id: Uuid) -> bool {

@@ -319,6 +319,26 @@ async fn a_nova_that_is_away_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_server_whose_cell_does_not_answer_is_not_taken_for_gone() {
+    let rig = Rig::new().await;
+    assert_eq!(rig.driver.list().await.unwrap().len(), 1);
+    rig.nova.configure(|faults| {
+        faults.partial = 2;
+        faults.partial_lists = true;
+    });
+    rig.nova.next_list().await;
+    rig.nova.next_list().await;
+    assert_eq!(rig.driver.list().await.unwrap().len(), 1);
+    let seen = rig.driver.occupancy(server(1)).await.unwrap();
+    assert!(matches!(seen, Occupancy::Present { .. }), "{seen:?}");
+    rig.nova.configure(|faults| faults.partial = 2);
+    assert_eq!(
+        rig.notice(InterruptionBehaviour::Terminate).await,
+        Ok(NoticeOutcome::Told)
+    );
+}
+
+#[tokio::test]
 async fn an_action_that_nova_refuses_is_tried_a_few_times_and_told_in_its_words() {
     let rig = Rig::new().await;
     rig.nova.configure(|faults| faults.conflict = true);

@@ -2,7 +2,7 @@
 
 use super::{Accepted, Compute, encoded};
 use crate::adapter::Ask;
-use crate::error::OpenStackError;
+use crate::error::{Effect, OpenStackError};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -63,6 +63,15 @@ pub struct Server {
     /// Why it is in status `ERROR`.
     #[serde(default)]
     pub fault: Option<ServerFault>,
+}
+
+impl Server {
+    /// True for what Nova shows of a server while the database of its cell does not answer: that it was made, and status `UNKNOWN`. It
+    /// has no host then, and is as alive as before.
+    #[must_use]
+    pub fn is_partial(&self) -> bool {
+        self.status == "UNKNOWN"
+    }
 }
 
 /// A flavor within a server.
@@ -171,16 +180,25 @@ impl Compute {
     /// One server.
     ///
     /// # Errors
-    /// [`OpenStackError::NotFound`] once it is deleted, [`OpenStackError::Unavailable`] and the like.
+    /// [`OpenStackError::NotFound`] once it is deleted, [`OpenStackError::Unavailable`] (also while only a part of it can be seen) and the like.
     pub async fn server(&self, server: Uuid) -> Result<Server, OpenStackError> {
         let version = self.negotiated().await?;
         let ask = Ask::get(format!("/servers/{server}")).at(version);
         let (answer, call) = self.adapter.call(&ask).await?;
         let found: OneServer = answer.json(&call)?;
+        if found.server.is_partial() {
+            return Err(OpenStackError::Unavailable {
+                service: call.service.to_owned(),
+                what: call.what(),
+                problem: "the server's cell does not answer Nova's API".to_owned(),
+                effect: Effect::None,
+            });
+        }
         Ok(found.server)
     }
 
-    /// All servers that the filter lets through, page by page.
+    /// All servers that the filter lets through, page by page. Of those in a cell that does not answer only [a part](Server::is_partial)
+    /// can be seen.
     ///
     /// # Errors
     /// [`OpenStackError::Unavailable`] and the like.

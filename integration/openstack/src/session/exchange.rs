@@ -187,6 +187,8 @@ impl Session {
         if let Some(body) = call.body {
             request = request.json(body);
         }
+        // Held until the whole answer is here; the time limit begins with the request itself.
+        let _lane = self.lane().await;
         let mut response = request.send().await.map_err(|error| failure(call, error))?;
         let status = response.status().as_u16();
         let subject_token = response

@@ -16,6 +16,10 @@ use uuid::Uuid;
 pub(super) struct Faults {
     /// So many requests are answered with 503.
     pub(super) away: u32,
+    /// So many looks at a server show a part of it only: its cell does not answer.
+    pub(super) partial: u32,
+    /// Its cell does not answer lists.
+    pub(super) partial_lists: bool,
     /// Nothing that was asked for is ever done.
     pub(super) slow: bool,
     pub(super) soft_delete: bool,
@@ -195,6 +199,11 @@ fn fault(status: u16, message: &str) -> (u16, Value) {
     )
 }
 
+/// What Nova shows of a server whose cell does not answer, from microversion 2.69 on.
+fn partial(server: &Map<String, Value>) -> Value {
+    json!({"id": server["id"], "status": "UNKNOWN", "tenant_id": server["tenant_id"], "created": "2026-11-20T00:00:00Z", "links": []})
+}
+
 impl State {
     fn answer(
         &mut self,
@@ -260,10 +269,18 @@ impl State {
                 });
             here && news
         };
-        (
-            200,
-            json!({"servers": self.servers.values().filter(fits).collect::<Vec<_>>()}),
-        )
+        // A list of changes leaves out the servers of a cell that does not answer.
+        if self.faults.partial_lists && pairs.contains_key("changes-since") {
+            return (200, json!({"servers": []}));
+        }
+        let shown = self.servers.values().filter(fits).map(|server| {
+            if self.faults.partial_lists {
+                partial(server)
+            } else {
+                json!(server)
+            }
+        });
+        (200, json!({"servers": shown.collect::<Vec<_>>()}))
     }
 
     fn hypervisors(&self) -> (u16, Value) {
@@ -292,6 +309,10 @@ impl State {
     ) -> (u16, Value) {
         let server = self.servers.get_mut(&id).unwrap();
         match (method, rest) {
+            ("GET", []) if self.faults.partial > 0 => {
+                self.faults.partial -= 1;
+                (200, json!({"server": partial(server)}))
+            }
             ("GET", []) => (200, json!({"server": server})),
             ("DELETE", []) => self.begin(
                 id,
