@@ -30,6 +30,10 @@ const LOOK_LIMIT: Duration = Duration::from_secs(5);
 /// How many requests Nova's API has from us at the same time. With hundreds of victims at once it would answer none of them in time.
 const IN_FLIGHT: usize = 16;
 
+/// So many servers of a host that have their notice are looked at one by one at a time, those first that were not seen for the longest.
+/// With more of them the list of changes is quicker, and Nova's API is left to those that are being ended.
+const LOOKS: usize = 2;
+
 /// One OpenStack.
 #[derive(Debug)]
 pub(super) struct NovaCloud {
@@ -160,7 +164,10 @@ impl NovaCloud {
             let looked = |id: Uuid| heard.looked.get(&id).copied();
             let due =
                 noticed.filter(|s| !is_younger(looked(s.id), now, self.settings.watch_seconds));
-            due.map(|s| s.id).collect()
+            let mut due: Vec<Uuid> = due.map(|s| s.id).collect();
+            due.sort_by_key(|id| looked(*id));
+            due.truncate(LOOKS);
+            due
         };
         // An API that hangs must not keep the host from its heartbeats; then the last list has to do.
         let looks = join_all(due.into_iter().map(|id| self.look_again(ServerId(id))));

@@ -11,6 +11,9 @@ use ebbtide_model::message::EvacuatedHow;
 use ebbtide_openstack::compute::{Accepted, Server};
 use ebbtide_openstack::{Compute, Effect, OpenStackError};
 
+/// The longest pause between two looks at a server that is being ended, in settings of `poll_seconds`.
+const POLLS_GROW_TO: u32 = 8;
+
 impl NovaDriver {
     /// Does what there is to do. Returns the server as it is then; `None` if it is gone.
     pub(super) async fn reach(
@@ -23,6 +26,8 @@ impl NovaDriver {
         let request_id = ebbtide_openstack::new_request_id();
         let compute = self.cloud.compute().for_request(&request_id);
         let mut asked = 0;
+        let mut pause = self.cloud.settings().poll();
+        let longest = pause * POLLS_GROW_TO;
         // Nova may have heard us, even if we have not heard its answer.
         let mut heard = false;
         let mut refusal = String::new();
@@ -37,7 +42,7 @@ impl NovaDriver {
                 }
                 Err(error) if error.is_passing() => {
                     tracing::warn!(%server_id, code = error.code(), "waiting for Nova's API: {error}");
-                    self.pause().await;
+                    tokio::time::sleep(pause).await;
                     continue;
                 }
                 Err(error) => return Err(failed(what, &error)),
@@ -86,12 +91,10 @@ impl NovaDriver {
                     }
                 }
             }
-            self.pause().await;
+            tokio::time::sleep(pause).await;
+            // What was not done at once takes its time; a hundred of them would keep Nova's API from doing it.
+            pause = (pause * 3 / 2).min(longest);
         }
-    }
-
-    async fn pause(&self) {
-        tokio::time::sleep(self.cloud.settings().poll()).await;
     }
 
     /// Why Nova has not done it: its refusal, or what its last instance action says.
