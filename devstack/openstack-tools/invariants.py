@@ -16,13 +16,24 @@ select i.uuid, i.display_name as name, i.vm_state, i.task_state, i.host, i.vcpus
 from {0}.instances i where i.deleted = 0
 """
 
+BOOKED = """
+select c.host, c.vcpus_used, c.memory_mb_used, c.local_gb_used, c.free_ram_mb, c.free_disk_gb, coalesce(sum(i.vcpus), 0) as vcpus,
+    coalesce(sum(i.memory_mb), 0) as ram, coalesce(sum(i.root_gb + i.ephemeral_gb), 0) as disk from {0}.compute_nodes c
+left join {0}.instances i on i.host = c.host and i.deleted = 0 where c.deleted = 0 and c.host like 'compute%' group by c.id
+"""
+
 
 class Broken(AssertionError):
     """Something that must hold does not."""
 
 
+def cells():
+    """The databases of the cells that there are."""
+    return [row['name'] for row in rows("select schema_name as name from information_schema.schemata where schema_name regexp '^nova_cell[1-9]$'")]
+
+
 def instances():
-    return rows(INSTANCES.format('nova_cell1')) + rows(INSTANCES.format('nova_cell0'))
+    return [row for cell in cells() + ['nova_cell0'] for row in rows(INSTANCES.format(cell))]
 
 
 def allocations():
@@ -65,9 +76,7 @@ def problems():
                     "join placement.allocations a on a.resource_provider_id = p.id and a.resource_class_id = i.resource_class_id "
                     "group by i.id, p.name having used > size * ratio"):
         wrong.append('%s is over its capacity: %s of %s %s' % (row['name'], row['used'], row['size'], CLASSES.get(row['class'])))
-    for node in rows("select c.host, c.vcpus_used, c.memory_mb_used, c.local_gb_used, c.free_ram_mb, c.free_disk_gb, coalesce(sum(i.vcpus), 0) as vcpus, "
-                     "coalesce(sum(i.memory_mb), 0) as ram, coalesce(sum(i.root_gb + i.ephemeral_gb), 0) as disk from nova_cell1.compute_nodes c "
-                     "left join nova_cell1.instances i on i.host = c.host and i.deleted = 0 where c.deleted = 0 and c.host like 'compute%' group by c.id"):
+    for node in [node for cell in cells() for node in rows(BOOKED.format(cell))]:
         if (node['vcpus_used'], node['memory_mb_used'], node['local_gb_used']) != (node['vcpus'], node['ram'], node['disk']):
             wrong.append('%s books %s VCPUs, %s MB, %s GB for servers of %s, %s, %s' % tuple(node[k] for k in (
                 'host', 'vcpus_used', 'memory_mb_used', 'local_gb_used', 'vcpus', 'ram', 'disk')))

@@ -1,0 +1,51 @@
+#!/usr/bin/env bash
+# A second cell beside the first: a database, a virtual host of RabbitMQ, a conductor and one compute of its own.
+
+stack_second_cell() {
+    local transport="rabbit://nova:nova@127.0.0.1:$port_amqp/cell2"
+    {
+        echo 'create database nova_cell2 character set utf8; use nova_cell2;'
+        mariadb-dump --no-defaults -uroot -S "$stack_run/mysql.sock" --no-data nova_cell1
+        mariadb-dump --no-defaults -uroot -S "$stack_run/mysql.sock" nova_cell1 alembic_version
+    } | stack_sql
+    stack_rabbitctl add_vhost cell2
+    stack_rabbitctl set_permissions -p cell2 nova '.*' '.*' '.*'
+    printf '[DEFAULT]\ntransport_url = %s\n' "$transport" > "$stack_etc/cell2-compute.conf"
+    { cat "$stack_etc/cell2-compute.conf"; printf '[database]\nconnection = %s\n' "$(_stack_db nova_cell2)"; } > "$stack_etc/cell2.conf"
+    stack_start nova-conductor-2 "$stack_bin/nova-conductor" --config-file "$stack_etc/nova.conf" --config-file "$stack_etc/cell2.conf" \
+        --log-file "$stack_log/nova-conductor-2.log"
+    _stack_compute_conf 4 > "$stack_etc/nova-compute-4.conf"
+    cat "$stack_etc/cell2-compute.conf" >> "$stack_etc/nova-compute-4.conf"
+    mkdir -p "$stack_var/nova/instances-4" "$stack_var/nova/compute-4"
+    stack_start_compute 4 8:18700:180
+    "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 create_cell --name cell2 --transport-url "$transport" \
+        --database_connection "$(_stack_db nova_cell2)" > "$stack_log/cell2.out" 2>&1
+    stack_wait_for 90 'the compute of the second cell' nova-compute-4 stack_second_cell_reports
+    "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 discover_hosts >> "$stack_log/cell2.out" 2>&1
+}
+
+stack_second_cell_reports() {
+    [ "$(stack_sql -N -e "select count(*) from nova_cell2.compute_nodes c, placement.inventories i, placement.resource_providers p
+        where c.host = 'compute4' and p.name = c.host and i.resource_provider_id = p.id")" -ge 3 ]
+}
+
+# stack_cell2 --disable|--enable: whether boots may go there.
+stack_cell2() {
+    local uuid
+    uuid=$(stack_sql -N -e "select uuid from nova_api.cell_mappings where name = 'cell2'")
+    "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 update_cell --cell_uuid "$uuid" "$1" >> "$stack_log/cell2.out" 2>&1
+}
+
+# Ends it and takes it out of Nova and Placement; it must be empty.
+stack_second_cell_ends() {
+    local uuid
+    stack_stop nova-compute-4
+    stack_stop nova-conductor-2
+    uuid=$(stack_sql -N -e "select uuid from nova_api.cell_mappings where name = 'cell2'")
+    "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 delete_cell --force --cell_uuid "$uuid" >> "$stack_log/cell2.out" 2>&1
+    stack_sql -e "set foreign_key_checks = 0; use placement;
+        delete i from inventories i join resource_providers p on p.id = i.resource_provider_id where p.name = 'compute4';
+        delete t from resource_provider_traits t join resource_providers p on p.id = t.resource_provider_id where p.name = 'compute4';
+        delete from resource_providers where name = 'compute4'; drop database nova_cell2"
+    stack_rabbitctl delete_vhost cell2
+}
