@@ -80,8 +80,8 @@ def main():
         reload(log)
         both(stage, log)
         disabled(stage, log)
-        stage.clear()
     finally:
+        stage.clear()
         stack('stack_second_cell_ends')
         for name in ('nova-api', 'nova-conductor'):
             processes.restart(name)

@@ -33,19 +33,21 @@ stack_second_cell_reports() {
 stack_cell2() {
     local uuid
     uuid=$(stack_sql -N -e "select uuid from nova_api.cell_mappings where name = 'cell2'")
-    "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 update_cell --cell_uuid "$uuid" "$1" >> "$stack_log/cell2.out" 2>&1
+    "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 update_cell --cell_uuid "$uuid" "$1" \
+        --transport-url "rabbit://nova:nova@127.0.0.1:$port_amqp/cell2" --database_connection "$(_stack_db nova_cell2)" >> "$stack_log/cell2.out" 2>&1
 }
 
-# Ends it and takes it out of Nova and Placement; it must be empty.
+# Ends it and takes it out of Nova and Placement with all that it has left; it must be empty.
 stack_second_cell_ends() {
-    local uuid
     stack_stop nova-compute-4
     stack_stop nova-conductor-2
-    uuid=$(stack_sql -N -e "select uuid from nova_api.cell_mappings where name = 'cell2'")
-    "$stack_bin/nova-manage" --config-file "$stack_etc/nova.conf" cell_v2 delete_cell --force --cell_uuid "$uuid" >> "$stack_log/cell2.out" 2>&1
-    stack_sql -e "set foreign_key_checks = 0; use placement;
+    stack_sql -e "use nova_api; set foreign_key_checks = 0;
+        set @cell = (select id from cell_mappings where name = 'cell2');
+        delete from instance_mappings where cell_id = @cell; delete from host_mappings where cell_id = @cell; delete from cell_mappings where id = @cell;
+        use placement;
         delete i from inventories i join resource_providers p on p.id = i.resource_provider_id where p.name = 'compute4';
         delete t from resource_provider_traits t join resource_providers p on p.id = t.resource_provider_id where p.name = 'compute4';
-        delete from resource_providers where name = 'compute4'; drop database nova_cell2"
+        delete from resource_providers where name = 'compute4';
+        drop database nova_cell2"
     stack_rabbitctl delete_vhost cell2
 }

@@ -8,6 +8,7 @@ _stack_test_usage() { cat <<X
                  and the databases at the end are compared field by field
   story          three full hosts, six preemptible servers, normal requests that need their room
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
+  cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
 Recordings stay in $stack_home/recordings.
 X
@@ -20,7 +21,7 @@ stack_command_test() {
         case $1 in
             -h|--help) _stack_test_usage; return 0 ;;
             --release) stack_test_release=$2; shift ;;
-            same-answers|same-original|story|bad-days) parts+=("$1") ;;
+            same-answers|same-original|story|bad-days|cells) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
         shift
@@ -139,6 +140,11 @@ _stack_test_story() {
 _stack_test_bad_days() {
     _stack_test_needs_ours
     _stack_timed 'bad days' stack_tool bad_days.py
+}
+
+_stack_test_cells() {
+    _stack_test_needs_ours
+    _stack_timed 'two cells' stack_tool cells.py
 }
 
 _stack_test_same_answers() {
