@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::commands::{
     aggregate, bench, budget, completion, conform, decision, evacuation, explain, flavor, host,
-    replay, server, status, watch, what_if,
+    replay, server, simulate, status, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -141,6 +141,9 @@ pub enum Command {
     /// Measure how fast the engine is, and check what it answers; needs no region
     #[command(subcommand)]
     Bench(bench::BenchCommand),
+    /// Run whole regions in virtual worlds where everything goes wrong; needs no region
+    #[command(subcommand)]
+    Simulate(simulate::SimulateCommand),
     /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
 }

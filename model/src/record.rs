@@ -4,9 +4,12 @@
 
 use crate::{
     Aggregate, AggregateId, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, FlavorId,
-    GroupId, Host, MessageId, Server, ServerGroup, Timestamp,
+    GroupId, Host, MessageId, Seconds, Server, ServerGroup, ServerId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
+
+/// How long a server that is gone is remembered, so that a repeated request does not make it anew: nobody repeats a request for longer.
+pub const REMEMBER_GONE: Seconds = Seconds(600);
 
 /// A message that has to be sent once the change that it belongs to is durable (transactional outbox).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -74,6 +77,9 @@ pub struct Snapshot {
     pub budgets: Vec<DisruptionBudget>,
     /// Servers that are not gone (`ServerStatus::is_gone` is false).
     pub servers: Vec<Server>,
+    /// Servers that went within the last [`REMEMBER_GONE`] before the last of them, and when, the earliest first: a request that is
+    /// repeated must not make them anew.
+    pub gone: Vec<(ServerId, Timestamp)>,
     /// Evacuations that are not final, or were claimed after the time asked for.
     pub evacuations: Vec<Evacuation>,
     /// Messages not yet confirmed, in the order in which they were written.

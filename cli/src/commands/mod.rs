@@ -15,6 +15,7 @@ pub mod server;
 pub mod server_create;
 pub mod server_group;
 pub mod server_view;
+pub mod simulate;
 pub mod status;
 pub mod wait;
 pub mod watch;
@@ -44,6 +45,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Replay(args) => Box::pin(replay::run(context, *args)).await,
         Command::Bench(command) => bench::run(context, command),
         Command::Conform(command) => conform::run(context, command),
+        Command::Simulate(command) => simulate::run(context, command),
         Command::Completion(args) => completion::run(context, &args),
     }
 }

@@ -71,6 +71,9 @@ impl Region {
         for evacuation in snapshot.evacuations {
             region.restore_evacuation(evacuation, now);
         }
+        for (id, at) in snapshot.gone {
+            region.gone.add(id, at);
+        }
         let patience = now.plus(region.config.act_timeout_seconds);
         for server in snapshot.servers {
             let (id, status) = (server.id, server.status);

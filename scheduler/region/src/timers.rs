@@ -3,13 +3,14 @@
 
 use crate::Region;
 use crate::step::Step;
+use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{
     Evacuation, EvacuationId, EvacuationState, HostHealth, MessageId, Seconds, ServerId,
     ServerStatus,
 };
 
 /// How long what has ended is kept in memory although no budget counts it: late reports and repeated requests are common then.
-const KEEP_ENDED: Seconds = Seconds(600);
+const KEEP_ENDED: Seconds = REMEMBER_GONE;
 /// How often it is looked for what can be forgotten: all that is remembered is looked at then.
 const FORGET_EVERY: Seconds = Seconds(10);
 

@@ -5,8 +5,8 @@ use crate::schema::{
     AGGREGATES, BUDGETS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, OUTBOX, SERVERS, Table,
 };
 use crate::store::{Store, statement};
-use ebbtide_model::record::{OutboxMessage, Snapshot};
-use ebbtide_model::{Evacuation, EvacuationId, MessageId, Timestamp};
+use ebbtide_model::record::{OutboxMessage, REMEMBER_GONE, Snapshot};
+use ebbtide_model::{Evacuation, EvacuationId, MessageId, ServerId, Timestamp};
 use sea_orm::{
     AccessMode, ConnectionTrait, DatabaseTransaction, DbBackend, IsolationLevel, QueryResult,
     TransactionOptions, TransactionTrait, TryGetable, Value,
@@ -15,7 +15,7 @@ use serde::de::DeserializeOwned;
 
 impl Store {
     /// Everything that a region needs to go on after a restart, as of one moment: hosts in the order of their registration (then by
-    /// name), servers that are not gone, evacuations that are not final or were claimed at `since` or later, and the outbox in the
+    /// name), servers that are not gone and those that went lately, evacuations that are not final or were claimed at `since` or later, and the outbox in the
     /// order of writing.
     ///
     /// # Errors
@@ -50,6 +50,7 @@ impl Store {
                     [],
                 )
                 .await?,
+            gone: all.gone().await?,
             evacuations: all.evacuations(since).await?,
             outbox: all.outbox().await?,
         };
@@ -95,6 +96,31 @@ impl Loader<'_> {
         let mut all = self.records(&EVACUATIONS, older, [since.clone()]).await?;
         all.extend(self.records(&EVACUATIONS, newer, [since]).await?);
         Ok(all)
+    }
+
+    /// Counted from the last one that went, not from now: while the scheduler was away nobody could repeat anything.
+    async fn gone(&self) -> Result<Vec<(ServerId, Timestamp)>, StoreError> {
+        let last = self.rows("SELECT MAX(gone_at) FROM servers", []).await?;
+        let Some(last) = last.first() else {
+            return Ok(Vec::new());
+        };
+        let last: Option<i64> = column(&SERVERS, "?", last, 0)?;
+        let Some(last) = last else {
+            return Ok(Vec::new());
+        };
+        let since = Timestamp::from_millis(last).minus(REMEMBER_GONE);
+        let sql = "SELECT id, gone_at FROM servers WHERE gone_at >= ? ORDER BY gone_at, id";
+        let rows = self.rows(sql, [Value::from(since.as_millis())]).await?;
+        rows.iter()
+            .map(|row| {
+                let key: String = column(&SERVERS, "?", row, 0)?;
+                let at: i64 = column(&SERVERS, &key, row, 1)?;
+                let id = key.parse().map_err(|error| {
+                    corrupt(&SERVERS, &key, format!("it is no identifier: {error}"))
+                })?;
+                Ok((id, Timestamp::from_millis(at)))
+            })
+            .collect()
     }
 
     async fn outbox(&self) -> Result<Vec<OutboxMessage>, StoreError> {

@@ -1,9 +1,9 @@
 //! A database as plain data: a list of changes is applied as a whole or not at all.
 
-use ebbtide_model::record::{Change, OutboxMessage, Snapshot};
+use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, Snapshot};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, Decision, DecisionId, DisruptionBudget, Evacuation,
-    EvacuationId, Flavor, FlavorId, GroupId, Host, Server, ServerGroup, ServerId,
+    EvacuationId, Flavor, FlavorId, GroupId, Host, Server, ServerGroup, ServerId, Timestamp,
 };
 use std::collections::BTreeMap;
 
@@ -55,6 +55,13 @@ impl Database {
         let alive = self.servers.values().filter(|s| !s.status.is_gone());
         let mut servers: Vec<Server> = alive.cloned().collect();
         servers.sort_by_key(|s| (s.created_at, s.id));
+        let went = self.servers.values().filter(|s| s.status.is_gone());
+        let mut gone: Vec<(ServerId, Timestamp)> = went
+            .map(|s| (s.id, s.ended_at.unwrap_or(s.created_at)))
+            .collect();
+        gone.sort_by_key(|(id, at)| (*at, *id));
+        let last = gone.last().map(|(_, at)| *at).unwrap_or_default();
+        gone.retain(|(_, at)| *at >= last.minus(REMEMBER_GONE));
         let mut evacuations: Vec<Evacuation> = self.evacuations.values().cloned().collect();
         evacuations.sort_by_key(|e| (e.claimed_at, e.id));
         Snapshot {
@@ -64,6 +71,7 @@ impl Database {
             groups: self.groups.values().cloned().collect(),
             budgets: self.budgets.values().cloned().collect(),
             servers,
+            gone,
             evacuations,
             outbox: self.outbox.clone(),
         }

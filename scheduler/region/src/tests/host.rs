@@ -26,8 +26,6 @@ pub(super) struct Guest {
 pub(super) enum Fate {
     Works,
     Fails,
-    /// It takes effect, but the answer is an error.
-    WorksButFails,
     /// The hypervisor says that it has no room.
     NoRoom,
 }
@@ -292,10 +290,6 @@ impl TestHost {
             Fate::NoRoom => Err(DriverError::NoRoom {
                 detail: "so the test wants it".to_owned(),
             }),
-            Fate::WorksButFails => {
-                let _ = self.drive(server_id, &what, now);
-                Err(failed())
-            }
         };
         self.input(now, Input::ActionDone { action, result });
     }

@@ -1,4 +1,4 @@
-//! Tests of the region: stories in a world with real agent cores, and random worlds.
+//! Tests of the region: stories in a world with real agent cores. Random worlds are in `simulator/evacuation`.
 
 mod checks;
 mod database;
@@ -9,7 +9,6 @@ mod world;
 mod admin;
 mod agents;
 mod budgets;
-mod chaos;
 mod claims;
 mod hosts;
 mod reports;

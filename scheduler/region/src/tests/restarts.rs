@@ -208,3 +208,27 @@ fn a_configuration_out_of_range_names_its_key() {
         "{error}"
     );
 }
+
+#[test]
+fn a_repeated_request_does_not_bring_a_deleted_server_back_after_a_restart() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let request = world.request(&normal(2), 1);
+    let create = CreateServers {
+        name: "vm".to_owned(),
+        request,
+        external: false,
+    };
+    let create = Command::CreateServers(Box::new(create));
+    let id = world
+        .command(create.clone())
+        .map(|_| *world.database.servers.keys().next().expect("it was made"))
+        .expect("there is room");
+    world.flush();
+    world.delete(id);
+    world.flush();
+    assert_eq!(world.status(id), ServerStatus::Deleted);
+    world.restart_scheduler();
+    let error = world.command(create).expect_err("it is gone");
+    assert!(error.to_string().contains("gone already"), "{error}");
+    assert_eq!(world.status(id), ServerStatus::Deleted);
+}

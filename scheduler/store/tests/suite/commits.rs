@@ -3,12 +3,13 @@
 use crate::databases::{TestDb, at};
 use crate::records::*;
 use ebbtide_model::record::{Change, Snapshot};
-use ebbtide_model::{BudgetScope, Server, ServerStatus};
+use ebbtide_model::{BudgetScope, Server, ServerStatus, Timestamp};
 use ebbtide_store::{DecisionFilter, StoreError};
 
 on_every_database![
     what_is_committed_is_loaded_again,
     a_restart_sees_what_was_committed_before,
+    servers_that_went_lately_are_remembered,
     a_record_that_is_put_again_is_overwritten,
     what_is_deleted_is_gone,
     the_last_change_of_a_record_wins_within_a_commit,
@@ -35,12 +36,36 @@ async fn what_is_committed_is_loaded_again(db: TestDb) {
             budget(BudgetScope::Project("project-1".to_owned())),
         ],
         servers: vec![server(1)],
+        gone: Vec::new(),
         evacuations: vec![evacuation(1)],
         outbox: vec![message(2), message(1)],
     };
     assert_eq!(loaded, expected);
     let read = store.decision(decision_id(1)).await.unwrap();
     assert_eq!(read, Some(decision(1, &[server_id(1)], 3)));
+}
+
+async fn servers_that_went_lately_are_remembered(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    let went = |n: u64, at: Timestamp| Server {
+        status: ServerStatus::Deleted,
+        ended_at: Some(at),
+        ..server(n)
+    };
+    let (long_ago, lately, last) = (at(1_000), at(10_000_000), at(10_000_001));
+    let changes = [went(1, last), went(2, long_ago), went(3, lately), server(4)];
+    let changes: Vec<Change> = changes
+        .into_iter()
+        .map(|server| Change::PutServer(Box::new(server)))
+        .collect();
+    store.commit(&lease, &changes).await.unwrap();
+    let loaded = store.load(at(0)).await.unwrap();
+    assert_eq!(loaded.servers, [server(4)]);
+    assert_eq!(
+        loaded.gone,
+        [(server_id(3), lately), (server_id(1), last)],
+        "the earliest first"
+    );
 }
 
 async fn a_restart_sees_what_was_committed_before(db: TestDb) {

@@ -1,0 +1,537 @@
+//! A compute host: the real agent's core in a shell that does what it is told, or dies meanwhile.
+
+use crate::Mutation;
+use crate::hypervisor::{Fate, Hypervisor};
+use crate::violation::{Broken, Promise};
+use ebbtide_agent_protocol::{
+    Action, ActionId, AgentCore, Effect, Input, Phase, Policy, Record, ReportId, Token,
+};
+use ebbtide_model::message::{Body, Heartbeat, Hosted, HostedState, Message};
+use ebbtide_model::{EvacuationId, MessageId, Seconds, ServerId, Timestamp};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use uuid::Uuid;
+
+/// After so many lines the journal is written anew.
+const JOURNAL_LINES: usize = 256;
+/// How long an agent rests whose journal could not be written.
+const JOURNAL_RETRY: Seconds = Seconds(5);
+/// Time between two heartbeats.
+const HEARTBEAT: Seconds = Seconds(10);
+
+/// Something that others have to look at: what this host does to a guest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Deed {
+    /// The hypervisor is asked to tell a guest of its end.
+    Tells(EvacuationId, ServerId),
+    /// A running guest was ended.
+    Ends(EvacuationId, ServerId),
+}
+
+/// What is known of the terms of an evacuation, to see whether they are kept.
+#[derive(Debug, Clone, Copy)]
+struct Terms {
+    grace: Seconds,
+    begin_before: Timestamp,
+    told_at: Option<Timestamp>,
+    /// How often the clock had been set when the guest was told.
+    clock: u32,
+    released: bool,
+    /// When its end began.
+    begun_at: Option<Timestamp>,
+    /// The clock was not set between notice and end.
+    clock_kept: bool,
+}
+
+/// One host.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    pub(crate) name: String,
+    pub(crate) hypervisor: Hypervisor,
+    /// How far its clock is ahead, in milliseconds.
+    pub(crate) skew: i64,
+    /// How often its clock was set.
+    pub(crate) clock_set: u32,
+    /// False while the process is down.
+    pub(crate) alive: bool,
+    /// When it comes back by itself.
+    pub(crate) back_at: Option<Timestamp>,
+    pub(crate) disk_full: bool,
+    /// It dies after so many effects.
+    pub(crate) dies_in: Option<u32>,
+    /// Its hypervisor answers nothing.
+    pub(crate) stuck: bool,
+    /// Nothing of the broker comes here.
+    pub(crate) deaf: bool,
+    /// Nothing from here comes to the broker.
+    pub(crate) mute: bool,
+    /// How its next heartbeat lies.
+    pub(crate) lie: Option<u32>,
+    pub(crate) calls: BTreeMap<ActionId, (ServerId, Action)>,
+    pub(crate) publishing: VecDeque<(ReportId, Message)>,
+    /// What others have to look at.
+    pub(crate) deeds: Vec<Deed>,
+    /// Commands that came back from a process that died, to be put at the front of the queue.
+    pub(crate) returned: Vec<Message>,
+    pub(crate) broken: Option<Broken>,
+    pub(crate) mutation: Option<Mutation>,
+    core: AgentCore,
+    journal: Vec<Record>,
+    unsettled: BTreeMap<Token, Message>,
+    next_token: u64,
+    session: u128,
+    sequence: u64,
+    next_beat: Timestamp,
+    changed: bool,
+    terms: BTreeMap<EvacuationId, Terms>,
+    /// Evacuations whose spare is acknowledged before the end had begun.
+    spared: BTreeSet<EvacuationId>,
+    /// Evacuations whose end has begun, durably, by server the newest.
+    acting: BTreeMap<ServerId, EvacuationId>,
+    begun: BTreeSet<EvacuationId>,
+    ended: BTreeSet<EvacuationId>,
+    forged: u64,
+    /// Commands that were acknowledged and not followed yet, where that rule is broken.
+    early: VecDeque<(Token, Message)>,
+}
+
+impl Agent {
+    pub(crate) fn new(name: &str, vcpus: u64, skew: i64, now: Timestamp) -> Self {
+        let (core, _) = AgentCore::restore(name, Policy::default(), [], now);
+        Self {
+            name: name.to_owned(),
+            hypervisor: Hypervisor::new(vcpus),
+            skew,
+            clock_set: 0,
+            alive: true,
+            back_at: None,
+            disk_full: false,
+            dies_in: None,
+            stuck: false,
+            deaf: false,
+            mute: false,
+            lie: None,
+            calls: BTreeMap::new(),
+            publishing: VecDeque::new(),
+            deeds: Vec::new(),
+            returned: Vec::new(),
+            broken: None,
+            mutation: None,
+            core,
+            journal: Vec::new(),
+            unsettled: BTreeMap::new(),
+            next_token: 1,
+            session: Uuid::new_v5(&Uuid::nil(), name.as_bytes()).as_u128(),
+            sequence: 0,
+            next_beat: now,
+            changed: false,
+            terms: BTreeMap::new(),
+            spared: BTreeSet::new(),
+            acting: BTreeMap::new(),
+            begun: BTreeSet::new(),
+            ended: BTreeSet::new(),
+            forged: 0,
+            early: VecDeque::new(),
+        }
+    }
+
+    pub(crate) fn clock(&self, now: Timestamp) -> Timestamp {
+        Timestamp::from_millis(now.as_millis() + self.skew)
+    }
+
+    fn breaks(&self, mutation: Mutation) -> bool {
+        self.mutation == Some(mutation)
+    }
+
+    fn fail(&mut self, promise: Promise, what: String) {
+        if self.broken.is_none() {
+            self.broken = Some((promise, format!("{}: {what}", self.name)));
+        }
+    }
+
+    // ---- what happens to the process ----
+
+    fn input(&mut self, now: Timestamp, input: Input) {
+        let effects = self.core.handle(self.clock(now), input);
+        self.perform(now, effects);
+    }
+
+    /// As the agent's shell: the journal first, then the rest. The process may die after any effect.
+    fn perform(&mut self, now: Timestamp, effects: Vec<Effect>) {
+        let (records, rest): (Vec<Effect>, Vec<Effect>) = effects
+            .into_iter()
+            .partition(|effect| matches!(effect, Effect::Journal(_)));
+        if self.disk_full && !records.is_empty() {
+            self.crash();
+            self.back_at = Some(now.plus(JOURNAL_RETRY));
+            return;
+        }
+        let lost = self.breaks(Mutation::ActBeforeJournal);
+        for effect in records {
+            if self.dies() {
+                return;
+            }
+            if let Effect::Journal(record) = effect {
+                let acting = matches!(&record, Record::Evacuation(e) if matches!(e.phase, Phase::Acting { .. }));
+                if !(lost && acting) {
+                    self.write(record, now);
+                }
+            }
+        }
+        for effect in rest {
+            if self.dies() {
+                return;
+            }
+            self.follow(effect);
+        }
+    }
+
+    fn dies(&mut self) -> bool {
+        match &mut self.dies_in {
+            None => false,
+            Some(0) => {
+                self.dies_in = None;
+                self.crash();
+                true
+            }
+            Some(n) => {
+                *n -= 1;
+                false
+            }
+        }
+    }
+
+    fn write(&mut self, record: Record, now: Timestamp) {
+        if let Record::Evacuation(e) = &record
+            && matches!(e.phase, Phase::Acting { .. })
+        {
+            self.acting.insert(e.server_id, e.evacuation_id);
+            if self.begun.insert(e.evacuation_id) {
+                self.begins_to_act(e.evacuation_id, now);
+            }
+        }
+        self.journal.push(record);
+        if self.journal.len() > JOURNAL_LINES {
+            self.journal = self.core.records();
+        }
+    }
+
+    /// The end of a victim begins: it must not have been spared.
+    fn begins_to_act(&mut self, id: EvacuationId, now: Timestamp) {
+        if self.spared.contains(&id) {
+            self.fail(
+                Promise::NobodyDiesForNothing,
+                "a victim was spared, and is ended all the same".to_owned(),
+            );
+        }
+        let clock = self.clock(now);
+        if let Some(terms) = self.terms.get_mut(&id) {
+            terms.begun_at = Some(clock);
+            terms.clock_kept &= terms.clock == self.clock_set;
+        }
+    }
+
+    /// A running guest was ended: its time must have been over.
+    fn check_grace(&mut self, id: EvacuationId) {
+        if let Some(terms) = self.terms.get(&id)
+            && let (Some(told_at), Some(begun_at)) = (terms.told_at, terms.begun_at)
+            && !terms.released
+            && terms.clock_kept
+            && begun_at < told_at.plus(terms.grace)
+        {
+            let had = begun_at.millis_since(told_at);
+            let what = format!(
+                "a victim with {} of grace is ended {had} ms after its notice",
+                terms.grace
+            );
+            self.fail(Promise::NobodyDiesForNothing, what);
+        }
+    }
+
+    fn follow(&mut self, effect: Effect) {
+        match effect {
+            Effect::Journal(_) => {}
+            Effect::Drive {
+                action,
+                server_id,
+                what,
+            } => {
+                if let Action::GiveNotice(notice) = &what {
+                    self.deeds
+                        .push(Deed::Tells(notice.evacuation_id, server_id));
+                }
+                if matches!(what, Action::Interrupt(_)) && !self.acts_durably(server_id) {
+                    self.fail(
+                        Promise::ExactlyOnce,
+                        "the hypervisor is asked to end a victim, and the journal does not know"
+                            .to_owned(),
+                    );
+                }
+                self.calls.insert(action, (server_id, what));
+            }
+            Effect::Publish { report, message } => {
+                self.note_report(&message.body);
+                self.publishing.push_back((report, message));
+            }
+            Effect::Ack(token) => {
+                if let Some(message) = self.unsettled.remove(&token) {
+                    self.acknowledged(&message.body);
+                }
+            }
+            Effect::DeadLetter(token, _) => drop(self.unsettled.remove(&token)),
+            Effect::ServersChanged => self.changed = true,
+        }
+    }
+
+    fn acts_durably(&self, server_id: ServerId) -> bool {
+        self.acting.contains_key(&server_id)
+    }
+
+    /// Once the agent says that the guest knows, it must have been told in time.
+    fn note_report(&mut self, body: &Body) {
+        let Body::Draining(report) = body else { return };
+        let clock_set = self.clock_set;
+        if let Some(terms) = self.terms.get_mut(&report.evacuation_id)
+            && terms.told_at.is_none()
+        {
+            terms.told_at = Some(report.notified_at);
+            terms.clock = clock_set;
+            let late = report.notified_at > terms.begin_before;
+            if late {
+                let what = format!(
+                    "a guest was told {} ms after the scheduler had given up on it",
+                    report.notified_at.millis_since(terms.begin_before)
+                );
+                self.fail(Promise::NobodyDiesForNothing, what);
+            }
+        }
+    }
+
+    fn acknowledged(&mut self, body: &Body) {
+        if let Body::Spare(spare) = body
+            && !self.begun.contains(&spare.evacuation_id)
+        {
+            self.spared.insert(spare.evacuation_id);
+        }
+    }
+
+    /// A command arrives.
+    pub(crate) fn take(&mut self, now: Timestamp, mut message: Message) {
+        let token = Token(self.next_token);
+        self.next_token += 1;
+        match &mut message.body {
+            Body::Notice(notice) => {
+                if self.breaks(Mutation::NoticeWithoutKey) {
+                    self.forged += 1;
+                    let words = format!("{} {}", self.name, self.forged);
+                    notice.evacuation_id =
+                        EvacuationId(Uuid::new_v5(&Uuid::nil(), words.as_bytes()));
+                }
+                let known = self.terms.entry(notice.evacuation_id).or_insert(Terms {
+                    grace: notice.grace_seconds,
+                    begin_before: notice.begin_before,
+                    told_at: None,
+                    clock: 0,
+                    released: false,
+                    begun_at: None,
+                    clock_kept: true,
+                });
+                known.begin_before = known.begin_before.max(notice.begin_before);
+                if self.breaks(Mutation::LateNoticeFollowed) {
+                    notice.begin_before = now.plus(Seconds(100_000));
+                }
+                if self.breaks(Mutation::GraceCutShort) {
+                    notice.grace_seconds = Seconds(notice.grace_seconds.0 / 2);
+                }
+            }
+            Body::Release(release) => {
+                if let Some(terms) = self.terms.get_mut(&release.evacuation_id) {
+                    terms.released = true;
+                } else {
+                    self.terms.insert(
+                        release.evacuation_id,
+                        Terms {
+                            grace: Seconds(0),
+                            begin_before: Timestamp::from_millis(i64::MAX),
+                            told_at: None,
+                            clock: 0,
+                            released: true,
+                            begun_at: None,
+                            clock_kept: true,
+                        },
+                    );
+                }
+            }
+            Body::Spare(_) if self.breaks(Mutation::SpareIgnored) => {
+                self.acknowledged(&message.body);
+                return;
+            }
+            _ => {}
+        }
+        if self.breaks(Mutation::AckBeforeEffect) {
+            self.acknowledged(&message.body);
+            self.early.push_back((token, message));
+            return;
+        }
+        self.unsettled.insert(token, message.clone());
+        self.input(now, Input::Command { token, message });
+    }
+
+    /// Commands that were acknowledged on receipt are followed when there is time.
+    fn follow_early(&mut self, now: Timestamp) {
+        while let Some((token, message)) = self.early.pop_front() {
+            self.input(now, Input::Command { token, message });
+        }
+    }
+
+    /// Looks at the clock. True if that made a difference.
+    pub(crate) fn tick(&mut self, now: Timestamp) -> bool {
+        if !self.alive {
+            if self.back_at.is_some_and(|at| at <= now) {
+                self.restart(now);
+                return true;
+            }
+            return false;
+        }
+        self.follow_early(now);
+        let clock = self.clock(now);
+        let due = self.core.next_wakeup().is_some_and(|at| at <= clock);
+        if due {
+            self.input(now, Input::Tick);
+        }
+        if self.alive && self.core.is_watching() {
+            let views = self.hypervisor.views(None);
+            self.input(now, Input::Observed(views));
+        }
+        due
+    }
+
+    /// The broker has the next report. `lost`: it has it, and the agent does not hear of that.
+    pub(crate) fn publish(&mut self, now: Timestamp, lost: bool) -> Option<Message> {
+        if !self.alive || self.mute {
+            return None;
+        }
+        if lost {
+            return self.publishing.front().map(|(_, message)| message.clone());
+        }
+        let (report, message) = self.publishing.pop_front()?;
+        self.input(now, Input::Published(report));
+        Some(message)
+    }
+
+    pub(crate) fn beat_is_due(&self, now: Timestamp) -> bool {
+        self.alive && (self.changed || self.next_beat <= now)
+    }
+
+    pub(crate) fn beat(&mut self, now: Timestamp) -> Option<Message> {
+        if !self.alive {
+            return None;
+        }
+        self.changed = false;
+        self.next_beat = now.plus(HEARTBEAT);
+        self.sequence += 1;
+        let mut inventory = self.hypervisor.inventory.clone();
+        let mut servers = self.hypervisor.hosted();
+        if let Some(lie) = self.lie.take() {
+            match lie % 4 {
+                0 => {
+                    self.hypervisor.guards = true;
+                    for class in inventory.values_mut() {
+                        class.total *= 2;
+                    }
+                }
+                1 => {
+                    for class in inventory.values_mut() {
+                        class.total = class.total.div_ceil(2);
+                    }
+                }
+                2 => servers.truncate(servers.len() / 2),
+                _ => servers.push(Hosted {
+                    server_id: ServerId(Uuid::from_u128(u128::from(lie) << 64)),
+                    state: HostedState::Running,
+                }),
+            }
+        }
+        let body = Body::Heartbeat(Heartbeat {
+            host: self.name.clone(),
+            session: Uuid::from_u128(self.session),
+            sequence: self.sequence,
+            inventory,
+            traits: BTreeSet::new(),
+            servers,
+        });
+        Some(Message {
+            id: MessageId(Uuid::from_u128(
+                self.session ^ (u128::from(self.sequence) << 96),
+            )),
+            source: format!("/ebbtide/agent/{}", self.name),
+            time: self.clock(now),
+            body,
+        })
+    }
+
+    /// The process dies. What was not settled goes back to the queue; calls under way are cancelled.
+    pub(crate) fn crash(&mut self) {
+        self.alive = false;
+        self.dies_in = None;
+        self.publishing.clear();
+        self.early.clear();
+        self.calls.clear();
+        let unsettled = std::mem::take(&mut self.unsettled);
+        self.returned.extend(unsettled.into_values());
+    }
+
+    pub(crate) fn restart(&mut self, now: Timestamp) {
+        if self.alive {
+            self.crash();
+        }
+        self.alive = true;
+        self.back_at = None;
+        self.session += 1;
+        self.sequence = 0;
+        self.changed = true;
+        let journal = self.journal.clone();
+        let clock = self.clock(now);
+        let (core, effects) = AgentCore::restore(&self.name, Policy::default(), journal, clock);
+        self.core = core;
+        self.perform(now, effects);
+    }
+
+    /// A call of the hypervisor ends.
+    pub(crate) fn complete(&mut self, action: ActionId, fate: Fate, now: Timestamp) {
+        let Some((server_id, what)) = self.calls.remove(&action) else {
+            return;
+        };
+        let clock = self.clock(now);
+        let result = self.hypervisor.call(server_id, &what, fate, clock);
+        self.look_who_ended();
+        self.input(now, Input::ActionDone { action, result });
+    }
+
+    /// Who was ended, and for which evacuation: at most once for each.
+    pub(crate) fn look_who_ended(&mut self) {
+        for server_id in std::mem::take(&mut self.hypervisor.ended) {
+            match self.acting.get(&server_id).copied() {
+                Some(evacuation) => {
+                    self.deeds.push(Deed::Ends(evacuation, server_id));
+                    self.check_grace(evacuation);
+                    if !self.ended.insert(evacuation) {
+                        let what = "one evacuation has ended a running guest twice";
+                        self.fail(Promise::ExactlyOnce, what.to_owned());
+                    }
+                }
+                None => self.fail(
+                    Promise::NobodyDiesForNothing,
+                    "a guest was ended without an evacuation".to_owned(),
+                ),
+            }
+        }
+        if let Some((promise, what)) = self.hypervisor.broken.take() {
+            self.fail(promise, what);
+        }
+    }
+
+    /// True if nothing is under way here.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.alive && self.core.is_idle() && self.calls.is_empty() && self.publishing.is_empty()
+    }
+}

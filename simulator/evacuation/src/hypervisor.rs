@@ -1,0 +1,232 @@
+//! A hypervisor as plain data. It does not refuse what has no room, unless its agent has lied about that: that nothing is given twice is
+//! for the schedulers to see to.
+
+use crate::violation::{Broken, Promise};
+use ebbtide_agent_protocol::{Action, Done, DriverError, NoticeOutcome, Occupancy, ServerView};
+use ebbtide_model::message::{Hosted, HostedState};
+use ebbtide_model::{
+    EvacuationId, InterruptionBehaviour, Inventory, ResourceClass, Resources, ServerId, Timestamp,
+};
+use std::collections::BTreeMap;
+
+/// A guest.
+#[derive(Debug, Clone)]
+pub(crate) struct Guest {
+    pub(crate) state: HostedState,
+    pub(crate) takes: Resources,
+    since: Timestamp,
+}
+
+/// How a call ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Works,
+    Fails,
+    /// It takes effect, but the answer is an error.
+    WorksButFails,
+    NoRoom,
+    /// It does not end in time; it takes effect later, or never.
+    TimesOut {
+        later: bool,
+    },
+}
+
+/// A hypervisor.
+#[derive(Debug)]
+pub(crate) struct Hypervisor {
+    pub(crate) inventory: BTreeMap<ResourceClass, Inventory>,
+    pub(crate) guests: BTreeMap<ServerId, Guest>,
+    /// Calls that timed out and take effect before the next one about the same server does.
+    late: BTreeMap<ServerId, Action>,
+    /// Somebody was told that there is more room than there is, so it guards itself.
+    pub(crate) guards: bool,
+    /// What was seen to be wrong.
+    pub(crate) broken: Option<Broken>,
+    /// Running guests that were ended by a call: for whom, and how often for each evacuation.
+    pub(crate) ended: Vec<ServerId>,
+}
+
+impl Hypervisor {
+    pub(crate) fn new(vcpus: u64) -> Self {
+        let inventory = BTreeMap::from([
+            (ResourceClass::vcpu(), Inventory::of(vcpus)),
+            (ResourceClass::memory_mb(), Inventory::of(1000 * vcpus)),
+            (ResourceClass::disk_gb(), Inventory::of(10 * vcpus)),
+        ]);
+        Self {
+            inventory,
+            guests: BTreeMap::new(),
+            late: BTreeMap::new(),
+            guards: false,
+            broken: None,
+            ended: Vec::new(),
+        }
+    }
+
+    pub(crate) fn runs(&self, id: ServerId) -> bool {
+        self.guests
+            .get(&id)
+            .is_some_and(|g| g.state == HostedState::Running)
+    }
+
+    pub(crate) fn hosted(&self) -> Vec<Hosted> {
+        let each = self.guests.iter();
+        each.map(|(id, guest)| Hosted {
+            server_id: *id,
+            state: guest.state,
+        })
+        .collect()
+    }
+
+    pub(crate) fn views(&self, released: Option<EvacuationId>) -> Vec<ServerView> {
+        let each = self.guests.iter();
+        each.map(|(id, guest)| ServerView {
+            server_id: *id,
+            state: guest.state,
+            released,
+        })
+        .collect()
+    }
+
+    /// Ends a call.
+    pub(crate) fn call(
+        &mut self,
+        id: ServerId,
+        what: &Action,
+        fate: Fate,
+        now: Timestamp,
+    ) -> Result<Done, DriverError> {
+        // A hypervisor does one thing after the other about a domain.
+        self.settle_late(id, now);
+        let failed = || DriverError::Failed {
+            what: what.words(),
+            detail: "so the world wants it".to_owned(),
+        };
+        match fate {
+            Fate::Works => self.act(id, what, now),
+            Fate::Fails => Err(failed()),
+            Fate::NoRoom => Err(no_room()),
+            Fate::WorksButFails => {
+                let _ = self.act(id, what, now);
+                Err(failed())
+            }
+            Fate::TimesOut { later } => {
+                if later {
+                    self.late.insert(id, what.clone());
+                }
+                Err(DriverError::TimedOut {
+                    what: what.words(),
+                    seconds: 120,
+                })
+            }
+        }
+    }
+
+    /// What was too late takes effect now.
+    pub(crate) fn settle_late(&mut self, id: ServerId, now: Timestamp) {
+        if let Some(action) = self.late.remove(&id) {
+            let _ = self.act(id, &action, now);
+        }
+    }
+
+    pub(crate) fn settle_all_late(&mut self, now: Timestamp) {
+        while let Some(id) = self.late.keys().next().copied() {
+            self.settle_late(id, now);
+        }
+    }
+
+    fn act(&mut self, id: ServerId, what: &Action, now: Timestamp) -> Result<Done, DriverError> {
+        let gone = DriverError::NotFound { server_id: id };
+        match what {
+            Action::GiveNotice(_) => {
+                let guest = self.guests.get(&id).ok_or(gone)?;
+                Ok(Done::Noticed(match guest.state {
+                    HostedState::Running => NoticeOutcome::Told,
+                    _ => NoticeOutcome::NotRunning,
+                }))
+            }
+            Action::WithdrawNotice(_) => self.guests.get(&id).ok_or(gone).map(|_| Done::Withdrawn),
+            Action::Interrupt(behaviour) => {
+                let guest = self.guests.get_mut(&id).ok_or(gone)?;
+                if guest.state == HostedState::Running {
+                    self.ended.push(id);
+                }
+                match behaviour {
+                    InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate => {
+                        drop(self.guests.remove(&id));
+                    }
+                    InterruptionBehaviour::Stop => guest.state = HostedState::Stopped,
+                    InterruptionBehaviour::Hibernate => guest.state = HostedState::Hibernated,
+                }
+                Ok(Done::Interrupted)
+            }
+            Action::Look => Ok(Done::seen(self.look(id))),
+            Action::Start(start) => {
+                let runs = self.runs(id);
+                if !runs && self.guards && !self.fits(&start.resources, id) {
+                    return Err(no_room());
+                }
+                let guest = self.guests.entry(id).or_insert_with(|| Guest {
+                    state: HostedState::Stopped,
+                    takes: start.resources.clone(),
+                    since: now,
+                });
+                if !runs {
+                    guest.state = HostedState::Running;
+                    guest.since = now;
+                }
+                let since = guest.since;
+                self.check_room();
+                Ok(Done::Started(since))
+            }
+            Action::Delete => self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted),
+        }
+    }
+
+    fn look(&self, id: ServerId) -> Occupancy {
+        match self.guests.get(&id) {
+            None => Occupancy::Absent,
+            Some(guest) => Occupancy::Present {
+                state: guest.state,
+                holds: match guest.state {
+                    HostedState::Running => guest.takes.clone(),
+                    _ => guest.takes.only(&ResourceClass::disk_gb()),
+                },
+                since: guest.since,
+            },
+        }
+    }
+
+    fn used(&self, class: &ResourceClass, without: Option<ServerId>) -> u64 {
+        // Disks are there whether their guests run or not.
+        let disk = *class == ResourceClass::disk_gb();
+        self.guests
+            .iter()
+            .filter(|(id, g)| Some(**id) != without && (disk || g.state == HostedState::Running))
+            .map(|(_, g)| g.takes.get(class))
+            .sum()
+    }
+
+    pub(crate) fn fits(&self, wanted: &Resources, id: ServerId) -> bool {
+        wanted.iter().all(|(class, amount)| {
+            let capacity = self.inventory.get(class).map_or(0, Inventory::capacity);
+            self.used(class, Some(id)) + amount <= capacity
+        })
+    }
+
+    fn check_room(&mut self) {
+        for (class, inventory) in &self.inventory {
+            let (used, capacity) = (self.used(class, None), inventory.capacity());
+            if used > capacity && self.broken.is_none() {
+                let what = format!("{used} of {capacity} {class} run on one host");
+                self.broken = Some((Promise::NoRoomTwice, what));
+            }
+        }
+    }
+}
+
+fn no_room() -> DriverError {
+    DriverError::NoRoom {
+        detail: "so the world wants it".to_owned(),
+    }
+}

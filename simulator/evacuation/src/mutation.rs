@@ -1,0 +1,85 @@
+//! Rules that can be broken on purpose, to show that the simulator would see it.
+//!
+//! Each is a change of a shell around the real state machines; the machines themselves are never touched.
+
+macro_rules! mutations {
+    ($($(#[$doc:meta])* $name:ident, $word:literal, $world:ident, $says:literal;)+) => {
+        /// A rule that is broken on purpose.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum Mutation {
+            $($(#[$doc])* $name,)+
+        }
+
+        impl Mutation {
+            /// All of them.
+            pub const ALL: &'static [Self] = &[$(Self::$name),+];
+
+            /// The word by which the command knows it.
+            #[must_use]
+            pub fn as_str(self) -> &'static str {
+                match self { $(Self::$name => $word,)+ }
+            }
+
+            /// What is broken, in words.
+            #[must_use]
+            pub fn says(self) -> &'static str {
+                match self { $(Self::$name => $says,)+ }
+            }
+
+            /// The world whose rule it is.
+            #[must_use]
+            pub fn world(self) -> crate::WorldKind {
+                match self { $(Self::$name => crate::WorldKind::$world,)+ }
+            }
+        }
+    };
+}
+
+mutations! {
+    /// The outbox is sent before its transaction is durable.
+    NoticeBeforeCommit, "notice-before-commit", Region, "messages go out before their transaction is durable";
+    /// The region in memory goes on after a commit that failed.
+    MemoryAheadOfDatabase, "memory-ahead-of-database", Region, "after a commit that failed the scheduler goes on with what it has in memory";
+    /// A commit whose answer was lost counts as refused.
+    LostCommitTakenAsRefusal, "lost-commit-taken-as-refusal", Region, "a commit whose answer was lost is taken as refused, and memory goes back";
+    /// The lease's epoch is not looked at.
+    StaleLeaseAccepted, "stale-lease-accepted", Region, "the database takes commits of a scheduler whose lease was taken over";
+    /// A repeated request has new identifiers.
+    RequestWithoutKey, "request-without-key", Region, "a request that is repeated is a new one: it has no idempotency key";
+    /// A repeated notice is a new evacuation.
+    NoticeWithoutKey, "notice-without-key", Region, "each delivery of a notice is taken for another evacuation";
+    /// The agent acknowledges on receipt.
+    AckBeforeEffect, "ack-before-effect", Region, "the agent acknowledges a command when it arrives, and dies before it follows";
+    /// The driver is asked before the journal is durable.
+    ActBeforeJournal, "act-before-journal", Region, "the hypervisor is asked to end a victim before that is in the journal";
+    /// Spares are not followed.
+    SpareIgnored, "spare-ignored", Region, "the agent acknowledges a spare and does not follow it";
+    /// Spares are not sent.
+    SpareForgotten, "spare-forgotten", Region, "the scheduler writes down that a victim is spared and does not say so";
+    /// The guest knows is taken for the guest is gone.
+    RoomBeforeGone, "room-before-gone", Region, "the room of a victim is given when it has its notice, not when it is gone";
+    /// The grace period is not kept.
+    GraceCutShort, "grace-cut-short", Region, "the agent does not wait for the grace period";
+    /// A notice that comes too late is followed.
+    LateNoticeFollowed, "late-notice-followed", Region, "the agent follows a notice after the scheduler has given up on it";
+    /// What a start that was given up left behind is not looked after.
+    RemainsForgotten, "remains-forgotten", Region, "nobody asks the agent to remove what a start that was given up may have left";
+}
+
+impl std::str::FromStr for Mutation {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|m| m.as_str() == word)
+            .ok_or_else(|| {
+                let all: Vec<&str> = Self::ALL.iter().map(|m| m.as_str()).collect();
+                format!(
+                    "there is no rule {word:?} to break; there are: {}",
+                    all.join(", ")
+                )
+            })
+    }
+}

@@ -1,0 +1,230 @@
+//! The promises, held against every transaction.
+
+use super::world::RegionWorld;
+use crate::violation::Promise;
+use ebbtide_model::message::{Body, Message};
+use ebbtide_model::record::{Change, OutboxMessage};
+use ebbtide_model::{
+    Evacuation, EvacuationId, EvacuationState, ResourceClass, Server, ServerId, ServerStatus,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Whether a server takes its room. One that had been stopped or hibernated before its owner deleted it takes at most its disk.
+pub(super) fn holds_room(server: &Server) -> bool {
+    let ended = server.status == ServerStatus::Deleting && server.ended_at.is_some();
+    server.status.holds_room() && !ended
+}
+
+impl RegionWorld {
+    /// What a transaction must not do to what is durable already.
+    pub(super) fn check_before(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::PutServer(server) => self.check_server(server),
+                Change::PutEvacuation(evacuation) => self.check_evacuation(evacuation, changes),
+                Change::PutDecision(decision) => self.check_decision(decision, changes),
+                _ => {}
+            }
+        }
+    }
+
+    fn check_server(&mut self, server: &Server) {
+        let before = self.database.servers.get(&server.id).map(|s| s.status);
+        // A place that was only reserved, and given back, may be asked for again by the same hand.
+        if before.is_some_and(ServerStatus::is_gone) && !server.status.is_gone() && !server.external
+        {
+            self.fail(
+                Promise::ExactlyOnce,
+                format!("a server that was gone is {} again", server.status),
+            );
+        }
+        if server.status == ServerStatus::Error && server.fault.is_none() {
+            self.fail(
+                Promise::Explained,
+                "a server is in error, and nobody says why".to_owned(),
+            );
+        }
+        if let Some(place) = self.tenants.of.get(&server.id).copied() {
+            let request = &mut self.tenants.requests[place];
+            request.made.insert(server.id);
+            if request.made.len() > request.count {
+                let what = format!(
+                    "{} servers were made for a request for {}",
+                    request.made.len(),
+                    request.count
+                );
+                self.fail(Promise::ExactlyOnce, what);
+            }
+        }
+    }
+
+    fn check_evacuation(&mut self, evacuation: &Evacuation, changes: &[Change]) {
+        let before = self.database.evacuations.get(&evacuation.id);
+        let (was, spared) = before.map_or((None, false), |e| (Some(e.state), e.spare_requested));
+        let over = matches!(was, Some(EvacuationState::Evacuated));
+        if over && evacuation.state != EvacuationState::Evacuated {
+            self.fail(
+                Promise::ExactlyOnce,
+                "an evacuation that was over goes on".to_owned(),
+            );
+        }
+        let explained = evacuation.reason.as_ref().is_some_and(|r| !r.is_empty());
+        let asks = evacuation.spare_requested || evacuation.state == EvacuationState::Failed;
+        if asks && !explained {
+            self.fail(
+                Promise::Explained,
+                format!("an evacuation is {}, and nobody says why", evacuation.state),
+            );
+        }
+        if evacuation.spare_requested && !spared && was.is_none_or(|s| !s.is_final()) {
+            let spares = |message: &OutboxMessage| {
+                message.host == evacuation.host
+                    && matches!(
+                        Message::from_bytes(&message.body).map(|m| m.body),
+                        Ok(Body::Spare(spare)) if spare.evacuation_id == evacuation.id
+                    )
+            };
+            let said = changes
+                .iter()
+                .any(|c| matches!(c, Change::Enqueue(m) if spares(m)));
+            if !said {
+                self.fail(
+                    Promise::NobodyDiesForNothing,
+                    "a victim is to be spared, and its agent is not told".to_owned(),
+                );
+            }
+        }
+    }
+
+    /// What must hold once a transaction is durable.
+    pub(super) fn check_after(&mut self, changes: &[Change]) {
+        let mut touched: BTreeSet<&str> = BTreeSet::new();
+        for change in changes {
+            match change {
+                Change::PutServer(server) => touched.extend(server.host.as_deref()),
+                // Only notices name an evacuation.
+                Change::Enqueue(message) => {
+                    if let Some(id) = message.evacuation_id {
+                        self.check_notice(message, id, changes);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for host in touched {
+            self.check_room(host);
+        }
+    }
+
+    /// Nobody hears of its end before the claim on its room is durable.
+    fn check_notice(&mut self, message: &OutboxMessage, id: EvacuationId, changes: &[Change]) {
+        // A transaction may change its mind: what it takes back itself nobody has heard.
+        if !self.database.outbox.iter().any(|m| m.id == message.id) {
+            return;
+        }
+        let Some(evacuation) = self.database.evacuations.get(&id) else {
+            return self.fail(
+                Promise::NobodyDiesForNothing,
+                "a notice of an evacuation that is not durable".to_owned(),
+            );
+        };
+        let preemptor = self.database.servers.get(&evacuation.preemptor_id);
+        let claims = preemptor.is_some_and(|p| {
+            p.status == ServerStatus::Waiting && p.host.as_deref() == Some(&message.host)
+        });
+        let written = changes
+            .iter()
+            .any(|c| matches!(c, Change::PutEvacuation(e) if e.id == id));
+        if !claims || evacuation.state.is_final() || evacuation.spare_requested || !written {
+            self.fail(
+                Promise::NobodyDiesForNothing,
+                "a notice without a claim on the room".to_owned(),
+            );
+        }
+    }
+
+    /// What is given on a host fits, now and once everybody has left who is leaving.
+    fn check_room(&mut self, host: &str) {
+        let place = self.agents.iter().position(|a| a.name == host);
+        let Some(place) = place.filter(|place| !self.liars[*place]) else {
+            return;
+        };
+        // Whole classes of servers by what they take: VCPUs and memory go together in these worlds.
+        let class = ResourceClass::vcpu();
+        let inventory = &self.agents[place].hypervisor.inventory;
+        let capacity = inventory.get(&class).map_or(0, |i| i.capacity());
+        let (mut now, mut later) = (0, 0);
+        for server in self.database.servers.values() {
+            if server.host.as_deref() != Some(host) || !holds_room(server) {
+                continue;
+            }
+            let takes = u64::from(server.flavor.vcpus);
+            let spared = server
+                .evacuation_id
+                .and_then(|id| self.database.evacuations.get(&id))
+                .is_some_and(|e| e.spare_requested);
+            match server.status {
+                ServerStatus::Waiting => later += takes,
+                ServerStatus::Deleting => now += takes,
+                ServerStatus::Evacuating if !spared => now += takes,
+                _ => {
+                    now += takes;
+                    later += takes;
+                }
+            }
+        }
+        if now > capacity || later > capacity {
+            self.fail(
+                Promise::NoRoomTwice,
+                format!("{host}: of {capacity} VCPUs {now} are given now, and {later} once all have left who are leaving"),
+            );
+        }
+    }
+
+    /// The region agrees with itself and with the database.
+    pub(super) fn check_region(&mut self, who: usize) {
+        let Some(region) = &self.schedulers[who].region else {
+            return;
+        };
+        if let Err(what) = region.check_consistency() {
+            return self.fail(Promise::MemoryIsDurable, what);
+        }
+        let memory: BTreeMap<ServerId, &Server> = region.servers().map(|s| (s.id, s)).collect();
+        let durable = self.database.servers.values();
+        let durable: BTreeMap<ServerId, &Server> = durable
+            .filter(|s| !s.status.is_gone())
+            .map(|s| (s.id, s))
+            .collect();
+        if memory != durable {
+            let differs = memory
+                .iter()
+                .find(|(id, server)| durable.get(id) != Some(server))
+                .map(|(id, server)| (*id, format!("{:?}", server.status)))
+                .or_else(|| {
+                    durable
+                        .iter()
+                        .find(|(id, _)| !memory.contains_key(id))
+                        .map(|(id, _)| (*id, "unknown".to_owned()))
+                });
+            let what =
+                format!("a server is something else in memory than in the database: {differs:?}");
+            return self.fail(Promise::MemoryIsDurable, what);
+        }
+        let active: BTreeSet<EvacuationId> = region.active_evacuations().collect();
+        let durable = self.database.evacuations.values();
+        let durable: BTreeSet<EvacuationId> = durable
+            .filter(|e| !e.state.is_final())
+            .map(|e| e.id)
+            .collect();
+        if active != durable {
+            self.fail(
+                Promise::MemoryIsDurable,
+                format!(
+                    "{} evacuations are under way in memory, {} in the database",
+                    active.len(),
+                    durable.len()
+                ),
+            );
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The database: what is durable. A list of changes is applied as a whole or not at all, and only for whoever holds the lease.
+
+use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, Snapshot};
+use ebbtide_model::{
+    BudgetScope, DisruptionBudget, Evacuation, EvacuationId, GroupId, Host, Seconds, Server,
+    ServerGroup, ServerId, Timestamp,
+};
+use std::collections::BTreeMap;
+
+/// Who may write.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Lease {
+    pub(crate) holder: Option<usize>,
+    pub(crate) epoch: u64,
+    pub(crate) expires_at: Timestamp,
+}
+
+/// What the next commits come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Commit {
+    Written,
+    Failed,
+    /// It is written, and the answer is lost.
+    Unknown,
+    /// The lease was taken over.
+    Fenced,
+}
+
+/// Everything that is durable.
+#[derive(Debug, Default)]
+pub(crate) struct Database {
+    pub(crate) hosts: BTreeMap<String, Host>,
+    pub(crate) groups: BTreeMap<GroupId, ServerGroup>,
+    pub(crate) budgets: BTreeMap<BudgetScope, DisruptionBudget>,
+    pub(crate) servers: BTreeMap<ServerId, Server>,
+    pub(crate) evacuations: BTreeMap<EvacuationId, Evacuation>,
+    pub(crate) outbox: Vec<OutboxMessage>,
+    pub(crate) lease: Lease,
+    pub(crate) disk_full: bool,
+    /// A commit fails after so many that do not.
+    pub(crate) fail_after: Option<u32>,
+    /// A commit's answer is lost after so many.
+    pub(crate) lose_after: Option<u32>,
+    /// Broken on purpose: nobody looks at the lease.
+    pub(crate) unfenced: bool,
+}
+
+fn countdown(counter: &mut Option<u32>) -> bool {
+    match counter {
+        None => false,
+        Some(0) => {
+            *counter = None;
+            true
+        }
+        Some(n) => {
+            *n -= 1;
+            false
+        }
+    }
+}
+
+impl Database {
+    /// What would become of a commit now.
+    pub(crate) fn judge(&mut self, who: usize, epoch: u64) -> Commit {
+        if !self.unfenced && (self.lease.holder != Some(who) || self.lease.epoch != epoch) {
+            return Commit::Fenced;
+        }
+        if self.disk_full || countdown(&mut self.fail_after) {
+            return Commit::Failed;
+        }
+        if countdown(&mut self.lose_after) {
+            return Commit::Unknown;
+        }
+        Commit::Written
+    }
+
+    /// Takes the lease if it is free by this clock.
+    pub(crate) fn take_lease(&mut self, who: usize, now: Timestamp, ttl: Seconds) -> Option<u64> {
+        if self.disk_full {
+            return None;
+        }
+        let free = self.lease.holder.is_none()
+            || self.lease.holder == Some(who)
+            || self.lease.expires_at <= now;
+        if !free {
+            return None;
+        }
+        self.lease = Lease {
+            holder: Some(who),
+            epoch: self.lease.epoch + 1,
+            expires_at: now.plus(ttl),
+        };
+        Some(self.lease.epoch)
+    }
+
+    /// Makes the lease last longer, if it is still the same.
+    pub(crate) fn renew_lease(
+        &mut self,
+        who: usize,
+        epoch: u64,
+        now: Timestamp,
+        ttl: Seconds,
+    ) -> bool {
+        let same = self.lease.holder == Some(who) && self.lease.epoch == epoch;
+        if same && !self.disk_full {
+            self.lease.expires_at = now.plus(ttl);
+        }
+        same
+    }
+
+    pub(crate) fn apply(&mut self, changes: &[Change]) {
+        for change in changes {
+            match change {
+                Change::PutHost(host) => {
+                    drop(self.hosts.insert(host.name.clone(), (**host).clone()));
+                }
+                Change::DeleteHost(name) => drop(self.hosts.remove(name)),
+                Change::PutGroup(group) => drop(self.groups.insert(group.id, group.clone())),
+                Change::DeleteGroup(id) => drop(self.groups.remove(id)),
+                Change::PutBudget(b) => drop(self.budgets.insert(b.scope.clone(), b.clone())),
+                Change::DeleteBudget(scope) => drop(self.budgets.remove(scope)),
+                Change::PutServer(s) => drop(self.servers.insert(s.id, (**s).clone())),
+                Change::PutEvacuation(e) => drop(self.evacuations.insert(e.id, (**e).clone())),
+                Change::Enqueue(message) => self.outbox.push(message.clone()),
+                Change::Dequeue(id) => self.outbox.retain(|m| m.id != *id),
+                // Decisions are read by people only; the world has neither aggregates nor flavors of its own.
+                Change::PutDecision(_)
+                | Change::PutAggregate(_)
+                | Change::DeleteAggregate(_)
+                | Change::PutFlavor(_)
+                | Change::DeleteFlavor(_) => {}
+            }
+        }
+    }
+
+    /// What a scheduler reads that begins to lead.
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let mut hosts: Vec<Host> = self.hosts.values().cloned().collect();
+        hosts.sort_by(|a, b| (a.created_at, &a.name).cmp(&(b.created_at, &b.name)));
+        let alive = self.servers.values().filter(|s| !s.status.is_gone());
+        let mut servers: Vec<Server> = alive.cloned().collect();
+        servers.sort_by_key(|s| (s.created_at, s.id));
+        let went = self.servers.values().filter(|s| s.status.is_gone());
+        let mut gone: Vec<(ServerId, Timestamp)> = went
+            .map(|s| (s.id, s.ended_at.unwrap_or(s.created_at)))
+            .collect();
+        gone.sort_by_key(|(id, at)| (*at, *id));
+        let last = gone.last().map(|(_, at)| *at).unwrap_or_default();
+        gone.retain(|(_, at)| *at >= last.minus(REMEMBER_GONE));
+        let mut evacuations: Vec<Evacuation> = self.evacuations.values().cloned().collect();
+        evacuations.sort_by_key(|e| (e.claimed_at, e.id));
+        Snapshot {
+            hosts,
+            aggregates: Vec::new(),
+            flavors: Vec::new(),
+            groups: self.groups.values().cloned().collect(),
+            budgets: self.budgets.values().cloned().collect(),
+            servers,
+            gone,
+            evacuations,
+            outbox: self.outbox.clone(),
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! Once faults stop, everything ends, and what hosts have is what the database believes.
+
+use super::world::RegionWorld;
+use crate::violation::Promise;
+use ebbtide_model::ServerStatus;
+
+/// Longer than all limits of a world one after the other: three hosts that are tried, each with its notices, graces and starts.
+const SECONDS: u32 = 400;
+/// At least so long: two heartbeats and a dead host.
+const AT_LEAST: u32 = 45;
+
+impl RegionWorld {
+    /// No more faults, then time until everything is over.
+    pub(crate) fn finish(&mut self) {
+        self.mend();
+        self.flow();
+        for second in 0..SECONDS {
+            self.run(1);
+            if self.broken.is_some() {
+                return;
+            }
+            if second >= AT_LEAST && second % 5 == 0 && self.left_undone().is_none() {
+                break;
+            }
+        }
+        if let Some(what) = self.left_undone() {
+            self.fail(Promise::EverythingEnds, what);
+        }
+        if let Some(who) = self.leader() {
+            self.check_region(who);
+        }
+    }
+
+    /// What is not over yet.
+    fn left_undone(&self) -> Option<String> {
+        if self.leader().is_none() {
+            return Some("nobody leads".to_owned());
+        }
+        let open = self
+            .database
+            .evacuations
+            .values()
+            .find(|e| !e.state.is_final());
+        if let Some(e) = open {
+            return Some(format!(
+                "an evacuation stays {} for ever ({})",
+                e.state,
+                self.story.of(e.id.0)
+            ));
+        }
+        for server in self.database.servers.values() {
+            let rests = matches!(
+                server.status,
+                ServerStatus::Active
+                    | ServerStatus::Error
+                    | ServerStatus::Stopped
+                    | ServerStatus::Hibernated
+                    | ServerStatus::Reserved
+            );
+            if !rests && !server.status.is_gone() {
+                return Some(format!(
+                    "{} stays {} for ever",
+                    self.story.of(server.id.0),
+                    server.status
+                ));
+            }
+        }
+        if !self.database.outbox.is_empty() {
+            return Some(format!(
+                "{} messages are never sent",
+                self.database.outbox.len()
+            ));
+        }
+        for agent in &self.agents {
+            if !agent.is_quiet() {
+                return Some(format!("the agent of {} does not come to rest", agent.name));
+            }
+            for id in agent
+                .hypervisor
+                .guests
+                .keys()
+                .filter(|id| agent.hypervisor.runs(**id))
+            {
+                let known = self.database.servers.get(id);
+                let here = known.is_some_and(|s| {
+                    s.status == ServerStatus::Active && s.host.as_ref() == Some(&agent.name)
+                });
+                if !here {
+                    let is = known.map_or("unknown", |s| s.status.as_str());
+                    return Some(format!(
+                        "{} runs on {} and is {is}",
+                        self.story.of(id.0),
+                        agent.name
+                    ));
+                }
+            }
+        }
+        let lost = self.database.servers.values().find(|s| {
+            s.status == ServerStatus::Active
+                && !s.external
+                && !self
+                    .agents
+                    .iter()
+                    .any(|a| Some(&a.name) == s.host.as_ref() && a.hypervisor.runs(s.id))
+        });
+        lost.map(|s| format!("{} is active and does not run", self.story.of(s.id.0)))
+    }
+}

@@ -1,0 +1,15 @@
+//! The world of the region's own door: schedulers of which one leads, a database, a broker, hosts with their agents, tenants.
+
+mod checks;
+mod database;
+mod decisions;
+mod ending;
+mod faults;
+mod flow;
+mod scheduler;
+mod shell;
+mod tenants;
+mod words;
+mod world;
+
+pub(crate) use world::{RegionWorld, engine};

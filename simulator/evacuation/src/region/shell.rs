@@ -1,0 +1,306 @@
+//! What the scheduler's service does around the region: leads by a lease, commits, sends what is durable, reads reports.
+
+use super::database::Commit;
+use super::world::RegionWorld;
+use crate::violation::Promise;
+use crate::{Mutation, fault::Fault};
+use ebbtide_model::Seconds;
+use ebbtide_model::message::{Body, Evacuated, EvacuatedHow, Message};
+use ebbtide_model::record::{Change, OutboxMessage, Snapshot};
+use ebbtide_region::{Effects, Input, Region, RegionError, Reply};
+
+/// How long a lease lasts that is not renewed.
+const LEASE: Seconds = Seconds(15);
+/// Every so many commits everything is compared with everything.
+const THOROUGH: u64 = 16;
+
+/// The changes could not be written, or nobody knows: nothing is answered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NotWritten;
+
+type Replies = Vec<Result<Reply, RegionError>>;
+
+impl RegionWorld {
+    /// Who leads, as far as anybody who asks can tell.
+    pub(super) fn leader(&self) -> Option<usize> {
+        (0..self.schedulers.len()).find(|n| self.schedulers[*n].leads())
+    }
+
+    /// Schedulers renew their lease, or try to get it.
+    pub(super) fn lead(&mut self) {
+        for who in 0..self.schedulers.len() {
+            let scheduler = &self.schedulers[who];
+            if !scheduler.up || scheduler.paused {
+                continue;
+            }
+            let clock = scheduler.clock(self.now);
+            match scheduler.epoch {
+                Some(epoch) => {
+                    if !self.database.renew_lease(who, epoch, clock, LEASE)
+                        && !self.breaks(Mutation::StaleLeaseAccepted)
+                    {
+                        self.schedulers[who].forget();
+                        let name = self.schedulers[who].name.clone();
+                        self.tell(|_| {
+                            format!("{name} finds that its lease was taken over, and stands by")
+                        });
+                    }
+                }
+                None => {
+                    if let Some(epoch) = self.database.take_lease(who, clock, LEASE) {
+                        self.schedulers[who].epoch = Some(epoch);
+                        let name = self.schedulers[who].name.clone();
+                        self.tell(|_| format!("{name} leads (epoch {epoch})"));
+                        self.restore(who);
+                    }
+                }
+            }
+        }
+    }
+
+    /// The region as the database has it.
+    pub(super) fn restore(&mut self, who: usize) {
+        let snapshot = self.database.snapshot();
+        self.restore_from(who, snapshot);
+    }
+
+    fn restore_from(&mut self, who: usize, snapshot: Snapshot) {
+        let clock = self.schedulers[who].clock(self.now);
+        let rows = snapshot.outbox.clone();
+        match Region::restore(self.config.clone(), self.engine.clone(), snapshot, clock) {
+            Ok(region) => {
+                let scheduler = &mut self.schedulers[who];
+                scheduler.replace_outbox(&rows);
+                scheduler.confirmed.clear();
+                scheduler.region = Some(region);
+                self.check_region(who);
+            }
+            Err(error) => self.fail(
+                Promise::MemoryIsDurable,
+                format!("what was written cannot be read: {error}"),
+            ),
+        }
+    }
+
+    /// A batch of inputs: dealt with, written in one transaction, followed. Every promise is checked.
+    pub(super) fn input(&mut self, who: usize, inputs: Vec<Input>) -> Result<Replies, NotWritten> {
+        let Some(epoch) = self.schedulers[who].epoch else {
+            return Err(NotWritten);
+        };
+        if self.schedulers[who].region.is_none() {
+            self.restore(who);
+        }
+        let clock = self.schedulers[who].clock(self.now);
+        let Some(region) = self.schedulers[who].region.as_mut() else {
+            return Err(NotWritten);
+        };
+        let mut changes = Vec::new();
+        let mut replies = Vec::with_capacity(inputs.len());
+        for input in inputs {
+            match region.handle(clock, &mut self.ids, input) {
+                Ok((reply, Effects { changes: more, .. })) => {
+                    changes.extend(more);
+                    replies.push(Ok(reply));
+                }
+                Err(error) => replies.push(Err(error)),
+            }
+        }
+        if changes.is_empty() {
+            return Ok(replies);
+        }
+        self.break_rules(&mut changes);
+        self.commit(who, epoch, &changes)?;
+        Ok(replies)
+    }
+
+    fn commit(&mut self, who: usize, epoch: u64, changes: &[Change]) -> Result<(), NotWritten> {
+        if self.breaks(Mutation::NoticeBeforeCommit) {
+            for change in changes {
+                if let Change::Enqueue(message) = change {
+                    self.hand_over(message);
+                }
+            }
+        }
+        let before = self
+            .breaks(Mutation::LostCommitTakenAsRefusal)
+            .then(|| self.database.snapshot());
+        let verdict = self.database.judge(who, epoch);
+        let name = self.schedulers[who].name.clone();
+        match verdict {
+            Commit::Written => {
+                self.check_before(changes);
+                self.database.apply(changes);
+                self.schedulers[who].follow(changes);
+                self.commits += 1;
+                self.tell_changes(changes);
+                self.check_after(changes);
+                if self.commits.is_multiple_of(THOROUGH) {
+                    self.check_region(who);
+                }
+                Ok(())
+            }
+            Commit::Failed => {
+                self.faults.add(Fault::CommitFails);
+                self.tell(|_| format!("FAULT: a commit of {name} fails"));
+                if self.breaks(Mutation::MemoryAheadOfDatabase) {
+                    return Ok(());
+                }
+                self.schedulers[who].region = None;
+                self.schedulers[who].rests = true;
+                Err(NotWritten)
+            }
+            Commit::Unknown => {
+                self.fault(Fault::CommitUnknown, || {
+                    format!("a commit of {name} is written, and the answer is lost")
+                });
+                self.check_before(changes);
+                self.database.apply(changes);
+                self.tell_changes(changes);
+                self.check_after(changes);
+                self.schedulers[who].region = None;
+                self.schedulers[who].rests = true;
+                if let Some(before) = before {
+                    self.restore_from(who, before);
+                }
+                Err(NotWritten)
+            }
+            Commit::Fenced => {
+                self.tell(|_| format!("{name} may not write any more: its lease was taken over"));
+                self.schedulers[who].forget();
+                Err(NotWritten)
+            }
+        }
+    }
+
+    /// What the broken rules do to a transaction.
+    fn break_rules(&self, changes: &mut Vec<Change>) {
+        let unwanted = |message: &OutboxMessage| {
+            let body = Message::from_bytes(&message.body).map(|m| m.body);
+            match body {
+                Ok(Body::Spare(_)) => self.breaks(Mutation::SpareForgotten),
+                Ok(Body::Delete(delete)) => {
+                    self.breaks(Mutation::RemainsForgotten) && self.is_given_up(delete.server_id)
+                }
+                _ => false,
+            }
+        };
+        if self.breaks(Mutation::SpareForgotten) || self.breaks(Mutation::RemainsForgotten) {
+            changes.retain(|change| !matches!(change, Change::Enqueue(m) if unwanted(m)));
+        }
+    }
+
+    fn is_given_up(&self, id: ebbtide_model::ServerId) -> bool {
+        self.database
+            .servers
+            .get(&id)
+            .is_some_and(|s| s.status != ebbtide_model::ServerStatus::Deleting)
+    }
+
+    // ---- the outbox ----
+
+    /// The broker gets a message.
+    fn hand_over(&mut self, message: &OutboxMessage) {
+        let host = self.agents.iter().position(|a| a.name == message.host);
+        let parsed = Message::from_bytes(&message.body);
+        let (Some(host), Ok(parsed)) = (host, parsed) else {
+            self.fail(
+                Promise::EverythingEnds,
+                "a message of the outbox cannot be read".to_owned(),
+            );
+            return;
+        };
+        if let Body::Notice(notice) = &parsed.body
+            && !self
+                .database
+                .evacuations
+                .contains_key(&notice.evacuation_id)
+        {
+            self.fail(
+                Promise::NobodyDiesForNothing,
+                "a notice is sent, and its evacuation is not durable".to_owned(),
+            );
+        }
+        let name = self.agents[host].name.clone();
+        self.tell(|s| format!("to {name}: {}", super::words::body(s, &parsed.body)));
+        self.broker.agents[host].push_back(parsed);
+    }
+
+    /// Sends the next message for a host. `lost`: the broker has it, and its confirmation does not arrive.
+    pub(super) fn send_one(&mut self, who: usize, host: usize, lost: bool) -> bool {
+        if !self.schedulers[who].works() || !self.broker.up {
+            return false;
+        }
+        let scheduler = &mut self.schedulers[who];
+        let Some(queue) = scheduler.outbox.get_mut(&self.ground.agents[host].name) else {
+            return false;
+        };
+        let message = if lost {
+            queue.front().cloned()
+        } else {
+            queue.pop_front()
+        };
+        let Some(message) = message else {
+            return false;
+        };
+        if !lost {
+            scheduler
+                .confirmed
+                .push_back((message.id, message.evacuation_id));
+        }
+        self.hand_over(&message);
+        true
+    }
+
+    /// The region hears what the broker has confirmed. What cannot be written is sent once more.
+    pub(super) fn tell_confirmed(&mut self, who: usize) -> bool {
+        let scheduler = &mut self.schedulers[who];
+        if !scheduler.leads() || scheduler.confirmed.is_empty() {
+            return false;
+        }
+        let confirmed = std::mem::take(&mut scheduler.confirmed);
+        let inputs = confirmed
+            .into_iter()
+            .map(|(id, evacuation_id)| Input::Published { id, evacuation_id });
+        let _ = self.input(who, inputs.collect());
+        true
+    }
+
+    // ---- reports ----
+
+    /// Reads up to so many reports, one commit for all. If it could not be written they come again.
+    pub(super) fn read(&mut self, who: usize, at_most: usize) -> bool {
+        if !self.broker.up || !self.schedulers[who].leads() {
+            return false;
+        }
+        let n = at_most.min(self.broker.reports.len());
+        if n == 0 {
+            return false;
+        }
+        let reports: Vec<Message> = self.broker.reports.drain(..n).collect();
+        for report in &reports {
+            self.story.fold_id(report.id.0);
+            self.tell_report(report);
+        }
+        let early = self.breaks(Mutation::RoomBeforeGone);
+        let inputs = reports.iter().cloned().map(|mut message| {
+            if early && let Body::Draining(m) = &message.body {
+                message.body = Body::Evacuated(Evacuated {
+                    evacuation_id: m.evacuation_id,
+                    host: m.host.clone(),
+                    server_id: m.server_id,
+                    how: EvacuatedHow::Terminated,
+                    at: m.notified_at,
+                    unbilled_seconds: None,
+                });
+            }
+            Input::Report(message)
+        });
+        let inputs = inputs.collect();
+        if self.input(who, inputs) == Err(NotWritten) {
+            for report in reports.into_iter().rev() {
+                self.broker.reports.push_front(report);
+            }
+        }
+        true
+    }
+}

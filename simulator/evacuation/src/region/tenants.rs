@@ -1,0 +1,223 @@
+//! Tenants: they ask, hear nothing and ask again, change their minds, release early, and delete.
+
+use super::world::RegionWorld;
+use crate::Mutation;
+use crate::chance::Chance;
+use crate::fault::Fault;
+use ebbtide_model::{Flavor, FlavorId, PlacementRequest, ServerId, ServerStatus};
+use ebbtide_region::{Command, CreateServers, Ids, Input};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use uuid::Uuid;
+
+/// Nobody asks again more often than that.
+const TRIES: u32 = 4;
+
+/// One request of a tenant.
+#[derive(Debug)]
+pub(super) struct Request {
+    create: CreateServers,
+    /// How many servers it asks for.
+    pub(super) count: usize,
+    /// Servers that were made for it, under whatever identifiers.
+    pub(super) made: BTreeSet<ServerId>,
+    tries: u32,
+}
+
+/// What tenants remember.
+#[derive(Debug)]
+pub(super) struct Tenants {
+    pub(super) requests: Vec<Request>,
+    /// Which request a server belongs to.
+    pub(super) of: BTreeMap<ServerId, usize>,
+    /// Requests without an answer.
+    unanswered: VecDeque<usize>,
+    /// The next answer is lost.
+    pub(super) lose_answer: bool,
+    chance: Chance,
+    flavors: BTreeMap<(u32, u32, bool), Flavor>,
+}
+
+impl Tenants {
+    pub(super) fn new(chance: Chance) -> Self {
+        Self {
+            requests: Vec::new(),
+            of: BTreeMap::new(),
+            unanswered: VecDeque::new(),
+            lose_answer: false,
+            chance,
+            flavors: BTreeMap::new(),
+        }
+    }
+
+    /// A flavor with VCPUs, 1000 MiB for each, and sometimes a disk.
+    fn flavor(&mut self, vcpus: u32, kind: u32, spot: bool) -> Flavor {
+        let kind = if spot { kind % 12 } else { 0 };
+        let made = self.flavors.entry((vcpus, kind, spot)).or_insert_with(|| {
+            let mut extra_specs = BTreeMap::new();
+            if spot {
+                let ending = ["terminate", "terminate", "stop", "hibernate"][kind as usize % 4];
+                let grace = ["0", "6", "15"][kind as usize % 3];
+                let protected = if kind == 11 { "10" } else { "0" };
+                for (key, value) in [
+                    ("ebbtide:preemptible", "true"),
+                    ("ebbtide:interruption", ending),
+                    ("ebbtide:grace_seconds", grace),
+                    ("ebbtide:protected_seconds", protected),
+                ] {
+                    extra_specs.insert(key.to_owned(), value.to_owned());
+                }
+            }
+            let name = format!("{}{vcpus}-{kind}", if spot { "spot" } else { "normal" });
+            Flavor {
+                id: FlavorId(Uuid::new_v5(&Uuid::nil(), name.as_bytes())),
+                name,
+                vcpus,
+                ram_mb: 1000 * vcpus,
+                disk_gb: if kind % 4 >= 2 { 1 } else { 0 },
+                extra_specs,
+            }
+        });
+        made.clone()
+    }
+}
+
+impl RegionWorld {
+    /// A tenant asks for servers.
+    pub(super) fn create(&mut self, a: u32, b: u32, spot: bool) {
+        let vcpus = 1 + a % 4;
+        let flavor = self.tenants.flavor(vcpus, a / 4, spot);
+        let count = [1, 1, 1, 1, 2, 3][b as usize % 6];
+        let kind = if spot { "spot" } else { "normal" };
+        let mut server_ids = Vec::with_capacity(count);
+        for _ in 0..count {
+            let id = ServerId(self.ids.next());
+            self.story.name(id.0, kind);
+            server_ids.push(id);
+        }
+        let grouped = !spot && (b / 6).is_multiple_of(8);
+        let request = PlacementRequest {
+            server_ids,
+            project_id: if spot { "cattle" } else { "pets" }.to_owned(),
+            flavor,
+            availability_zone: None,
+            group_id: self.group.filter(|_| grouped),
+            ignore_hosts: Vec::new(),
+            force_hosts: Vec::new(),
+            alternates: 0,
+        };
+        let create = CreateServers {
+            name: "vm".to_owned(),
+            request,
+            external: (b / 48).is_multiple_of(25),
+        };
+        self.tenants.requests.push(Request {
+            create,
+            count,
+            made: BTreeSet::new(),
+            tries: 0,
+        });
+        self.ask(self.tenants.requests.len() - 1);
+    }
+
+    /// Asks (again) for the servers of a request.
+    fn ask(&mut self, place: usize) {
+        let Some(who) = self.leader() else {
+            self.tenants.unanswered.push_back(place);
+            return;
+        };
+        let again = self.tenants.requests[place].tries > 0;
+        self.tenants.requests[place].tries += 1;
+        if again && self.breaks(Mutation::RequestWithoutKey) {
+            let n = self.tenants.requests[place].count;
+            let ids: Vec<ServerId> = (0..n).map(|_| ServerId(self.ids.next())).collect();
+            self.tenants.requests[place].create.request.server_ids = ids;
+        }
+        let create = self.tenants.requests[place].create.clone();
+        for id in &create.request.server_ids {
+            self.tenants.of.insert(*id, place);
+        }
+        self.tell(|s| {
+            let names: Vec<String> = create
+                .request
+                .server_ids
+                .iter()
+                .map(|id| s.of(id.0))
+                .collect();
+            let again = if again { ", again" } else { "" };
+            format!(
+                "a tenant asks for {} ({} VCPU each{}){again}",
+                names.join(", "),
+                create.request.flavor.vcpus,
+                if create.request.group_id.is_some() {
+                    ", in a group"
+                } else {
+                    ""
+                }
+            )
+        });
+        let asked = self.input(
+            who,
+            vec![Input::Command(Command::CreateServers(Box::new(create)))],
+        );
+        let answered = match asked {
+            Ok(_) if self.tenants.lose_answer => {
+                self.tenants.lose_answer = false;
+                self.fault(Fault::AnswerLost, || {
+                    "the answer does not reach the tenant".to_owned()
+                });
+                false
+            }
+            Ok(_) => true,
+            Err(_) => false,
+        };
+        if !answered && self.tenants.requests[place].tries < TRIES {
+            self.tenants.unanswered.push_back(place);
+        }
+    }
+
+    /// Whoever has no answer asks again.
+    pub(super) fn retry_requests(&mut self) {
+        if self.leader().is_some()
+            && self.tenants.chance.percent(60)
+            && let Some(place) = self.tenants.unanswered.pop_front()
+        {
+            self.ask(place);
+        }
+    }
+
+    pub(super) fn delete(&mut self, a: u32, b: u32) {
+        let id = match b % 3 {
+            0 => self.some_server(a, |s| s == ServerStatus::Waiting),
+            _ => self.some_server(a, |s| !s.is_gone() && s != ServerStatus::Deleting),
+        };
+        if let Some(id) = id {
+            self.tell_delete(id);
+            self.command(Command::DeleteServer(id));
+        }
+    }
+
+    pub(super) fn tell_delete(&mut self, id: ServerId) {
+        self.tell(|s| format!("the owner deletes {}", s.of(id.0)));
+    }
+
+    pub(super) fn release(&mut self, a: u32) {
+        if let Some(id) = self.some_server(a, |s| s == ServerStatus::Evacuating) {
+            self.tell(|s| format!("the owner of {} needs no more time", s.of(id.0)));
+            self.command(Command::ReleaseServer(id));
+        }
+    }
+
+    pub(super) fn toggle_host(&mut self, a: u32, b: u32) {
+        let host = self.host_of(a);
+        let name = self.agents[host].name.clone();
+        if b.is_multiple_of(3) {
+            self.tell(|_| format!("{name} is disabled"));
+            self.command(Command::DisableHost {
+                name,
+                reason: "why not".to_owned(),
+            });
+        } else {
+            self.command(Command::EnableHost(name));
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! The world as a whole: who is in it, and what one step does.
+
+use super::database::Database;
+use super::scheduler::{Counting, Scheduler};
+use super::tenants::Tenants;
+use crate::agent::{Agent, Deed};
+use crate::chance::Chance;
+use crate::ground::{BEGIN, Ground};
+use crate::hypervisor::Fate;
+use crate::script::{Op, Step};
+use crate::story::Story;
+use crate::violation::Promise;
+use crate::{Ends, Mutation};
+use ebbtide_engine::{Engine, EngineConfig};
+use ebbtide_model::{
+    BudgetScope, DisruptionBudget, EvacuationState, GroupId, GroupPolicy, Seconds, ServerGroup,
+    Timestamp,
+};
+use ebbtide_region::{Command, Input, RegionConfig};
+use std::sync::Arc;
+use uuid::Uuid;
+
+/// Everything.
+pub(crate) struct RegionWorld {
+    pub(super) ground: Ground,
+    pub(super) config: RegionConfig,
+    pub(super) engine: Arc<Engine>,
+    pub(super) database: Database,
+    pub(super) schedulers: Vec<Scheduler>,
+    pub(super) ids: Counting,
+    pub(super) tenants: Tenants,
+    pub(super) group: Option<GroupId>,
+    /// Hosts whose agents have lied, about which the database may be wrong.
+    pub(super) liars: Vec<bool>,
+    /// Commits so far: what is dear is looked at after some of them only.
+    pub(super) commits: u64,
+}
+
+impl std::ops::Deref for RegionWorld {
+    type Target = Ground;
+
+    fn deref(&self) -> &Ground {
+        &self.ground
+    }
+}
+
+impl std::ops::DerefMut for RegionWorld {
+    fn deref_mut(&mut self) -> &mut Ground {
+        &mut self.ground
+    }
+}
+
+/// Short times, so that every limit is met within a run.
+fn config() -> RegionConfig {
+    RegionConfig {
+        default_grace_seconds: Seconds(6),
+        host_down_seconds: Seconds(25),
+        notice_timeout_seconds: Seconds(4),
+        act_timeout_seconds: Seconds(12),
+        start_timeout_seconds: Seconds(30),
+        failed_victim_rest_seconds: Seconds(20),
+        ..RegionConfig::default()
+    }
+}
+
+/// The engine of all worlds. `None` never: its defaults are right, and a test says so.
+pub(crate) fn engine() -> Option<Arc<Engine>> {
+    Engine::new(EngineConfig::default()).ok().map(Arc::new)
+}
+
+impl RegionWorld {
+    pub(crate) fn new(
+        seed: u64,
+        engine: Arc<Engine>,
+        mutation: Option<Mutation>,
+        story: Story,
+    ) -> Self {
+        let mut chance = Chance::new(seed, 2);
+        let now = Timestamp::from_millis(BEGIN);
+        let hosts = 2 + chance.below(3) as usize;
+        let agents: Vec<Agent> = (0..hosts)
+            .map(|n| {
+                let vcpus = 4 + 2 * u64::from(chance.below(3));
+                // Clocks differ, but by less than the notices' patience: otherwise agents refuse to begin.
+                let skew = i64::from(chance.below(3001)) - 1500;
+                let mut agent = Agent::new(&format!("host-{n}"), vcpus, skew, now);
+                agent.mutation = mutation;
+                agent
+            })
+            .collect();
+        let schedulers = (0..=chance.below(3))
+            .map(|n| {
+                let skew = i64::from(chance.below(1001)) - 500;
+                Scheduler::new(format!("scheduler-{n}"), skew)
+            })
+            .collect();
+        let mut world = Self {
+            ground: Ground::new(agents, mutation, story),
+            config: config(),
+            engine,
+            database: Database {
+                unfenced: mutation == Some(Mutation::StaleLeaseAccepted),
+                ..Database::default()
+            },
+            liars: vec![false; hosts],
+            schedulers,
+            ids: Counting::default(),
+            tenants: Tenants::new(Chance::new(seed, 3)),
+            group: None,
+            commits: 0,
+        };
+        world.begin(&mut chance);
+        world
+    }
+
+    /// The hosts register, one after the other so that their order is that of their names; some regions have a group and a budget.
+    fn begin(&mut self, chance: &mut Chance) {
+        self.lead();
+        for host in 0..self.agents.len() {
+            self.now = Timestamp::from_millis(self.now.as_millis() + 1);
+            self.heartbeat(host);
+            self.flow();
+        }
+        if chance.percent(40) {
+            let id = GroupId(Uuid::from_u128(0x9_0000));
+            let policy = if chance.percent(50) {
+                GroupPolicy::AntiAffinity
+            } else {
+                GroupPolicy::Affinity
+            };
+            self.command(Command::CreateGroup(ServerGroup {
+                id,
+                name: "apart".to_owned(),
+                project_id: "pets".to_owned(),
+                policy,
+                max_server_per_host: 1,
+            }));
+            self.group = Some(id);
+        }
+        if chance.percent(20) {
+            self.command(Command::PutBudget(DisruptionBudget {
+                scope: BudgetScope::Project("cattle".to_owned()),
+                max_victims: 3,
+                window: Seconds(30),
+            }));
+        }
+    }
+
+    pub(super) fn scheduler_of(&self, a: u32) -> usize {
+        a as usize % self.schedulers.len()
+    }
+
+    /// One step.
+    pub(crate) fn step(&mut self, step: Step) {
+        let Step { op, a, b } = step;
+        self.story.fold(op as u64);
+        match op {
+            Op::CreateSpot => self.create(a, b, true),
+            Op::CreateNormal => self.create(a, b, false),
+            Op::Delete => self.delete(a, b),
+            Op::Release => self.release(a),
+            Op::ToggleHost => self.toggle_host(a, b),
+            Op::Send => {
+                let host = self.host_of(a);
+                let who = self.scheduler_of(b);
+                self.send_one(who, host, false);
+                self.tell_confirmed(who);
+            }
+            Op::Deliver => {
+                let host = self.host_of(a);
+                self.deliver(host);
+            }
+            Op::Complete => {
+                let host = self.host_of(a);
+                self.end_call(host, b, Fate::Works);
+            }
+            Op::Confirm => {
+                let host = self.host_of(a);
+                self.publish_one(host, false);
+            }
+            Op::Read => {
+                let who = self.scheduler_of(a);
+                self.read(who, 1 + b as usize % 4);
+            }
+            Op::Flow => self.flow(),
+            Op::Pass => self.pass(i64::from([50, 200, 500, 1000, 1000, 3000][a as usize % 6])),
+            Op::Run => self.run(1 + b % 8),
+            _ => self.inject(op, a, b),
+        }
+        self.look_at_hosts();
+    }
+
+    /// What hosts have done to guests, held against what is durable.
+    pub(super) fn look_at_hosts(&mut self) {
+        for (host, deed) in self.deeds() {
+            self.look_at(host, deed);
+        }
+    }
+
+    fn look_at(&mut self, host: usize, deed: Deed) {
+        let (id, server, ends) = match deed {
+            Deed::Tells(id, server) => (id, server, false),
+            Deed::Ends(id, server) => (id, server, true),
+        };
+        let name = self.agents[host].name.clone();
+        let what = if ends { "ended" } else { "told of its end" };
+        match self.database.evacuations.get(&id) {
+            None => {
+                let what =
+                    format!("{name}: a guest is {what} for an evacuation that nobody wrote down");
+                self.fail(Promise::NobodyDiesForNothing, what);
+            }
+            Some(e) if e.victim_id != server || e.host != name => {
+                let what = format!("{name}: a guest is {what} that the evacuation is not about");
+                self.fail(Promise::NobodyDiesForNothing, what);
+            }
+            Some(e) if ends && e.state == EvacuationState::Spared => {
+                let what = format!("{name}: a guest is ended that was said to be spared");
+                self.fail(Promise::NobodyDiesForNothing, what);
+            }
+            Some(_) => {
+                self.story.fold_id(id.0);
+                self.tell(|s| match ends {
+                    true => format!("{name}: {} is ended, by {}", s.of(server.0), s.of(id.0)),
+                    false => format!(
+                        "{host}: {} is told of its end, by {}",
+                        s.of(server.0),
+                        s.of(id.0)
+                    ),
+                });
+            }
+        }
+    }
+
+    /// What came of the evacuations.
+    pub(crate) fn ends(&self) -> Ends {
+        let mut ends = Ends::default();
+        for evacuation in self.database.evacuations.values() {
+            match evacuation.state {
+                EvacuationState::Evacuated => ends.evacuated += 1,
+                EvacuationState::Spared => ends.spared += 1,
+                EvacuationState::Failed => ends.failed += 1,
+                _ => ends.open += 1,
+            }
+        }
+        ends
+    }
+
+    /// A command to whoever leads. Refusals are answers.
+    pub(super) fn command(&mut self, command: Command) {
+        if let Some(who) = self.leader() {
+            let _ = self.input(who, vec![Input::Command(command)]);
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! One seed from its birth to its end.
+
+use crate::Mutation;
+use crate::fault::FaultCounts;
+use crate::region::RegionWorld;
+use crate::script::{Places, Step, script};
+use crate::story::Story;
+use crate::violation::{Promise, Violation};
+use ebbtide_engine::Engine;
+use std::sync::Arc;
+
+/// Which world.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorldKind {
+    /// The region's own door: a database, schedulers of which one leads.
+    Region,
+}
+
+impl WorldKind {
+    /// All of them.
+    pub const ALL: [Self; 1] = [Self::Region];
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Region => "region",
+        }
+    }
+}
+
+impl std::str::FromStr for WorldKind {
+    type Err = String;
+
+    fn from_str(word: &str) -> Result<Self, String> {
+        Self::ALL
+            .into_iter()
+            .find(|kind| kind.as_str() == word)
+            .ok_or_else(|| format!("there is no world {word:?}; there are region and nova"))
+    }
+}
+
+/// What came of evacuations.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Ends {
+    /// The victim is gone.
+    pub evacuated: u64,
+    /// It lives on.
+    pub spared: u64,
+    /// It could not be done.
+    pub failed: u64,
+    /// Under way when the run was broken off by a violation.
+    pub open: u64,
+}
+
+impl Ends {
+    /// How many in all.
+    #[must_use]
+    pub fn total(self) -> u64 {
+        self.evacuated + self.spared + self.failed + self.open
+    }
+
+    /// Adds those of another world.
+    pub fn merge(&mut self, other: Self) {
+        self.evacuated += other.evacuated;
+        self.spared += other.spared;
+        self.failed += other.failed;
+        self.open += other.open;
+    }
+}
+
+/// What came of one seed.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    /// Steps that were done.
+    pub steps: usize,
+    /// Evacuations.
+    pub ends: Ends,
+    /// Faults injected.
+    pub faults: FaultCounts,
+    /// Folds everything that happened: two runs of one seed have the same.
+    pub digest: u64,
+    /// The first broken promise.
+    pub violation: Option<Violation>,
+    /// What happened, in words, if it was asked for.
+    pub story: Vec<String>,
+}
+
+/// Runs worlds. Cheap to clone, and can be used by several threads at the same time.
+#[derive(Debug, Clone)]
+pub struct Simulator {
+    engine: Arc<Engine>,
+    /// A rule that is broken on purpose.
+    pub mutation: Option<Mutation>,
+}
+
+impl Simulator {
+    /// A simulator. `None` only if the engine's own defaults were wrong.
+    #[must_use]
+    pub fn new() -> Option<Self> {
+        let engine = crate::region::engine()?;
+        Some(Self {
+            engine,
+            mutation: None,
+        })
+    }
+
+    /// With a rule that is broken on purpose.
+    #[must_use]
+    pub fn breaking(mut self, mutation: Mutation) -> Self {
+        self.mutation = Some(mutation);
+        self
+    }
+
+    /// One seed with all its steps.
+    #[must_use]
+    pub fn run(&self, kind: WorldKind, seed: u64, steps: usize) -> Outcome {
+        self.run_steps(kind, seed, &script(seed, steps), false)
+    }
+
+    /// One seed with some of its steps, and its story.
+    #[must_use]
+    pub fn replay(&self, kind: WorldKind, seed: u64, steps: usize, places: &Places) -> Outcome {
+        let all = script(seed, steps);
+        let some: Vec<Step> = places
+            .0
+            .iter()
+            .filter_map(|n| all.get(*n).copied())
+            .collect();
+        self.run_steps(kind, seed, &some, true)
+    }
+
+    /// One seed twice: the same must have happened.
+    #[must_use]
+    pub fn run_twice(&self, kind: WorldKind, seed: u64, steps: usize) -> Outcome {
+        let mut first = self.run(kind, seed, steps);
+        let second = self.run(kind, seed, steps);
+        if first.digest != second.digest && first.violation.is_none() {
+            first.violation = Some(Violation {
+                promise: Promise::Deterministic,
+                what: "the same seed gave another story the second time".to_owned(),
+                at_millis: 0,
+                step: steps,
+            });
+        }
+        first
+    }
+
+    pub(crate) fn run_steps(
+        &self,
+        kind: WorldKind,
+        seed: u64,
+        steps: &[Step],
+        told: bool,
+    ) -> Outcome {
+        match kind {
+            WorldKind::Region => self.run_region(seed, steps, told),
+        }
+    }
+
+    fn run_region(&self, seed: u64, steps: &[Step], told: bool) -> Outcome {
+        let engine = Arc::clone(&self.engine);
+        let mut world = RegionWorld::new(seed, engine, self.mutation, Story::new(told));
+        let mut done = 0;
+        for step in steps {
+            if world.broken.is_some() {
+                break;
+            }
+            world.step(*step);
+            done += 1;
+        }
+        let ended = world.broken.is_none();
+        if ended {
+            world.finish();
+        }
+        let at_millis = world.millis();
+        let violation = world.broken.take().map(|(promise, what)| Violation {
+            promise,
+            what,
+            at_millis,
+            step: if ended { steps.len() } else { done },
+        });
+        Outcome {
+            steps: done,
+            ends: world.ends(),
+            faults: world.faults.clone(),
+            digest: world.story.digest(),
+            violation,
+            story: std::mem::take(&mut world.story).into_lines(),
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Tests of the simulator, and with it of everything that it drives.
+
+use crate::{
+    DEFAULT_STEPS, Ends, FaultCounts, Mutation, Places, Simulator, WorldKind, parse_regressions,
+    script,
+};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+/// In every run of the tests.
+const SEEDS: u64 = 1000;
+/// A broken rule is found within so many seeds.
+const FOUND_WITHIN: u64 = 150;
+
+fn simulator() -> Simulator {
+    Simulator::new().expect("the engine's defaults are right")
+}
+
+/// Seeds on two threads; fails with the story of the first that breaks a promise.
+fn run_all(world: WorldKind) -> (Ends, FaultCounts) {
+    let simulator = simulator();
+    let next = AtomicU64::new(0);
+    let sum = Mutex::new((Ends::default(), FaultCounts::default()));
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= SEEDS {
+                        return;
+                    }
+                    let outcome = simulator.run(world, seed, DEFAULT_STEPS);
+                    if outcome.violation.is_some() {
+                        fail(&simulator, world, seed);
+                    }
+                    let mut sum = sum.lock().unwrap_or_else(PoisonError::into_inner);
+                    sum.0.merge(outcome.ends);
+                    sum.1.merge(&outcome.faults);
+                }
+            });
+        }
+    });
+    sum.into_inner().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn fail(simulator: &Simulator, world: WorldKind, seed: u64) -> ! {
+    let shrunk = simulator
+        .shrink(world, seed, DEFAULT_STEPS)
+        .expect("it fails again");
+    panic!(
+        "{}\n{:?}\nfor regressions.txt: {} {seed} {DEFAULT_STEPS} {}",
+        shrunk.outcome.story.join("\n"),
+        shrunk.outcome.violation,
+        world.as_str(),
+        shrunk.places
+    );
+}
+
+#[test]
+fn a_thousand_seeds_of_the_regions_own_door_break_no_promise() {
+    let (ends, faults) = run_all(WorldKind::Region);
+    // A world in which nothing happens proves nothing.
+    assert!(
+        ends.evacuated > 1000 && ends.spared > 300 && ends.failed > 200,
+        "{ends:?}"
+    );
+    assert!(faults.total() > 20_000, "{faults:?}");
+}
+
+#[test]
+fn every_rule_that_is_broken_on_purpose_is_found() {
+    for mutation in Mutation::ALL {
+        let simulator = simulator().breaking(*mutation);
+        let found = (0..FOUND_WITHIN).find(|seed| {
+            let outcome = simulator.run(mutation.world(), *seed, DEFAULT_STEPS);
+            outcome.violation.is_some()
+        });
+        assert!(
+            found.is_some(),
+            "{} breaks no promise in {FOUND_WITHIN} seeds",
+            mutation.as_str()
+        );
+    }
+}
+
+#[test]
+fn at_least_ten_rules_can_be_broken() {
+    assert!(Mutation::ALL.len() >= 10);
+    for mutation in Mutation::ALL {
+        assert_eq!(mutation.as_str().parse(), Ok(*mutation));
+    }
+    let error = "no-such-rule".parse::<Mutation>().unwrap_err();
+    assert!(error.contains("notice-before-commit"), "{error}");
+}
+
+#[test]
+fn worlds_that_failed_once_do_not_fail_again() {
+    let all = parse_regressions(include_str!("../regressions.txt")).expect("the file can be read");
+    assert!(!all.is_empty());
+    let simulator = simulator();
+    for regression in all {
+        let (world, seed) = (regression.world, regression.seed);
+        let outcome = if regression.places.0.is_empty() {
+            simulator.run(world, seed, regression.steps)
+        } else {
+            simulator.replay(world, seed, regression.steps, &regression.places)
+        };
+        assert_eq!(
+            outcome.violation,
+            None,
+            "{regression:?}\n{}",
+            outcome.story.join("\n")
+        );
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_story() {
+    let simulator = simulator();
+    for world in WorldKind::ALL {
+        for seed in 0..5 {
+            let digest = |seed| simulator.run(world, seed, 200).digest;
+            assert_eq!(digest(seed), digest(seed));
+            assert_ne!(digest(seed), digest(seed + 100));
+        }
+    }
+}
+
+#[test]
+fn a_failing_world_is_made_small_and_can_be_played_again() {
+    let mutation = Mutation::SpareIgnored;
+    let simulator = simulator().breaking(mutation);
+    let world = mutation.world();
+    let seed = (0..FOUND_WITHIN)
+        .find(|seed| simulator.run(world, *seed, 200).violation.is_some())
+        .expect("it is found");
+    let shrunk = simulator.shrink(world, seed, 200).expect("it fails");
+    assert!(shrunk.places.0.len() < 30, "{}", shrunk.places);
+    let again = simulator.replay(world, seed, 200, &shrunk.places);
+    assert_eq!(again.violation, shrunk.outcome.violation);
+    assert_eq!(again.story, shrunk.outcome.story);
+    let told = again.story.join("\n");
+    assert!(told.contains("may stay after all"), "{told}");
+    // Nothing of what is left can be left out.
+    for n in 0..shrunk.places.0.len() {
+        let mut fewer = shrunk.places.clone();
+        fewer.0.remove(n);
+        let outcome = simulator.replay(world, seed, 200, &fewer);
+        let same = outcome.violation.map(|v| v.promise);
+        assert_ne!(same, again.violation.as_ref().map(|v| v.promise), "{fewer}");
+    }
+}
+
+#[test]
+fn places_are_written_and_read_in_runs() {
+    let places: Places = "9, 0-3,7".parse().expect("they can be read");
+    assert_eq!(places.0, [0, 1, 2, 3, 7, 9]);
+    assert_eq!(places.to_string(), "0-3,7,9");
+    assert_eq!("".parse(), Ok(Places::default()));
+    for wrong in ["x", "3-1", "-4", "1-99999999999", "1000000"] {
+        assert!(wrong.parse::<Places>().is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn a_longer_script_begins_like_a_shorter_one() {
+    let (short, long) = (script(7, 50), script(7, 60));
+    assert_eq!(short, long[..50]);
+}
+
+#[test]
+fn a_line_of_regressions_that_cannot_be_read_is_named() {
+    for (text, what) in [
+        ("region 1", "line 1: write WORLD SEED STEPS"),
+        ("# nothing\nmoon 1 2", "line 2: there is no world"),
+        ("region x 2", "line 1: \"x\" is not a number"),
+        ("region 1 2 5-3", "line 1: \"5-3\" runs backwards"),
+    ] {
+        let error = parse_regressions(text).unwrap_err();
+        assert!(error.starts_with(what), "{error}");
+    }
+}

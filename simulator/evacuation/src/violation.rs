@@ -1,0 +1,86 @@
+//! Promises, and what it looks like when one is broken.
+
+use std::fmt;
+
+/// What must always hold (`DESIGN.md` section 3), and that everything ends once faults stop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Promise {
+    /// A victim hears of its end only after the claim on its room is durable, and a spared one lives.
+    NobodyDiesForNothing,
+    /// Neither for what runs nor for what is claimed.
+    NoRoomTwice,
+    /// The victims are a cheapest sufficient set, and nobody of them can be left out.
+    NoVictimTooMany,
+    /// Every message may come twice, late or never; the effect is that of once.
+    ExactlyOnce,
+    /// The same seed gives the same story, and a decision that is repeated is the same.
+    Deterministic,
+    /// Whoever is refused or ended is told why.
+    Explained,
+    /// What is in memory is what is durable.
+    MemoryIsDurable,
+    /// Once faults stop every evacuation ends, and every preemptor runs or is told why not.
+    EverythingEnds,
+}
+
+impl Promise {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::NobodyDiesForNothing,
+        Self::NoRoomTwice,
+        Self::NoVictimTooMany,
+        Self::ExactlyOnce,
+        Self::Deterministic,
+        Self::Explained,
+        Self::MemoryIsDurable,
+        Self::EverythingEnds,
+    ];
+
+    /// The words for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::NobodyDiesForNothing => "nobody dies for nothing",
+            Self::NoRoomTwice => "no room is given twice",
+            Self::NoVictimTooMany => "no victim too many",
+            Self::ExactlyOnce => "exactly-once effect",
+            Self::Deterministic => "deterministic",
+            Self::Explained => "explained",
+            Self::MemoryIsDurable => "memory is what is durable",
+            Self::EverythingEnds => "everything ends",
+        }
+    }
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// A broken promise.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Violation {
+    /// Which.
+    pub promise: Promise,
+    /// What was seen.
+    pub what: String,
+    /// Milliseconds of virtual time since the world began.
+    pub at_millis: i64,
+    /// The step after which it was seen; the number of steps if it was seen in the end.
+    pub step: usize,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (seconds, millis) = (self.at_millis / 1000, self.at_millis % 1000);
+        write!(
+            f,
+            "{}: {} (after {seconds}.{millis:03} s)",
+            self.promise, self.what
+        )
+    }
+}
+
+/// What a part of a world has seen, before it is known when.
+pub(crate) type Broken = (Promise, String);
