@@ -54,11 +54,6 @@ _stack_keep_databases() {
     mariadb-dump --no-defaults -uroot -S "$stack_run/mysql.sock" --databases placement glance nova_api nova_cell0 nova_cell1 > "$stack_home/first-day.sql"
 }
 
-# The first part that needs the rows of the first day finds them as they are.
-stack_test_first_day() {
-    if [ -n "${stack_test_is_new:-}" ]; then stack_test_is_new=; else stack_first_day; fi
-}
-
 # Nova and schedulers ended, the rows of the first day, Nova started again.
 stack_first_day() {
     local name
@@ -81,7 +76,7 @@ _stack_record() {
     rm -rf -- "$folder" "$stack_home/tap.jsonl"
     mkdir -p "$folder"
     stack_test_has_ours=
-    stack_test_first_day
+    stack_first_day
     stack_rabbitctl trace_on >/dev/null
     stack_start tap "$stack_python" "$stack_tools/tap.py" "$port_tap" "$port_placement" "$stack_home/tap.jsonl"
     stack_wait_for 20 'the tap' tap stack_port_is_open "$port_tap"
@@ -109,7 +104,7 @@ _stack_test_up() {
 _stack_test_cloud() {
     if [ -z "${stack_test_is_up:-}" ]; then
         _stack_timed 'the cloud of the tests' _stack_test_up
-        stack_test_is_up=1 stack_test_is_new=1
+        stack_test_is_up=1
     fi
 }
 
@@ -118,7 +113,6 @@ _stack_test_ours() {
     stack_stop_schedulers
     stack_fresh_ledger
     STACK_WITH=ebbtide
-    stack_test_is_new=
     stack_save_options
     stack_start_schedulers
     stack_wait_for_nova
