@@ -194,7 +194,7 @@ def the_scheduler_is_killed_at_any_moment(stage):
             processes.start(OURS)
         active, lost = outcome(stage, uuids)
         gone = nobody_for_nothing(stage, ages, active, 'killed at any moment')
-        must(len(active) == 3 and not lost, 'killed at any moment: %d of 3 requests answered, %d lost' % (len(active), lost))
+        must(len(active) == 3 and not lost, 'killed at any moment: %d of 3 requests answered, %d lost' % (len(active), len(lost)))
         print('      killed three times: 3 servers ACTIVE, %d victims gone' % len(gone), flush=True)
     finally:
         end_second('ebbtide-scheduler-2')
