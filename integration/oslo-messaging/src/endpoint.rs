@@ -1,7 +1,7 @@
 //! What a service implements: endpoints, and what they are told about a call.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -179,6 +179,15 @@ pub enum CallerState {
     Gone,
 }
 
+/// How a call ends that this server does not answer. See [`CallState::end`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// The message goes back to the broker: it comes again, to this server or to another one.
+    GivenBack,
+    /// The message is acknowledged, and nothing is said: somebody else who got the same request answers its caller.
+    Unanswered,
+}
+
 /// What becomes known about a call while it is worked on. Cheap to clone.
 #[derive(Clone)]
 pub struct CallState {
@@ -189,6 +198,7 @@ struct Inner {
     received: Instant,
     stopping: CancellationToken,
     abandoned: CancellationToken,
+    ending: OnceLock<Ending>,
     caller: Mutex<Caller>,
     /// `None` for casts and in tests.
     reply: Option<ReplyPath>,
@@ -217,6 +227,7 @@ impl CallState {
                 received: clock::now(),
                 stopping,
                 abandoned: CancellationToken::new(),
+                ending: OnceLock::new(),
                 caller: Mutex::new(Caller {
                     state,
                     missing_since: None,
@@ -248,6 +259,18 @@ impl CallState {
     #[must_use]
     pub fn abandoned(&self) -> &CancellationToken {
         &self.inner.abandoned
+    }
+
+    /// This server will not answer: what the handler returns is thrown away. The first word counts. Without
+    /// [`AckMode::Late`](crate::AckMode::Late) there is no message left that could be given back.
+    pub fn end(&self, ending: Ending) {
+        let _ = self.inner.ending.set(ending);
+    }
+
+    /// What [`CallState::end`] was told.
+    #[must_use]
+    pub fn ending(&self) -> Option<Ending> {
+        self.inner.ending.get().copied()
     }
 
     /// What was last learnt about the caller, by heartbeats or by [`CallState::ask`]. Costs nothing.

@@ -30,7 +30,9 @@ mod version;
 pub mod wire;
 
 pub use client::{CallOptions, RpcClient};
-pub use endpoint::{CallState, CallerState, Endpoint, EndpointTarget, IncomingCall, Source};
+pub use endpoint::{
+    CallState, CallerState, Ending, Endpoint, EndpointTarget, IncomingCall, Source,
+};
 pub use error::MessagingError;
 pub use notifier::{Notification, Notifier, NotifierFormat, NotifierOptions, Priority};
 pub use options::{FailoverStrategy, LoginMethod, RabbitOptions};

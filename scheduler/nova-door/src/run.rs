@@ -55,10 +55,11 @@ impl Door {
         }
         let (url, options) = configure::messaging(conf)?;
         let transport = Transport::start(&url, options, &conf.general.control_exchange)?;
-        let facts = open_facts(conf, &settings, &tasks).await?;
+        let facts = open_facts(conf, &tasks).await?;
         let record = own_record(conf, &facts, &tasks).await?;
         beat(record, conf, &tasks);
-        let notices = notices(conf, &transport, &tasks)?;
+        let mut transports = vec![transport.clone()];
+        let notices = notices(conf, &mut transports, &tasks)?;
         let (evacuations, bus, ledger) = match open_ledger(conf, &tasks).await? {
             Some(ledger) => {
                 let (evacuations, bus) =
@@ -88,6 +89,7 @@ impl Door {
         facts
             .providers
             .follow(settings.placement_list_every, &tasks);
+        Database::follow(&facts.database, &tasks);
         let counts = facts.read(Cloud::counts);
         tracing::info!(
             hosts = counts.hosts,
@@ -99,7 +101,7 @@ impl Door {
         );
         Ok(Self {
             server,
-            transports: vec![transport],
+            transports,
             bus,
             database: facts.database,
             ledger,
@@ -116,7 +118,10 @@ impl Door {
     }
 
     /// Closes the door: nothing new is taken, what is being worked on may end, the rest goes to another scheduler.
-    pub async fn close(self) {
+    ///
+    /// # Errors
+    /// What the door had to end for by itself (it cancels `stop` then): another scheduler has taken its name.
+    pub async fn close(self) -> Result<(), DoorError> {
         let report = self.server.stop(FINISH).await;
         if report.unfinished > 0 {
             tracing::warn!(
@@ -141,6 +146,10 @@ impl Door {
         }
         self.database.nova().close().await;
         tracing::info!("ended");
+        match self.tasks.failure() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
     }
 }
 
@@ -167,12 +176,7 @@ where
     }
 }
 
-async fn open_facts(
-    conf: &NovaConf,
-    settings: &Settings,
-    tasks: &Tasks,
-) -> Result<Facts, DoorError> {
-    let _ = settings;
+async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<Facts, DoorError> {
     let cloud = Cloud::new(conf.options.clone(), configure::cloud(conf))?;
     let cloud = Arc::new(RwLock::new(cloud));
     let (auth, session, adapter) = configure::placement(conf)?;
@@ -231,19 +235,26 @@ fn beat(record: OwnService, conf: &NovaConf, tasks: &Tasks) {
     });
 }
 
-fn notices(conf: &NovaConf, transport: &Transport, tasks: &Tasks) -> Result<Notices, DoorError> {
+/// Notifications go to Nova's bus, or to one of their own, which is added to the open ones then.
+fn notices(
+    conf: &NovaConf,
+    transports: &mut Vec<Transport>,
+    tasks: &Tasks,
+) -> Result<Notices, DoorError> {
     let wishes = &conf.notifications;
     if !wishes.enabled() {
         return Ok(Notices::default());
     }
-    let own;
-    let transport = match &wishes.transport_url {
-        Some(url) => {
-            let (url, options) = configure::transport(conf, url)?;
-            own = Transport::start(&url, options, &conf.general.control_exchange)?;
-            &own
-        }
-        None => transport,
+    if let Some(url) = &wishes.transport_url {
+        let (url, options) = configure::transport(conf, url)?;
+        transports.push(Transport::start(
+            &url,
+            options,
+            &conf.general.control_exchange,
+        )?);
+    }
+    let Some(transport) = transports.last() else {
+        return Ok(Notices::default());
     };
     let format = if wishes.drivers.iter().any(|driver| driver == "messagingv2") {
         NotifierFormat::V2

@@ -1,7 +1,9 @@
 //! The only place of this crate where tasks are spawned: each has a name, and all are awaited at shutdown.
 #![allow(clippy::disallowed_methods)] // This is the module that clippy.toml points to.
 
+use ebbtide_store::ledger::LedgerError;
 use std::future::Future;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -12,6 +14,7 @@ use tracing::Instrument;
 pub(crate) struct Tasks {
     tracker: TaskTracker,
     stop: CancellationToken,
+    failure: Arc<OnceLock<LedgerError>>,
 }
 
 impl Tasks {
@@ -20,7 +23,20 @@ impl Tasks {
         Self {
             tracker: TaskTracker::new(),
             stop,
+            failure: Arc::default(),
         }
+    }
+
+    /// Ends the door because of an error that nothing here can heal.
+    pub(crate) fn fail(&self, error: LedgerError) {
+        tracing::error!(code = error.code(), "{error}; the scheduler ends");
+        let _ = self.failure.set(error);
+        self.stop.cancel();
+    }
+
+    /// What [`Tasks::fail`] was told first.
+    pub(crate) fn failure(&self) -> Option<LedgerError> {
+        self.failure.get().cloned()
     }
 
     /// Starts a task.

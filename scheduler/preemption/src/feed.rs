@@ -200,6 +200,7 @@ impl Preemption {
                 victim.state = VictimState::Gone {
                     how: report.how,
                     at: report.at.min(now),
+                    unbilled: report.unbilled_seconds,
                     recorded: false,
                 };
             }

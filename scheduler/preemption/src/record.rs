@@ -119,6 +119,9 @@ pub enum VictimState {
         how: EvacuatedHow,
         /// When.
         at: Timestamp,
+        /// The last, partial hour of its running time, by its agent's word.
+        #[serde(default)]
+        unbilled: Option<Seconds>,
         /// The usage record is written.
         recorded: bool,
     },
@@ -201,6 +204,10 @@ pub struct Preemption {
     pub planned_at: Timestamp,
     /// How far it is.
     pub state: State,
+    /// The scheduler that has the caller's message, by its name in the ledger: only it can answer, so it drives the record. Whoever adopts
+    /// the record without having the message leaves this as it is, and loses the record when that scheduler asks for it.
+    #[serde(default)]
+    pub answerer: Option<String>,
     /// When the caller gets its answer.
     pub reply_when: ReplyWhen,
     /// The caller has its answer, or nobody waits for one.

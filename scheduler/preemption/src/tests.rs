@@ -39,6 +39,7 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         unique_id: "u".to_owned(),
         planned_at: Timestamp::from_millis(1_000_000),
         state: State::Planned,
+        answerer: None,
         reply_when,
         answered: false,
         in_doubt: false,

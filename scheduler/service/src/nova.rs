@@ -89,7 +89,7 @@ pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), DoorError> {
 /// Opens the door, and closes it on SIGTERM or SIGINT. SIGHUP reads the cells anew.
 ///
 /// # Errors
-/// What keeps it from opening.
+/// What keeps it from opening, or from staying open.
 pub async fn run(conf: &NovaConf, ready_file: Option<&Path>) -> Result<(), DoorError> {
     let watched = |kind| signal(kind).map_err(|e| DoorError::Config(format!("signals: {e}")));
     let (mut terminate, mut interrupt, mut hangup) = (
@@ -113,11 +113,11 @@ pub async fn run(conf: &NovaConf, ready_file: Option<&Path>) -> Result<(), DoorE
     loop {
         tokio::select! {
             () = asked_to_end(&mut terminate, &mut interrupt) => break,
+            () = stop.cancelled() => break,
             _ = hangup.recv() => door.reload().await,
         }
     }
-    door.close().await;
-    Ok(())
+    door.close().await
 }
 
 async fn asked_to_end(terminate: &mut Signal, interrupt: &mut Signal) {

@@ -65,6 +65,8 @@ pub struct Instance {
     pub locked: bool,
     /// Flavor; `None` if the row has none or one that cannot be read.
     pub flavor: Option<Arc<InstanceFlavor>>,
+    /// Its root disk is a volume: it has no image of its own.
+    pub boots_from_volume: bool,
     /// Has a NUMA topology (pinned CPUs, huge pages).
     pub has_numa_topology: bool,
     /// Has PCI devices.
@@ -115,6 +117,7 @@ pub(crate) fn columns(dialect: Dialect) -> String {
         .map(|name| dialect.int(&format!("i.{name}"))),
     );
     columns.push(dialect.truth("i.locked"));
+    columns.push(dialect.truth("(i.image_ref IS NULL OR i.image_ref = '')"));
     columns.push("e.flavor".to_owned());
     columns.push(dialect.truth("(e.numa_topology IS NOT NULL)"));
     columns.push(
@@ -152,6 +155,7 @@ impl Raw {
         let (vcpus, memory_mb, root_gb, ephemeral_gb) =
             (amount()?, amount()?, amount()?, amount()?);
         let locked = columns.truth()?;
+        let boots_from_volume = columns.truth()?;
         let flavor = columns.text()?;
         let (has_numa_topology, has_pci_requests) = (columns.truth()?, columns.truth()?);
         let gone = deleted || hidden || vm_state.as_deref() == Some("deleted");
@@ -174,6 +178,7 @@ impl Raw {
             ephemeral_gb,
             locked,
             flavor: None,
+            boots_from_volume,
             has_numa_topology,
             has_pci_requests,
             server_group: None,

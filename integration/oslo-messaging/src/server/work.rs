@@ -18,7 +18,7 @@ use super::{AckMode, Inner};
 use crate::endpoint::ReplyPath;
 use crate::seen::Arrival;
 use crate::wire::{BadRequest, Properties, ReplyTo, Request, decode_request};
-use crate::{CallState, IncomingCall, RemoteError, Source, task};
+use crate::{CallState, Ending, IncomingCall, RemoteError, Source, task};
 
 /// Takes a delivery: begins with the work as soon as there is room, or settles it.
 ///
@@ -131,10 +131,16 @@ async fn run(guard: Guard, request: Request, facts: Facts, source: Source) {
     );
     let work = async {
         let outcome = perform(&inner, request, facts, source, &state).await;
-        note(&outcome);
+        match state.ending() {
+            Some(Ending::GivenBack) => return Ok(false),
+            Some(Ending::Unanswered) => return Ok(true),
+            None => note(&outcome),
+        }
         match &reply_to {
-            Some(reply_to) => reply::send(&inner, reply_to, outcome, &state).await,
-            None => Ok(()),
+            Some(reply_to) => reply::send(&inner, reply_to, outcome, &state)
+                .await
+                .map(|()| true),
+            None => Ok(true),
         }
     };
     let done = tokio::select! {
@@ -143,7 +149,8 @@ async fn run(guard: Guard, request: Request, facts: Facts, source: Source) {
         () = inner.given_up.cancelled() => return,
     };
     match done {
-        Ok(()) => guard.finish().await,
+        Ok(true) => guard.finish().await,
+        Ok(false) => tracing::info!("a request is given back to the broker"),
         // The transport is closed, so nothing can be said to anybody; the broker gives the request to another server.
         Err(Unanswered) => {
             tracing::warn!("a request could not be answered before the transport was closed")

@@ -363,3 +363,59 @@ async fn a_server_whose_queue_is_deleted_makes_it_again_and_finishes_its_work() 
         transport.close().await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_a_handler_gives_back_comes_again_and_is_answered_then() {
+    let place = Place::shared().await;
+    let (transport, book) = (place.transport(), Book::default());
+    let server = place
+        .serve(&transport, "h1", ServerOptions::default(), &book)
+        .await;
+    let client = RpcClient::new(&transport);
+    let (target, back) = (place.target(), args(json!({"to": "another server"})));
+    let answer = client
+        .call(&target, &Map::new(), "leave", &back, &patient())
+        .await;
+    assert_eq!(answer, Ok(json!("done")));
+    let redelivered: Vec<bool> = book.entries().iter().map(|e| e.redelivered).collect();
+    assert_eq!(redelivered, [false, true]);
+    let report = soon("stop", server.stop(Duration::from_secs(5))).await;
+    assert_eq!(report.unfinished, 0);
+    transport.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_somebody_else_answers_is_settled_without_a_word() {
+    let place = Place::shared().await;
+    let (transport, book) = (place.transport(), Book::default());
+    let server = place
+        .serve(&transport, "h1", ServerOptions::default(), &book)
+        .await;
+    let client = RpcClient::new(&transport);
+    let (target, somebody) = (place.target(), args(json!({"to": "somebody"})));
+    let impatient = CallOptions {
+        timeout: Duration::from_secs(2),
+        ..patient()
+    };
+    let answer = client
+        .call(&target, &Map::new(), "leave", &somebody, &impatient)
+        .await;
+    assert!(
+        matches!(answer, Err(MessagingError::Timeout { .. })),
+        "{answer:?}"
+    );
+    // It was acknowledged: nobody who comes later gets it.
+    soon("stop", server.stop(Duration::from_secs(5))).await;
+    let later = Book::default();
+    let second = place
+        .serve(&transport, "h2", ServerOptions::default(), &later)
+        .await;
+    let echo = client
+        .call(&target, &Map::new(), "echo", &Map::new(), &patient())
+        .await;
+    assert!(echo.is_ok(), "{echo:?}");
+    let methods: Vec<String> = later.entries().into_iter().map(|e| e.method).collect();
+    assert_eq!(methods, ["echo"]);
+    second.stop(Duration::from_secs(5)).await;
+    transport.close().await;
+}

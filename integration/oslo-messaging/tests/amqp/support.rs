@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use ebbtide_harness::{RabbitMq, Shared, SharedBroker};
 use oslo_messaging::{
-    CallState, CallerState, Endpoint, EndpointTarget, IncomingCall, Map, RabbitOptions,
+    CallState, CallerState, Ending, Endpoint, EndpointTarget, IncomingCall, Map, RabbitOptions,
     RemoteError, RpcServer, ServerOptions, Source, Target, Transport, TransportUrl,
 };
 use serde_json::{Value, json};
@@ -189,7 +189,7 @@ impl Endpoint for Recorder {
         if self.0.namespace.is_some() {
             &["ping"]
         } else {
-            &["echo", "note", "slow", "wait", "fail", "panic"]
+            &["echo", "note", "slow", "wait", "fail", "panic", "leave"]
         }
     }
 
@@ -239,6 +239,16 @@ impl Endpoint for Recorder {
                 .with_kwarg("code", 500)
                 .expected());
             }
+            // To another server, the first time; to somebody who has it, too, if asked so.
+            "leave" if call.args["to"] == "somebody" => {
+                state.end(Ending::Unanswered);
+                json!("nobody reads this")
+            }
+            "leave" if !call.redelivered => {
+                state.end(Ending::GivenBack);
+                json!("nobody reads this")
+            }
+            "leave" => json!("done"),
             "panic" => panic!("as the test wants it"),
             "ping" => json!({"service": "ours", "arg": call.args["arg"]}),
             _ => json!({"context": {"user": user}, "args": call.args}),

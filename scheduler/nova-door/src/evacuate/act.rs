@@ -6,7 +6,7 @@ use crate::clock;
 use crate::preemption::{Action, Holding, Input, NoticeOrder, Victim, VictimState};
 use crate::task::pause;
 use ebbtide_bus::{BusError, Outgoing};
-use ebbtide_model::message::{Body, Message, Notice, Spare};
+use ebbtide_model::message::{Body, EvacuatedHow, Message, Notice, Spare};
 use ebbtide_model::{MessageId, Seconds};
 use ebbtide_openstack::placement::Generation;
 use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Resources};
@@ -261,7 +261,10 @@ impl Driver {
         let Some(victim) = self.held.record.victims.get(place) else {
             return Ok(());
         };
-        let VictimState::Gone { at, .. } = victim.state else {
+        let VictimState::Gone {
+            how, at, unbilled, ..
+        } = victim.state
+        else {
             return Ok(());
         };
         crash_point("evacuated");
@@ -272,9 +275,12 @@ impl Driver {
             flavor: victim.flavor.clone(),
             launched_at: victim.launched_at.map(ebbtide_model::Timestamp::as_millis),
             ended_at: at.as_millis(),
-            unbilled_seconds: victim
-                .launched_at
-                .map_or(0, |since| at.millis_since(since) / 1000 % 3600),
+            unbilled_seconds: match (unbilled, how, victim.launched_at) {
+                (Some(time), ..) => i64::from(time.0),
+                // The agent did not know since when it ran.
+                (None, EvacuatedHow::Migrated, _) | (None, _, None) => 0,
+                (None, _, Some(since)) => at.millis_since(since) / 1000 % 3600,
+            },
         };
         match self.all.shared.ledger.record_usage(&usage).await {
             Ok(_) => {

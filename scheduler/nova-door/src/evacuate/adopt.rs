@@ -1,6 +1,6 @@
 //! Rows of schedulers that died, and of our own earlier lives.
 
-use super::{Evacuations, Held, read};
+use super::{Evacuations, Held, document, read};
 use crate::error::DoorError;
 use crate::preemption::State;
 use ebbtide_store::ledger::{LedgerError, LedgerRow, Owner, Written};
@@ -36,8 +36,13 @@ impl Evacuations {
             .repeat("ledger-beat", BEAT_EVERY, move || {
                 let all = all.clone();
                 async move {
-                    if let Err(error) = all.beat().await {
-                        tracing::warn!(code = error.code(), "{error}");
+                    match all.beat().await {
+                        Ok(()) => {}
+                        // Its rows are another process's now. Two that answer to one name would take each other's.
+                        Err(error @ LedgerError::Superseded { .. }) => {
+                            all.shared.tasks.fail(error);
+                        }
+                        Err(error) => tracing::warn!(code = error.code(), "{error}"),
                     }
                 }
             });
@@ -69,7 +74,7 @@ impl Evacuations {
 
     async fn adopt(&self, row: LedgerRow) -> Result<(), LedgerError> {
         let (id, owner) = (row.id, row.owner.clone());
-        if let Some(held) = self.take_over(row).await? {
+        if let Some(held) = self.take_over(row, None).await? {
             tracing::warn!(
                 code = "EB-DOOR-025",
                 preemption = %id,
@@ -81,8 +86,13 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Makes a row ours. `None`: somebody else was faster, or it cannot be read.
-    pub(super) async fn take_over(&self, row: LedgerRow) -> Result<Option<Held>, LedgerError> {
+    /// Makes a row ours, with the name of who answers its caller if that changes. `None`: somebody else was faster, or it cannot be
+    /// read.
+    pub(super) async fn take_over(
+        &self,
+        row: LedgerRow,
+        answerer: Option<&String>,
+    ) -> Result<Option<Held>, LedgerError> {
         let Some(mut record) = read(&row) else {
             return Ok(None);
         };
@@ -90,10 +100,13 @@ impl Evacuations {
             // Whether its swap was sent nobody knows.
             record.in_doubt = true;
         }
+        if answerer.is_some() {
+            record.answerer = answerer.cloned();
+        }
         let adopted = self
             .shared
             .ledger
-            .adopt(row.id, row.version, &self.shared.owner)
+            .adopt(row.id, row.version, &self.shared.owner, &document(&record))
             .await?;
         Ok(match adopted {
             Written::Updated(version) => Some(Held {

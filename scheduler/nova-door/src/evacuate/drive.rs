@@ -30,13 +30,13 @@ pub(super) struct Lost;
 
 impl Evacuations {
     /// Drives a record for a caller who waits here.
-    pub(super) async fn drive_for(&self, held: Held, caller: Option<CallState>) -> Outcome {
+    pub(super) async fn drive_for(&self, held: Held, caller: CallState) -> Outcome {
         let (tell, told) = oneshot::channel();
-        let waiting = caller.map(|caller| Attached {
+        let waiting = Attached {
             caller,
             outcome: tell,
-        });
-        self.spawn_driver(held, waiting);
+        };
+        self.spawn_driver(held, Some(waiting));
         told.await.unwrap_or(Outcome::Elsewhere)
     }
 
@@ -116,9 +116,14 @@ impl Driver {
                 self.report(report).await?;
             },
             attached = self.attach.recv() => if let Some(attached) = attached {
-                self.tell(Outcome::Elsewhere);
+                self.tell(Outcome::Unanswered);
                 self.waiting = Some(attached);
                 self.adopted_at = None;
+                let mine = Some(self.all.shared.owner.name.clone());
+                if self.held.record.answerer != mine {
+                    self.held.record.answerer = mine;
+                    self.write().await?;
+                }
             },
             () = tokio::time::sleep(until) => self.look_again().await?,
             () = stop.cancelled() => return Ok(false),

@@ -12,8 +12,8 @@ mod inbox;
 
 use crate::error::DoorError;
 use crate::facts::Facts;
-use crate::preemption::{Policy, Preemption};
-use crate::task::Tasks;
+use crate::preemption::{Policy, Preemption, State};
+use crate::task::{Tasks, pause};
 use ebbtide_bus::{Bus, QueuePrefix};
 use ebbtide_model::ServerId;
 use ebbtide_model::message::Body;
@@ -22,8 +22,12 @@ use oslo_messaging::CallState;
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 use tokio::sync::{mpsc, oneshot};
 use uuid::Uuid;
+
+/// How long a row rests that somebody else has just written, before it is taken over again.
+const TAKE_OVER_PAUSE: Duration = Duration::from_millis(50);
 
 /// What became of a preemption, for the request that wanted it.
 #[derive(Debug, Clone, PartialEq)]
@@ -34,8 +38,10 @@ pub(crate) enum Outcome {
     Refused(String),
     /// It was called off and everything was given back.
     Withdrawn(String),
-    /// Another scheduler goes on with it: the request came there, too.
+    /// This scheduler drives it no more: it has to end, or another one has taken it over.
     Elsewhere,
+    /// Another scheduler, or another delivery of the same request here, answers the caller.
+    Unanswered,
 }
 
 /// What drives preemptions. Cheap to clone.
@@ -121,9 +127,10 @@ impl Evacuations {
     /// [`LedgerError::VictimTaken`]: another preemption was faster. Others: nothing is written, nothing has happened.
     pub(crate) async fn begin(
         &self,
-        record: Preemption,
+        mut record: Preemption,
         caller: CallState,
     ) -> Result<Outcome, LedgerError> {
+        record.answerer = Some(self.shared.owner.name.clone());
         let row = NewRow {
             id: record.id,
             request_id: record.request_id.clone(),
@@ -140,15 +147,25 @@ impl Evacuations {
                 .facts
                 .write(|cloud| cloud.set_leaving(victim.server.0, true));
         }
+        let request = (row.newcomers.first().copied(), record.unique_id.clone());
         let held = Held {
             id: record.id,
             version: 1,
             record,
         };
-        Ok(self.drive_for(held, Some(caller)).await)
+        match (self.drive_for(held, caller.clone()).await, request) {
+            (Outcome::Elsewhere, (Some(instance), unique_id)) => {
+                let known = self.go_on(instance, &unique_id, caller, false).await?;
+                // What was withdrawn elsewhere is planned anew here, because we have the message.
+                Ok(known.unwrap_or_else(|| Outcome::Withdrawn("it was called off".to_owned())))
+            }
+            (outcome, _) => Ok(outcome),
+        }
     }
 
-    /// A redelivered request: if there is a record of it, goes on with that. `None`: there is none, or it came to nothing.
+    /// A request of which there may be a record: if there is, goes on with that. Only one that has the caller's message can answer, so
+    /// the row comes here from whoever drives it, unless that one has the message, too, and got it later than we did.
+    /// `None`: there is none, or it came to nothing.
     ///
     /// # Errors
     /// Those of the ledger.
@@ -158,27 +175,52 @@ impl Evacuations {
         unique_id: &str,
         caller: CallState,
     ) -> Result<Option<Outcome>, LedgerError> {
-        let rows = self.shared.ledger.by_instance(instance).await?;
-        let known = rows.into_iter().find_map(|row| {
-            let record = read(&row)?;
-            (record.unique_id == unique_id).then_some((row, record))
-        });
-        let Some((row, record)) = known else {
-            return Ok(None);
-        };
-        if record.answered {
-            // The answer was decided; whether it reached the caller nobody knows, so it goes out again.
-            let gave_room = !matches!(record.state, crate::preemption::State::Refused)
-                && record.state != crate::preemption::State::Withdrawn;
-            return Ok(gave_room.then_some(Outcome::Room(record.result)));
+        self.go_on(instance, unique_id, caller, true).await
+    }
+
+    /// `from_another`: whether the record is taken from somebody who has the message, too: he got it before us. Only once, so that two
+    /// who both have it do not take it from each other for ever.
+    async fn go_on(
+        &self,
+        instance: Uuid,
+        unique_id: &str,
+        caller: CallState,
+        mut from_another: bool,
+    ) -> Result<Option<Outcome>, LedgerError> {
+        let mine = &self.shared.owner.name;
+        while !self.shared.tasks.stop().is_cancelled() {
+            let rows = self.shared.ledger.by_instance(instance).await?;
+            let known = rows.into_iter().find_map(|row| {
+                let record = read(&row)?;
+                (record.unique_id == unique_id).then_some((row, record))
+            });
+            let Some((row, record)) = known else {
+                return Ok(None);
+            };
+            if record.answered {
+                // The answer was decided; whether it reached the caller nobody knows, so it goes out again.
+                let gave_room = !matches!(record.state, State::Refused | State::Withdrawn);
+                return Ok(gave_room.then_some(Outcome::Room(record.result)));
+            }
+            if record.answerer.as_ref() != Some(mine) && !from_another {
+                return Ok(Some(Outcome::Unanswered));
+            }
+            let outcome = match self.attach(row.id, caller.clone()).await {
+                Some(outcome) => outcome,
+                None => match self.take_over(row, Some(mine)).await? {
+                    Some(held) => self.drive_for(held, caller.clone()).await,
+                    None => {
+                        pause(self.shared.tasks.stop(), TAKE_OVER_PAUSE).await;
+                        continue;
+                    }
+                },
+            };
+            if outcome != Outcome::Elsewhere {
+                return Ok(Some(outcome));
+            }
+            from_another = false;
         }
-        if let Some(outcome) = self.attach(row.id, caller.clone()).await {
-            return Ok(Some(outcome));
-        }
-        match self.take_over(row).await? {
-            Some(held) => Ok(Some(self.drive_for(held, Some(caller)).await)),
-            None => Ok(Some(Outcome::Elsewhere)),
-        }
+        Ok(Some(Outcome::Elsewhere))
     }
 
     /// Waits with a record that a task of this process drives already.

@@ -42,17 +42,9 @@ pub(super) fn service(service: &NovaService) -> ServiceFacts {
 
 /// A server. `None` for one whose UUID is none: Placement cannot know it.
 pub(super) fn instance(row: &Instance) -> Option<InstanceRecord> {
-    let flavor = match &row.flavor {
-        Some(flavor) => flavor.current.clone(),
-        // A row without a flavor is still somebody who takes room.
-        None => Flavor {
-            vcpus: row.vcpus,
-            memory_mb: row.memory_mb,
-            root_gb: row.root_gb,
-            ephemeral_gb: row.ephemeral_gb,
-            ..Flavor::default()
-        },
-    };
+    let own = row.flavor.as_ref().map(|flavor| flavor.current.clone());
+    let flavor =
+        own.unwrap_or_else(|| bare_flavor(row.vcpus, row.memory_mb, row.root_gb, row.ephemeral_gb));
     Some(InstanceRecord {
         uuid: Uuid::parse_str(&row.uuid).ok()?,
         name: row.display_name.clone().unwrap_or_default(),
@@ -61,7 +53,7 @@ pub(super) fn instance(row: &Instance) -> Option<InstanceRecord> {
         project_id: row.project_id.clone().unwrap_or_default(),
         user_id: row.user_id.clone().unwrap_or_default(),
         flavor,
-        boots_from_volume: false,
+        boots_from_volume: row.boots_from_volume,
         launched_at: row.launched_at,
         vm_state: row.vm_state.clone(),
         task_state: row.task_state.clone(),
@@ -74,14 +66,22 @@ pub(super) fn instance(row: &Instance) -> Option<InstanceRecord> {
     })
 }
 
+/// A server without a flavor is still somebody who takes room.
+fn bare_flavor(vcpus: i64, memory_mb: i64, root_gb: i64, ephemeral_gb: i64) -> Flavor {
+    Flavor {
+        vcpus,
+        memory_mb,
+        root_gb,
+        ephemeral_gb,
+        ..Flavor::default()
+    }
+}
+
 /// A server as its compute tells of it.
 pub(super) fn told_instance(told: &ebbtide_nova_objects::Instance) -> Option<InstanceRecord> {
-    let flavor = told.flavor.clone().unwrap_or_else(|| Flavor {
-        vcpus: told.vcpus,
-        memory_mb: told.memory_mb,
-        root_gb: told.root_gb,
-        ephemeral_gb: told.ephemeral_gb,
-        ..Flavor::default()
+    let own = told.flavor.clone();
+    let flavor = own.unwrap_or_else(|| {
+        bare_flavor(told.vcpus, told.memory_mb, told.root_gb, told.ephemeral_gb)
     });
     Some(InstanceRecord {
         uuid: Uuid::parse_str(&told.uuid).ok()?,

@@ -1,11 +1,12 @@
 //! What Nova's databases say: read whole at the start, then followed.
 //!
 //! A request decides on rows that were read after it came: [`Database::freshen`] reads what has changed since the last time, once for all
-//! requests that wait meanwhile. That costs a few milliseconds where Nova reads every row anew.
+//! requests that wait meanwhile, where Nova reads every row anew.
 
 use super::{Providers, convert};
 use crate::clock;
 use crate::error::DoorError;
+use crate::task::Tasks;
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{Changes, FollowOptions, Follower, Loaded, NovaDb, NovaDbError};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,6 +18,9 @@ use tokio::sync::Mutex;
 /// the others; Nova waits 60 s and leaves its hosts out.
 const POLL_LIMIT: Duration = Duration::from_secs(5);
 
+/// How long a cell rests that could not be read.
+const READ_AGAIN: Duration = Duration::from_secs(10);
+
 /// Nova's databases, followed.
 pub(crate) struct Database {
     db: NovaDb,
@@ -24,6 +28,8 @@ pub(crate) struct Database {
     providers: Arc<Providers>,
     options: FollowOptions,
     followers: Mutex<Vec<Follower>>,
+    /// Cells that could not be read whole yet.
+    unread: Mutex<Vec<Follower>>,
     /// Requests that asked for fresh rows.
     asked: AtomicU64,
     /// Up to which of them the rows are fresh.
@@ -43,6 +49,7 @@ impl Database {
             providers,
             options,
             followers: Mutex::new(Vec::new()),
+            unread: Mutex::new(Vec::new()),
             asked: AtomicU64::new(0),
             served: AtomicU64::new(0),
         }
@@ -55,6 +62,8 @@ impl Database {
 
     /// Reads everything: at the start and on SIGHUP.
     pub(crate) async fn load(&self) -> Result<(), DoorError> {
+        // In this order everywhere.
+        let mut unread = self.unread.lock().await;
         let mut followers = self.followers.lock().await;
         let cells = self.db.cells().await?;
         let aggregates = self.db.aggregates().await?;
@@ -70,22 +79,51 @@ impl Database {
             cloud.set_aggregates(aggregates);
             cloud.set_min_compute_version(lowest);
         });
-        let mut fresh = Vec::new();
+        unread.clear();
+        followers.clear();
         for cell in self.db.enabled_cells() {
-            let uuid = cell.uuid().to_owned();
             let mut follower = Follower::new(cell, self.options);
-            match self.load_cell(&mut follower, &uuid).await {
-                Ok(()) => {}
-                // As Nova: a cell that does not answer is left out, the others work. The follower reads it whole when it is back.
-                Err(error) => tracing::warn!(code = error.code(), "{error}"),
+            match self.load_cell(&mut follower).await {
+                Ok(()) => followers.push(follower),
+                // As Nova: a cell that does not answer is left out, the others work.
+                Err(error) => {
+                    tracing::warn!(
+                        code = error.code(),
+                        "{error}; the cell is left out until it answers"
+                    );
+                    unread.push(follower);
+                }
             }
-            fresh.push(follower);
         }
-        *followers = fresh;
         Ok(())
     }
 
-    async fn load_cell(&self, follower: &mut Follower, cell: &str) -> Result<(), NovaDbError> {
+    /// Reads cells whole that did not answer before. Requests do not wait for it.
+    async fn read_unread(&self) {
+        let mut unread = self.unread.lock().await;
+        for mut follower in std::mem::take(&mut *unread) {
+            match self.load_cell(&mut follower).await {
+                Ok(()) => self.followers.lock().await.push(follower),
+                Err(error) => {
+                    tracing::warn!(code = error.code(), "{error}; the cell is still left out");
+                    unread.push(follower);
+                }
+            }
+        }
+    }
+
+    /// Tries again and again to read cells that did not answer.
+    pub(crate) fn follow(database: &Arc<Self>, tasks: &Tasks) {
+        let database = Arc::clone(database);
+        tasks.repeat("unread-cells", READ_AGAIN, move || {
+            let database = Arc::clone(&database);
+            async move { database.read_unread().await }
+        });
+    }
+
+    async fn load_cell(&self, follower: &mut Follower) -> Result<(), NovaDbError> {
+        let cell = follower.cell().uuid().to_owned();
+        let cell = cell.as_str();
         let cloud = Arc::clone(&self.cloud);
         let Loaded {
             compute_nodes,

@@ -90,6 +90,7 @@ impl Claimer<'_> {
                 return self.taken(&new);
             }
             if !patience.wait(&error).await {
+                self.request.note_silence();
                 tracing::warn!(code = error.code(), "{error}");
                 return Claimed::Refused;
             }

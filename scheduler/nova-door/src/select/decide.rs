@@ -9,6 +9,8 @@ use serde_json::Value;
 
 /// How often a request is decided anew because a host was not as it was known to be; then Placement is asked.
 const TRIES: u32 = 4;
+/// How often all of it is done anew because hosts came or went between question and answer.
+const ROUNDS: u32 = 8;
 
 /// How one run over the candidates ended.
 enum Ended {
@@ -26,14 +28,29 @@ impl Selector {
     /// # Errors
     /// What Nova raises. NoValidHost only if Placement itself has said so, or the filters leave nothing of what it offers.
     pub(super) async fn decide(&self, request: &Request) -> Result<Vec<Vec<Selected>>, Fault> {
-        let Some(asked) = &request.asked else {
-            let all = self.facts.read(|cloud| cloud.all_hosts());
-            return match self.run(request, &all, false).await? {
-                Ended::Selected(selected) => Ok(selected),
-                Ended::Fault(fault) | Ended::Doubtful(fault) => Err(fault),
-                Ended::Again => Err(no_host()),
+        for _ in 0..ROUNDS {
+            let ended = match &request.asked {
+                Some(asked) => self.decide_asked(request, asked).await?,
+                None => {
+                    let all = self.facts.read(|cloud| cloud.all_hosts());
+                    self.run(request, &all, false).await?
+                }
             };
-        };
+            match ended {
+                Ended::Selected(selected) => return Ok(selected),
+                Ended::Fault(fault) | Ended::Doubtful(fault) => return Err(fault),
+                Ended::Again => {}
+            }
+        }
+        request.note_silence();
+        tracing::warn!(code = "EB-DOOR-033", request = %request.id, "hosts came or went during {ROUNDS} decisions in a row");
+        Err(Fault::new(
+            "NoValidHost",
+            "There are not enough hosts available.",
+        ))
+    }
+
+    async fn decide_asked(&self, request: &Request, asked: &Asked) -> Result<Ended, Fault> {
         let mut failed: Option<(Candidates, Fault)> = None;
         for _ in 0..TRIES {
             let known = match self.facts.read(|cloud| cloud.candidates(asked)) {
@@ -45,14 +62,17 @@ impl Selector {
                 }
             };
             match self.run(request, &known, true).await? {
-                Ended::Selected(selected) => return Ok(selected),
+                selected @ Ended::Selected(_) => return Ok(selected),
                 // A host that Placement knows of and we do not could be missing.
                 Ended::Fault(fault) if fault.class == "NoValidHost" => {
                     failed = Some((known, fault));
                     break;
                 }
                 Ended::Doubtful(_) => break,
-                Ended::Fault(fault) => return Err(fault),
+                fault @ Ended::Fault(_) => {
+                    request.say_start(&self.notices);
+                    return Ok(fault);
+                }
                 Ended::Again => {}
             }
         }
@@ -61,17 +81,14 @@ impl Selector {
             tracing::info!(request = %request.id, "Placement has no candidate");
             return Err(Fault::new("NoValidHost", ""));
         }
+        request.say_start(&self.notices);
         // Placement offers nothing that was not tried: the same again would come to the same.
         if let Some((known, fault)) = failed
             && offered.are_among(&known)
         {
             return Err(fault);
         }
-        match self.run(request, &offered, false).await? {
-            Ended::Selected(selected) => Ok(selected),
-            Ended::Fault(fault) | Ended::Doubtful(fault) => Err(fault),
-            Ended::Again => Err(no_host()),
-        }
+        self.run(request, &offered, false).await
     }
 
     /// Placement's own answer, as Nova asks for it. Waits for a Placement that is away, as long as patience lasts.
@@ -87,6 +104,7 @@ impl Selector {
                     Err(error) => {
                         if !patience.wait(&error).await {
                             // As Nova: no answer is no candidate.
+                            request.note_silence();
                             tracing::warn!(code = error.code(), "{error}");
                             return Ok(Candidates::default());
                         }
@@ -117,7 +135,9 @@ impl Selector {
         candidates: &Candidates,
         known: bool,
     ) -> Result<Ended, Fault> {
-        request.say_start(&self.notices);
+        if !known {
+            request.say_start(&self.notices);
+        }
         if request.schedule.spec.instance_group.is_some() {
             self.confirm_instances(candidates).await;
         }
@@ -154,6 +174,8 @@ impl Selector {
                         scheduling.claimed(Claimed::Refused);
                         continue;
                     }
+                    // Nova says it once Placement has offered a host, and this one is as Placement has it.
+                    request.say_start(&self.notices);
                     let outcome = claimer.claim(&claim).await;
                     match outcome {
                         Claimed::Taken => taken += 1,
@@ -217,10 +239,6 @@ impl Selector {
         let unconfirmed = self.facts.read(|cloud| cloud.unconfirmed(candidates));
         self.facts.database.confirm(unconfirmed).await;
     }
-}
-
-fn no_host() -> Fault {
-    Fault::new("NoValidHost", "There are not enough hosts available.")
 }
 
 /// Two answers as one: requests one after the other, summaries of both (`get_allocation_candidates` with the fallback for PCPU).

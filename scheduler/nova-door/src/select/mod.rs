@@ -4,6 +4,7 @@ mod claim;
 mod decide;
 mod preempt;
 
+use self::preempt::Made;
 use crate::evacuate::{Evacuations, Outcome};
 use crate::facts::Facts;
 use crate::notices::Notices;
@@ -15,7 +16,7 @@ use ebbtide_nova_objects::{
     Failure, NumaLimits, ObjectError, RpcContext, ScheduleRequest, SelectDestinations, Selection,
     Value as Wire, reply,
 };
-use oslo_messaging::{CallState, IncomingCall, RemoteError};
+use oslo_messaging::{CallState, Ending, IncomingCall, RemoteError};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -59,9 +60,28 @@ pub(crate) struct Request {
     pub(crate) stop: CancellationToken,
     /// The first notification was sent.
     said_start: AtomicBool,
+    /// Placement did not answer when it was asked for this request.
+    in_the_dark: AtomicBool,
 }
 
 impl Request {
+    /// Placement did not answer: that there is no room is not known then, only that none was found.
+    fn note_silence(&self) {
+        self.in_the_dark.store(true, Ordering::Relaxed);
+    }
+
+    fn is_in_the_dark(&self) -> bool {
+        self.in_the_dark.load(Ordering::Relaxed)
+    }
+
+    /// This scheduler does not answer the request: another one does, which has the message already or gets it.
+    fn leave(&self, outcome: &Outcome) {
+        self.caller.end(match outcome {
+            Outcome::Unanswered => Ending::Unanswered,
+            _ => Ending::GivenBack,
+        });
+    }
+
     /// Says that the request has candidates. Only the first time.
     fn say_start(&self, notices: &Notices) {
         if !self.said_start.swap(true, Ordering::Relaxed) {
@@ -98,6 +118,16 @@ impl Selector {
     /// # Errors
     /// Nova's own exceptions, as the conductor knows them.
     pub(crate) async fn select(&self, call: IncomingCall) -> Result<Value, RemoteError> {
+        let caller = call.state.clone();
+        let answer = self.answer(call).await;
+        if answer.is_err() && caller.stopping().is_cancelled() {
+            // It may come of our ending, and then it says nothing about the cloud: the next scheduler decides.
+            caller.end(Ending::GivenBack);
+        }
+        answer
+    }
+
+    async fn answer(&self, call: IncomingCall) -> Result<Value, RemoteError> {
         let args = Wire::from(&Value::Object(call.args));
         let wanted = SelectDestinations::read(&args).map_err(|error| unreadable(&error))?;
         let context = RpcContext::read(&Wire::from(&Value::Object(call.context.clone())))
@@ -117,6 +147,7 @@ impl Selector {
             context,
             fields: call.context,
             said_start: AtomicBool::new(false),
+            in_the_dark: AtomicBool::new(false),
             call: call_of,
             return_objects: wanted.return_objects,
             asked: None,
@@ -144,11 +175,12 @@ impl Selector {
         let selected = match self.decide(&request).await {
             Ok(selected) => selected,
             Err(fault) if fault.class == "NoValidHost" => match self.make_room(&request).await {
-                Some((result, hosts)) => {
+                Made::Room(result, hosts) => {
                     request.say_end(&self.notices, hosts);
                     return Ok(result);
                 }
-                None => return Err(raised(&fault)),
+                // What was left to others is not answered here, whatever is returned.
+                Made::Nothing | Made::Left => return Err(raised(&fault)),
             },
             Err(fault) => return Err(raised(&fault)),
         };
@@ -181,7 +213,8 @@ impl Selector {
                 })?;
             match resumed {
                 Some(Outcome::Room(result)) => return Ok(Some(result)),
-                Some(Outcome::Elsewhere) => {
+                Some(outcome @ (Outcome::Elsewhere | Outcome::Unanswered)) => {
+                    request.leave(&outcome);
                     return Err(raised(&Fault::new(
                         "NoValidHost",
                         "Another scheduler goes on with the request.",

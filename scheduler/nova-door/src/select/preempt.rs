@@ -16,28 +16,48 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-/// What a round of planning came to.
-enum Round {
+/// What became of the wish for room.
+pub(super) enum Made {
     /// The reply's result, and the hosts in it.
     Room(Value, Vec<String>),
-    /// The cloud is another one than was planned with; plan again.
-    Again,
-    /// There is no room to be made.
-    None,
+    /// There is no room to be made: Nova's own answer stands.
+    Nothing,
+    /// The caller hears it from somebody else, or later: see [`Request::leave`].
+    Left,
 }
 
+/// What a round of planning came to.
+enum Round {
+    /// An end.
+    Made(Made),
+    /// The cloud is another one than was planned with; plan again.
+    Again,
+}
+
+/// There is no room to be made.
+const NOTHING: Round = Round::Made(Made::Nothing);
+
 impl Selector {
-    /// The reply's result and the hosts in it, if room could be made; `None`: Nova's own answer stands.
-    pub(super) async fn make_room(&self, request: &Request) -> Option<(Value, Vec<String>)> {
-        let evacuations = self.evacuations.as_ref()?;
-        let asked = request.asked.as_ref()?;
+    /// Makes room for a normal request, if anybody's leaving makes some.
+    pub(super) async fn make_room(&self, request: &Request) -> Made {
+        let (Some(evacuations), Some(asked)) = (&self.evacuations, &request.asked) else {
+            return Made::Nothing;
+        };
         let instances = request.call.instance_uuids.as_deref().unwrap_or_default();
         let eligible = request.is_call
             && !instances.is_empty()
             && self.settings.preemption
             && !Cloud::is_preemptible(&request.schedule.spec);
         if !eligible {
-            return None;
+            return Made::Nothing;
+        }
+        if request.is_in_the_dark() {
+            tracing::warn!(
+                code = "EB-DOOR-032",
+                request = %request.id,
+                "Placement did not say whether there is room, so nobody is asked to leave; the request gets NoValidHost, as from Nova"
+            );
+            return Made::Nothing;
         }
         let mut options = PlanOptions {
             seed: crate::ids::seed(),
@@ -45,12 +65,11 @@ impl Selector {
         };
         for _ in 0..self.settings.plan_rounds {
             if request.stop.is_cancelled() {
-                return None;
+                return Made::Left;
             }
             match self.round(request, asked, evacuations, &mut options).await {
-                Round::Room(result, hosts) => return Some((result, hosts)),
+                Round::Made(made) => return made,
                 Round::Again => {}
-                Round::None => return None,
             }
         }
         tracing::warn!(
@@ -59,7 +78,7 @@ impl Selector {
             "the cloud has changed under {} plans in a row; the request gets no room this time",
             self.settings.plan_rounds
         );
-        None
+        Made::Nothing
     }
 
     async fn round(
@@ -84,7 +103,7 @@ impl Selector {
                 if none.reason != NoPlanReason::Preemptible {
                     tracing::info!(request = %request.id, reason = ?none.reason, "no room can be made: {}", none.text);
                 }
-                return Round::None;
+                return NOTHING;
             }
         };
         let truth = match self.truth(request, &plan).await {
@@ -94,7 +113,7 @@ impl Selector {
                     code = error.code(),
                     "{error}; nobody is evicted without Placement's word"
                 );
-                return Round::None;
+                return NOTHING;
             }
         };
         let verdict = self.facts.write(|cloud| {
@@ -127,7 +146,7 @@ impl Selector {
         let hosts: Vec<Uuid> = plan.instances.iter().map(|i| i.host.uuid).collect();
         let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
         match evacuations.begin(record, request.caller.clone()).await {
-            Ok(Outcome::Room(result)) => Round::Room(result, names),
+            Ok(Outcome::Room(result)) => Round::Made(Made::Room(result, names)),
             Ok(Outcome::Refused(why)) => {
                 tracing::info!(request = %request.id, "planning again: {why}");
                 for host in hosts {
@@ -141,7 +160,10 @@ impl Selector {
                 options.avoided.extend(hosts);
                 Round::Again
             }
-            Ok(Outcome::Elsewhere) => Round::None,
+            Ok(outcome @ (Outcome::Elsewhere | Outcome::Unanswered)) => {
+                request.leave(&outcome);
+                Round::Made(Made::Left)
+            }
             Err(LedgerError::VictimTaken { victim, .. }) => {
                 options.spared.push(victim);
                 Round::Again
@@ -151,7 +173,7 @@ impl Selector {
                     code = error.code(),
                     "{error}; nobody is evicted without the ledger"
                 );
-                Round::None
+                NOTHING
             }
         }
     }
@@ -214,6 +236,7 @@ impl Selector {
             unique_id: request.unique_id.clone(),
             planned_at: clock::now(),
             state: State::Planned,
+            answerer: None,
             reply_when: self.settings.reply_when,
             answered: false,
             in_doubt: false,

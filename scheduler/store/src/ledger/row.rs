@@ -75,7 +75,7 @@ enum Step<'a> {
     Move(&'a str, &'a Json),
     Replan(&'a str, &'a Json),
     Finish(&'a str, &'a Json),
-    Adopt(&'a Owner),
+    Adopt(&'a Owner, &'a Json),
 }
 
 impl Ledger {
@@ -241,7 +241,7 @@ impl Ledger {
             .await
     }
 
-    /// Takes a row over, if it is still at `expected_version`.
+    /// Takes a row over, if it is still at `expected_version`, and changes its document in the same write.
     ///
     /// # Errors
     /// Those of the database.
@@ -250,8 +250,9 @@ impl Ledger {
         id: Uuid,
         expected_version: i64,
         owner: &Owner,
+        document: &Json,
     ) -> Result<Written, LedgerError> {
-        self.step(id, expected_version, Step::Adopt(owner), &[])
+        self.step(id, expected_version, Step::Adopt(owner, document), &[])
             .await
     }
 
@@ -263,18 +264,23 @@ impl Ledger {
         victims: &[Uuid],
     ) -> Result<Written, LedgerError> {
         let writer = ids::write();
-        let (set, first): (&str, [Value; 2]) = match step {
+        let (set, mut values): (&str, Vec<Value>) = match step {
             Step::Move(state, document)
             | Step::Replan(state, document)
             | Step::Finish(state, document) => {
                 check("state", state, MAX_STATE_CHARS)?;
                 let document = self.document(id, document)?;
-                ("state = ?, document = ?", [state.into(), document.into()])
+                (
+                    "state = ?, document = ?",
+                    vec![state.into(), document.into()],
+                )
             }
-            Step::Adopt(owner) => {
+            Step::Adopt(owner, document) => {
                 check("owner", &owner.name, MAX_NAME_CHARS)?;
-                let values = [owner.name.as_str().into(), owner.epoch.into()];
-                ("owner = ?, owner_epoch = ?", values)
+                let document = self.document(id, document)?;
+                let name = owner.name.as_str().into();
+                let values = vec![name, owner.epoch.into(), document.into()];
+                ("owner = ?, owner_epoch = ?, document = ?", values)
             }
         };
         let now = self.now();
@@ -286,7 +292,6 @@ impl Ledger {
             "UPDATE nova_preemptions SET {set}, version = version + 1, writer = ?, updated_at = {now}{end} \
              WHERE id = ? AND version = ? AND finished_at IS NULL"
         );
-        let mut values = Vec::from(first);
         values.extend([text(writer), text(id), expected_version.into()]);
         let mut tries = 1;
         loop {

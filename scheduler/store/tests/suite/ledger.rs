@@ -84,7 +84,11 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
         Written::Lost
     );
     let other = ledger.register("b").await.unwrap();
-    assert_eq!(ledger.adopt(id, 1, &other).await.unwrap(), Written::Lost);
+    let theirs = json!({"answerer": "b"});
+    assert_eq!(
+        ledger.adopt(id, 1, &other, &theirs).await.unwrap(),
+        Written::Lost
+    );
     assert_eq!(
         ledger.update(uuid(9), 1, "x", &doc).await.unwrap(),
         Written::Lost
@@ -95,10 +99,11 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
         ("claimed", &doc, 2)
     );
     assert_eq!(
-        ledger.adopt(id, 2, &other).await.unwrap(),
+        ledger.adopt(id, 2, &other, &theirs).await.unwrap(),
         Written::Updated(3)
     );
-    assert_eq!(one(&ledger, 1).await.owner, other);
+    let adopted = one(&ledger, 1).await;
+    assert_eq!((adopted.owner, adopted.document), (other, theirs));
     assert_eq!(
         ledger.update(id, 2, "noticed", &doc).await.unwrap(),
         Written::Lost
@@ -276,7 +281,11 @@ async fn of_all_who_adopt_a_row_one_gets_it(db: TestDb) {
             let mut adopted = 0;
             for row in ledger.open_rows().await.unwrap() {
                 if row.owner.name == "dead"
-                    && ledger.adopt(row.id, row.version, &me).await.unwrap() != Written::Lost
+                    && ledger
+                        .adopt(row.id, row.version, &me, &row.document)
+                        .await
+                        .unwrap()
+                        != Written::Lost
                 {
                     adopted += 1;
                 }
