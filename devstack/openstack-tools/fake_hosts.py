@@ -81,7 +81,10 @@ def hosts(count, used):
 
 def consumers(used, table):
     """One consumer for each row (rp, cu) of a table."""
-    run("insert into placement.consumers (created_at, uuid, project_id, user_id, generation) "
+    # A cloud that has never had a server knows no project.
+    run(*["insert into placement.%s (created_at, external_id) select utc_timestamp(), 'fake' from dual where not exists (select 1 from placement.%s)"
+          % (kind, kind) for kind in ('projects', 'users')],
+        "insert into placement.consumers (created_at, uuid, project_id, user_id, generation) "
         "select utc_timestamp(), cu, (select min(id) from placement.projects), (select min(id) from placement.users), 1 from %s" % table,
         *["insert into placement.allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) "
           "select utc_timestamp(), rp, cu, %d, %d from %s" % (k, v, table) for k, v in used.items()])

@@ -4,10 +4,14 @@ use super::{Evacuations, Held, document, read};
 use crate::error::DoorError;
 use crate::preemption::State;
 use ebbtide_store::ledger::{LedgerError, LedgerRow, Owner, Written};
+use std::collections::HashMap;
 use std::time::Duration;
+use uuid::Uuid;
 
 /// How often a scheduler says that it lives, and looks after the others.
 const BEAT_EVERY: Duration = Duration::from_secs(2);
+/// How often a scheduler looks whether others have written reports into the records that it drives.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// How long a scheduler may be silent before its rows are adopted. A request's caller waits for 60 s (`rpc_response_timeout`)
 /// without a heartbeat; most of that must be left for whoever goes on.
 const SILENCE_MILLIS: i64 = 10_000;
@@ -30,6 +34,17 @@ impl Evacuations {
     }
 
     pub(super) fn look_after_others(&self) {
+        let all = self.clone();
+        self.shared
+            .tasks
+            .repeat("ledger-look", LOOK_EVERY, move || {
+                let all = all.clone();
+                async move {
+                    if let Err(error) = all.look().await {
+                        tracing::warn!(code = error.code(), "{error}");
+                    }
+                }
+            });
         let all = self.clone();
         self.shared
             .tasks
@@ -59,16 +74,43 @@ impl Evacuations {
                     seen.owner.epoch != owner.epoch || seen.silent_millis > SILENCE_MILLIS
                 })
         };
-        for row in self.shared.ledger.open_rows().await? {
-            for victim in &row.victims {
-                self.shared
-                    .facts
-                    .write(|cloud| cloud.set_leaving(*victim, true));
-            }
-            if row.owner != self.shared.owner && dead(&row.owner) {
+        for (victim, _) in self.shared.ledger.victims_of_open_rows().await? {
+            self.shared
+                .facts
+                .write(|cloud| cloud.set_leaving(victim, true));
+        }
+        for head in self.shared.ledger.heads().await? {
+            if head.owner != self.shared.owner
+                && dead(&head.owner)
+                && let Some(row) = self.shared.ledger.row(head.id).await?
+            {
                 self.adopt(row).await?;
             }
         }
+        Ok(())
+    }
+
+    /// Tells drivers what version their rows have, all with one question.
+    async fn look(&self) -> Result<(), LedgerError> {
+        let driven: Vec<Uuid> = self.driven(|driven| driven.keys().copied().collect());
+        if driven.is_empty() {
+            return Ok(());
+        }
+        let heads = self.shared.ledger.heads().await?;
+        let versions: HashMap<Uuid, i64> = heads
+            .into_iter()
+            .filter(|head| head.owner == self.shared.owner)
+            .map(|head| (head.id, head.version))
+            .collect();
+        self.driven(|all| {
+            for id in driven {
+                if let Some(driven) = all.get(&id) {
+                    // A row that is not among ours is somebody else's, or finished: that is later than any version.
+                    let version = versions.get(&id).copied().unwrap_or(i64::MAX);
+                    driven.version.send_replace(version);
+                }
+            }
+        });
         Ok(())
     }
 

@@ -7,10 +7,10 @@ use crate::task::pause;
 use ebbtide_store::ledger::{LedgerError, Written};
 use oslo_messaging::CallState;
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 
-/// How often a record is looked at although nothing is due: another scheduler may have written a report into it.
-const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// The longest wait in one piece.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
 /// How long a ledger that is away rests before it is asked again.
 const LEDGER_PAUSE: Duration = Duration::from_millis(500);
 
@@ -23,6 +23,8 @@ pub(super) struct Driver {
     pub(super) adopted_at: Option<ebbtide_model::Timestamp>,
     reports: mpsc::UnboundedReceiver<Report>,
     attach: mpsc::UnboundedReceiver<Attached>,
+    /// The row's version as it was last seen: another scheduler may have written a report into it.
+    seen: watch::Receiver<i64>,
 }
 
 /// The row is not ours any more.
@@ -44,6 +46,7 @@ impl Evacuations {
     pub(super) fn spawn_driver(&self, held: Held, waiting: Option<Attached>) {
         let (report_tx, reports) = mpsc::unbounded_channel();
         let (attach_tx, attach) = mpsc::unbounded_channel();
+        let (version, seen) = watch::channel(held.version);
         let id = held.id;
         self.driven(|driven| {
             driven.insert(
@@ -52,6 +55,7 @@ impl Evacuations {
                     victims: held.record.victims.iter().map(|v| v.server).collect(),
                     reports: report_tx,
                     attach: attach_tx,
+                    version,
                 },
             );
         });
@@ -63,6 +67,7 @@ impl Evacuations {
             adopted_at,
             reports,
             attach,
+            seen,
         };
         let all = self.clone();
         self.shared.tasks.spawn("preemption", async move {
@@ -107,9 +112,9 @@ impl Driver {
             .held
             .record
             .wake_at(&self.all.shared.policy)
-            .map_or(LOOK_EVERY, |at| {
+            .map_or(LONGEST_WAIT, |at| {
                 let millis = at.millis_since(clock::now()).unsigned_abs();
-                Duration::from_millis(millis.max(1)).min(LOOK_EVERY)
+                Duration::from_millis(millis.max(1)).min(LONGEST_WAIT)
             });
         tokio::select! {
             report = self.reports.recv() => if let Some(report) = report {
@@ -125,7 +130,13 @@ impl Driver {
                     self.write().await?;
                 }
             },
-            () = tokio::time::sleep(until) => self.look_again().await?,
+            changed = self.seen.changed() => if changed.is_ok() {
+                let seen = *self.seen.borrow_and_update();
+                if seen > self.held.version {
+                    self.reload().await?;
+                }
+            },
+            () = tokio::time::sleep(until) => {}
             () = stop.cancelled() => return Ok(false),
         }
         Ok(true)
@@ -199,19 +210,6 @@ impl Driver {
                 }
                 Ok(_) => return Err(Lost),
                 Err(error) => self.ledger_is_away(&error).await?,
-            }
-        }
-    }
-
-    /// Looks whether somebody else has written the row.
-    async fn look_again(&mut self) -> Result<(), Lost> {
-        match self.all.shared.ledger.row(self.held.id).await {
-            Ok(Some(row)) if row.version == self.held.version => Ok(()),
-            Ok(_) => self.reload().await,
-            // It is asked again soon.
-            Err(error) => {
-                tracing::warn!(code = error.code(), "{error}");
-                Ok(())
             }
         }
     }

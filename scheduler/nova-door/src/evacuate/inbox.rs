@@ -100,15 +100,11 @@ impl Evacuations {
     ) -> Result<(), LedgerError> {
         let server = body.server_id().map(|server| server.0);
         loop {
-            let open = self.shared.ledger.victims_of_open_rows().await?;
-            let row = open
-                .iter()
-                .find(|(victim, _)| Some(*victim) == server)
-                .map(|(_, row)| *row);
-            let Some(row) = row else {
-                return self.answer_stranger(evacuation, body).await;
+            let row = match server {
+                Some(server) => self.shared.ledger.open_row_of_victim(server).await?,
+                None => None,
             };
-            let Some(row) = self.shared.ledger.row(row).await? else {
+            let Some(row) = row else {
                 return self.answer_stranger(evacuation, body).await;
             };
             let Some(mut record) = read(&row) else {

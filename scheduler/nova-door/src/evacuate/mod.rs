@@ -23,7 +23,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use uuid::Uuid;
 
 /// How long a row rests that somebody else has just written, before it is taken over again.
@@ -67,6 +67,8 @@ struct Driven {
     victims: Vec<ServerId>,
     reports: mpsc::UnboundedSender<Report>,
     attach: mpsc::UnboundedSender<Attached>,
+    /// The row's version as it was last seen in the ledger.
+    version: watch::Sender<i64>,
 }
 
 /// A report of an agent, and what to tell when it is written.

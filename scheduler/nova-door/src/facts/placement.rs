@@ -11,7 +11,7 @@ use ebbtide_nova_cloud::{Allocations, Cloud, Consumer, Inventory, ProviderFacts,
 use ebbtide_openstack::{OpenStackError, Placement};
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
 use uuid::Uuid;
 
@@ -27,6 +27,8 @@ pub(crate) struct Providers {
     /// Providers of which something has changed and that nobody has read since; true: all of them, false: only their usage.
     stale: Mutex<HashMap<Uuid, bool>>,
     wake: tokio::sync::Notify,
+    /// How many claims of ours are being written for a provider.
+    writing: Mutex<HashMap<Uuid, i64>>,
     /// The compute nodes, that is root providers, of a host.
     nodes: Mutex<HashMap<String, BTreeSet<Uuid>>>,
 }
@@ -38,6 +40,7 @@ impl Providers {
             cloud,
             stale: Mutex::default(),
             wake: tokio::sync::Notify::new(),
+            writing: Mutex::default(),
             nodes: Mutex::default(),
         }
     }
@@ -262,6 +265,24 @@ impl Providers {
         Ok((generation, consumers.collect()))
     }
 
+    /// A claim of ours is being written as long as the guard lives: each raises the provider's generation by one.
+    pub(crate) fn begin_write(&self, provider: Uuid) -> Writing<'_> {
+        *self.writing_all().entry(provider).or_insert(0) += 1;
+        Writing {
+            providers: self,
+            provider,
+        }
+    }
+
+    /// How many claims of ours are being written for a provider.
+    pub(crate) fn writing(&self, provider: Uuid) -> i64 {
+        self.writing_all().get(&provider).copied().unwrap_or(0)
+    }
+
+    fn writing_all(&self) -> MutexGuard<'_, HashMap<Uuid, i64>> {
+        self.writing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// We have written a claim of our own.
     pub(crate) fn own_claim(&self, consumer: Uuid, allocations: &Allocations) {
         self.write(|cloud| {
@@ -290,6 +311,24 @@ impl Providers {
     fn write<T>(&self, change: impl FnOnce(&mut Cloud) -> T) -> T {
         // Nothing that could panic half-way is done under the lock; a poisoned one holds a cloud that is whole.
         change(&mut self.cloud.write().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+/// A claim that is being written. See [`Providers::begin_write`].
+pub(crate) struct Writing<'a> {
+    providers: &'a Providers,
+    provider: Uuid,
+}
+
+impl Drop for Writing<'_> {
+    fn drop(&mut self) {
+        let mut writing = self.providers.writing_all();
+        if let Some(count) = writing.get_mut(&self.provider) {
+            *count -= 1;
+            if *count <= 0 {
+                writing.remove(&self.provider);
+            }
+        }
     }
 }
 

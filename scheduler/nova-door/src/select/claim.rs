@@ -62,6 +62,7 @@ impl Claimer<'_> {
                 return Claimed::Refused;
             }
         };
+        let _writing = self.facts.providers.begin_write(claim.host.uuid);
         let mut patience = Patience::new(self.patience, &self.request.stop);
         loop {
             let tried = if self.request.redelivered {

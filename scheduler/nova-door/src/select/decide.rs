@@ -5,7 +5,9 @@ use super::claim::{Claimer, Patience};
 use super::{Request, Selector};
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova_cloud::{Asked, Candidates, Claimed, Next, Scheduling, Selected};
+use ebbtide_openstack::OpenStackError;
 use serde_json::Value;
+use uuid::Uuid;
 
 /// How often a request is decided anew because a host was not as it was known to be; then Placement is asked.
 const TRIES: u32 = 4;
@@ -147,7 +149,7 @@ impl Selector {
                 request.call.clone(),
                 candidates,
                 crate::clock::micros(),
-                Some(crate::ids::seed()),
+                Some(request.seed),
             )
         });
         let Ok(mut scheduling) = begun else {
@@ -213,21 +215,59 @@ impl Selector {
         }
     }
 
+    /// Looks at the generation of the host that the request gets if nothing has changed: that takes no time of its own while the
+    /// databases are asked what has.
+    pub(super) async fn look_ahead(&self, request: &Request) {
+        if request.call.no_placement {
+            return;
+        }
+        let first = self.facts.read(|cloud| {
+            let mut spec = request.schedule.spec.clone();
+            let known = cloud.candidates(&cloud.ask(&mut spec).ok()?).ok()?;
+            let (call, now) = (request.call.clone(), crate::clock::micros());
+            let mut scheduling = cloud
+                .decide(spec, call, &known, now, Some(request.seed))
+                .ok()?;
+            match scheduling.next() {
+                Next::Claim(claim) => Some(claim.host.uuid),
+                _ => None,
+            }
+        });
+        if let Some(host) = first
+            && let Ok(generation) = self.generation(request, host).await
+        {
+            *request.looked() = Some((host, generation));
+        }
+    }
+
     /// Whether a host's provider is still as it was read: claims verify amounts, but not traits and aggregates. Its generation tells.
-    async fn is_as_known(&self, request: &Request, host: uuid::Uuid) -> bool {
-        let placement = self.facts.providers.placement(&request.id);
-        match placement.provider(host).await {
-            Ok(provider) => {
+    async fn is_as_known(&self, request: &Request, host: Uuid) -> bool {
+        let looked = request.looked().take();
+        let generation = match looked.filter(|(provider, _)| *provider == host) {
+            Some((_, generation)) => Ok(generation),
+            None => self.generation(request, host).await,
+        };
+        match generation {
+            // Claims of ours that are being written have raised it already, or will. An older one was looked at before the host was
+            // read the last time.
+            Ok(generation) => {
+                let writing = self.facts.providers.writing(host);
                 let known = self.facts.read(|cloud| cloud.provider_generation(host));
-                known == i64::try_from(provider.generation.0).ok()
+                known.is_some_and(|known| generation <= known.saturating_add(writing))
             }
             // A Placement that is away is waited for by the claim.
             Err(error) => error.is_passing(),
         }
     }
 
+    async fn generation(&self, request: &Request, host: Uuid) -> Result<i64, OpenStackError> {
+        let placement = self.facts.providers.placement(&request.id);
+        let provider = placement.provider(host).await?;
+        Ok(i64::try_from(provider.generation.0).unwrap_or(i64::MAX))
+    }
+
     /// Reads a host anew that was not as it was known to be.
-    async fn refresh(&self, host: uuid::Uuid) {
+    async fn refresh(&self, host: Uuid) {
         if let Err(error) = self.facts.providers.refresh(host).await {
             tracing::warn!(code = error.code(), "{error}");
         }

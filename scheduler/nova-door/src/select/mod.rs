@@ -19,8 +19,8 @@ use ebbtide_nova_objects::{
 use oslo_messaging::{CallState, Ending, IncomingCall, RemoteError};
 use serde_json::Value;
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -62,12 +62,20 @@ pub(crate) struct Request {
     said_start: AtomicBool,
     /// Placement did not answer when it was asked for this request.
     in_the_dark: AtomicBool,
+    /// Where there is chance, it falls the same way each time that this request is decided.
+    seed: u64,
+    /// A host's provider with its generation, looked at since the request came.
+    looked: Mutex<Option<(Uuid, i64)>>,
 }
 
 impl Request {
     /// Placement did not answer: that there is no room is not known then, only that none was found.
     fn note_silence(&self) {
         self.in_the_dark.store(true, Ordering::Relaxed);
+    }
+
+    fn looked(&self) -> MutexGuard<'_, Option<(Uuid, i64)>> {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_in_the_dark(&self) -> bool {
@@ -148,6 +156,8 @@ impl Selector {
             fields: call.context,
             said_start: AtomicBool::new(false),
             in_the_dark: AtomicBool::new(false),
+            seed: crate::ids::seed(),
+            looked: Mutex::default(),
             call: call_of,
             return_objects: wanted.return_objects,
             asked: None,
@@ -163,8 +173,8 @@ impl Selector {
                 return Ok(result);
             }
         }
-        // What was written before the request came is known before it is decided.
-        self.facts.database.freshen().await;
+        // What was written before the request came is known before it is decided. The host that it most likely gets is looked at meanwhile.
+        tokio::join!(self.facts.database.freshen(), self.look_ahead(&request));
         if !rebuild {
             let asked = self
                 .facts

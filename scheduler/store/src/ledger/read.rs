@@ -1,6 +1,8 @@
 //! How rows are read.
 
-use super::{CHUNK, Ledger, LedgerError, LedgerRow, Owner, column, corrupt, id, places, text};
+use super::{
+    CHUNK, Ledger, LedgerError, LedgerHead, LedgerRow, Owner, column, corrupt, id, places, text,
+};
 use sea_orm::{QueryResult, Value};
 use std::collections::HashMap;
 use uuid::Uuid;
@@ -56,6 +58,41 @@ impl Ledger {
                 let (victim, by): (String, String) =
                     (column(row, TABLE, 0)?, column(row, TABLE, 1)?);
                 Ok((id(&victim, TABLE)?, id(&by, TABLE)?))
+            })
+            .collect()
+    }
+
+    /// The open row of which a server is a victim.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn open_row_of_victim(&self, victim: Uuid) -> Result<Option<LedgerRow>, LedgerError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM nova_preemption_victims v JOIN nova_preemptions p ON p.id = v.preemption_id \
+             WHERE v.victim_uuid = ?"
+        );
+        Ok(self.rows(&sql, vec![text(victim)]).await?.pop())
+    }
+
+    /// Of all open rows who owns them and how often they were written: what is looked at again and again.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn heads(&self) -> Result<Vec<LedgerHead>, LedgerError> {
+        const TABLE: &str = "nova_preemptions";
+        let sql = "SELECT id, owner, owner_epoch, version FROM nova_preemptions WHERE finished_at IS NULL ORDER BY id";
+        let rows = self.query("the preemptions", sql, Vec::new()).await?;
+        rows.iter()
+            .map(|row| {
+                let row_id: String = column(row, TABLE, 0)?;
+                Ok(LedgerHead {
+                    id: id(&row_id, TABLE)?,
+                    owner: Owner {
+                        name: column(row, TABLE, 1)?,
+                        epoch: column(row, TABLE, 2)?,
+                    },
+                    version: column(row, TABLE, 3)?,
+                })
             })
             .collect()
     }

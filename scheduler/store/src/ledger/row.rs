@@ -29,6 +29,17 @@ pub struct NewRow {
     pub document: Json,
 }
 
+/// Of an open preemption what is looked at again and again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LedgerHead {
+    /// Id.
+    pub id: Uuid,
+    /// Who drives it.
+    pub owner: Owner,
+    /// One more with each write.
+    pub version: i64,
+}
+
 /// A preemption as it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LedgerRow {

@@ -3,7 +3,7 @@
 use crate::databases::TestDb;
 use ebbtide_harness::{MariaDb, Postgres};
 use ebbtide_store::ledger::{
-    Ledger, LedgerError, LedgerRow, NewRow, NewUsage, Owner, UsageFilter, Written,
+    Ledger, LedgerError, LedgerHead, LedgerRow, NewRow, NewUsage, Owner, UsageFilter, Written,
 };
 use ebbtide_store::{Store, StoreConfig};
 use serde_json::json;
@@ -103,7 +103,22 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
         Written::Updated(3)
     );
     let adopted = one(&ledger, 1).await;
-    assert_eq!((adopted.owner, adopted.document), (other, theirs));
+    assert_eq!((&adopted.owner, &adopted.document), (&other, &theirs));
+    let heads = ledger.heads().await.unwrap();
+    assert_eq!(
+        heads,
+        [LedgerHead {
+            id,
+            owner: other,
+            version: 3
+        }]
+    );
+    let victim = adopted.victims[0];
+    assert_eq!(
+        ledger.open_row_of_victim(victim).await.unwrap(),
+        Some(adopted)
+    );
+    assert_eq!(ledger.open_row_of_victim(uuid(9)).await.unwrap(), None);
     assert_eq!(
         ledger.update(id, 2, "noticed", &doc).await.unwrap(),
         Written::Lost
