@@ -21,7 +21,29 @@ pub struct Release {
     pub oldest_compute: i64,
 }
 
+/// Nova's major version by the highest `SERVICE_VERSION` that it knows (`SERVICE_VERSION_ALIASES`). 66 is the one of Antelope, Bobcat and
+/// Caracal; it is taken for the last of them.
+const MAJORS: [(i64, u32); 8] = [
+    (65, 26),
+    (66, 29),
+    (67, 30),
+    (68, 31),
+    (70, 32),
+    (72, 33),
+    (74, 34),
+    (i64::MAX, 34),
+];
+
 impl Release {
+    /// Nova's major version: 26 is Zed.
+    #[must_use]
+    pub fn major(&self) -> u32 {
+        let known = MAJORS
+            .iter()
+            .find(|(version, _)| self.service_version <= *version);
+        known.map_or(0, |(_, major)| *major)
+    }
+
     /// The release of a cloud whose newest service has this version: with more in the record, the cloud's own nova-scheduler would
     /// refuse to start when it takes over again (`ServiceTooOld`); with less, `nova-status upgrade check` would complain.
     #[must_use]

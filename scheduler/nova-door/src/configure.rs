@@ -5,6 +5,8 @@ use crate::preemption::{Policy, ReplyWhen};
 use crate::settings::Settings;
 use ebbtide_model::Seconds;
 use ebbtide_nova::hosts::Ratios;
+use ebbtide_nova::model::Options;
+use ebbtide_nova::release::Release;
 use ebbtide_nova_cloud::CloudSettings;
 use ebbtide_nova_db::{NovaDbConfig, PoolOptions, Secret};
 use ebbtide_nova_objects::nova_conf::{self, NovaConf};
@@ -79,6 +81,17 @@ pub(crate) fn tolerates_old_computes(conf: &NovaConf) -> bool {
 }
 
 /// How the cloud decides.
+pub(crate) fn deciding(conf: &NovaConf, release: u32) -> Result<Options, DoorError> {
+    let (options, notes) = conf
+        .options_for(Release(release))
+        .map_err(|error| DoorError::Config(error.to_string()))?;
+    tracing::info!(release, "deciding as this release of Nova");
+    for note in notes {
+        tracing::warn!("nova.conf: {note}");
+    }
+    Ok(options)
+}
+
 pub(crate) fn cloud(conf: &NovaConf) -> CloudSettings {
     let mut settings = CloudSettings {
         grace: seconds(conf.ebbtide.default_grace),

@@ -4,7 +4,9 @@ use crate::endpoint::{BaseApi, SchedulerApi};
 use crate::error::DoorError;
 use crate::evacuate::Evacuations;
 use crate::facts::{Database, Facts, Providers};
+use crate::metrics::Metrics;
 use crate::notices::Notices;
+use crate::pages::{self, Pages};
 use crate::select::Selector;
 use crate::settings::Settings;
 use crate::task::{Tasks, pause};
@@ -50,9 +52,6 @@ impl Door {
         let watch = clock::Stopwatch::start();
         let settings = Arc::new(configure::settings(conf)?);
         let tasks = Tasks::new(stop);
-        for note in &conf.notes {
-            tracing::warn!("nova.conf: {note}");
-        }
         let (url, options) = configure::messaging(conf)?;
         let transport = Transport::start(&url, options, &conf.general.control_exchange)?;
         let facts = open_facts(conf, &tasks).await?;
@@ -60,18 +59,30 @@ impl Door {
         beat(record, conf, &tasks);
         let mut transports = vec![transport.clone()];
         let notices = notices(conf, &mut transports, &tasks)?;
+        let metrics = Metrics::default();
         let (evacuations, bus, ledger) = match open_ledger(conf, &tasks).await? {
             Some(ledger) => {
                 let (evacuations, bus) =
-                    open_evacuations(conf, &settings, &facts, ledger.clone(), &tasks).await?;
+                    open_evacuations(conf, &settings, &facts, ledger.clone(), &tasks, &metrics)
+                        .await?;
                 (Some(evacuations), Some(bus), Some(ledger))
             }
             None => (None, None, None),
         };
+        if let Some(address) = &conf.ebbtide.metrics_listen {
+            let pages = Pages {
+                facts: facts.clone(),
+                metrics: metrics.clone(),
+                evacuations: evacuations.clone(),
+                transport: transport.clone(),
+            };
+            pages::start(address, pages, &tasks).await?;
+        }
         let selector = Selector {
             facts: facts.clone(),
             settings: Arc::clone(&settings),
             notices,
+            metrics,
             evacuations,
         };
         let target = Target::topic(TOPIC).server(conf.general.host.clone());
@@ -177,16 +188,25 @@ where
 }
 
 async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<Facts, DoorError> {
-    let cloud = Cloud::new(conf.options.clone(), configure::cloud(conf))?;
-    let cloud = Arc::new(RwLock::new(cloud));
     let (auth, session, adapter) = configure::placement(conf)?;
     let placement = Placement::new(Session::new(auth, session)?, adapter)?;
-    let providers = Arc::new(Providers::new(placement, Arc::clone(&cloud)));
     let databases = configure::databases(conf)?;
     let nova = patiently(tasks, "Nova's databases", || async {
         Ok(NovaDb::connect(&databases).await?)
     })
     .await?;
+    let release = match conf.ebbtide.nova_release {
+        Some(release) => release,
+        None => {
+            let told = patiently(tasks, "the cloud's services", || async {
+                Ok(nova.release().await?)
+            });
+            told.await?.major()
+        }
+    };
+    let cloud = Cloud::new(configure::deciding(conf, release)?, configure::cloud(conf))?;
+    let cloud = Arc::new(RwLock::new(cloud));
+    let providers = Arc::new(Providers::new(placement, Arc::clone(&cloud)));
     let database = Arc::new(Database::new(
         nova,
         Arc::clone(&cloud),
@@ -311,6 +331,7 @@ async fn open_evacuations(
     facts: &Facts,
     ledger: Ledger,
     tasks: &Tasks,
+    metrics: &Metrics,
 ) -> Result<(Evacuations, Arc<dyn Bus>), DoorError> {
     let ours = &conf.ebbtide;
     let url = ours
@@ -339,6 +360,7 @@ async fn open_evacuations(
         prefix,
         settings.evacuation.clone(),
         tasks.clone(),
+        metrics.clone(),
     );
     patiently(tasks, "preemptions under way", || evacuations.start()).await?;
     Ok((evacuations, bus))

@@ -4,6 +4,7 @@ use super::NovaConfError;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::options::check;
 use ebbtide_nova::python::Value;
+use ebbtide_nova::release::Release;
 use oslo_config::{Config, ConfigError, Opt};
 use std::collections::BTreeMap;
 
@@ -90,19 +91,56 @@ const OPTIONS: [(&str, &[&str]); 6] = [
 
 const AVAILABLE_FILTERS: Opt = Opt::many("filter_scheduler", "available_filters");
 
-/// A filter of Nova until 30: since Placement knows zones it only repeats what the query asked.
+/// A filter of Nova until 27: since Placement knows zones it only repeats what the query asked.
+const FILTERS: &str = "filter_scheduler.enabled_filters";
 const ZONE_FILTER: &str = "AvailabilityZoneFilter";
 
-/// The options, and what the operator should know about them.
-pub(super) fn read(config: &Config) -> Result<(Options, Vec<String>), NovaConfError> {
-    let mut given: BTreeMap<String, Value> = BTreeMap::new();
-    let mut notes = Vec::new();
+const ZONE_OPTION: Opt = Opt::text("scheduler", "query_placement_for_availability_zone");
+
+/// What nova.conf says about deciding. What it comes to depends on the release of Nova whose place is taken.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Deciding {
+    given: BTreeMap<String, Value>,
+    /// Where AvailabilityZoneFilter is enabled.
+    zone_filter: Option<String>,
+}
+
+impl Deciding {
+    /// Nova's options as that release reads them, and what the operator should know about them.
+    pub(super) fn options(
+        &self,
+        release: Release,
+    ) -> Result<(Options, Vec<String>), NovaConfError> {
+        let mut given = self.given.clone();
+        let mut notes = Vec::new();
+        if !release.has_zone_filter() {
+            given.remove(&format!("{}.{}", ZONE_OPTION.group, ZONE_OPTION.name));
+            if let (Some(place), Some(Value::Str(text))) =
+                (&self.zone_filter, given.get_mut(FILTERS))
+            {
+                let kept = text.split(',').map(str::trim).filter(|f| *f != ZONE_FILTER);
+                *text = kept.collect::<Vec<_>>().join(",");
+                notes.push(format!(
+                    "{place}: {ZONE_FILTER} has no effect: Placement picks the hosts of a zone"
+                ));
+            }
+        }
+        let given = given.iter().map(|(key, value)| (key, value.clone()));
+        let options = Options::read_for(release, given);
+        let options = options.map_err(|fault| NovaConfError::Loading(fault.to_string()))?;
+        Ok((options, notes))
+    }
+}
+
+/// What is given, each by itself checked.
+pub(super) fn read(config: &Config) -> Result<Deciding, NovaConfError> {
+    let mut read = Deciding::default();
     for (group, names) in OPTIONS {
         for &name in names {
             let Some((text, place)) = config.texts(&Opt::text(group, name))?.pop() else {
                 continue;
             };
-            let mut value = Value::Str(text.clone());
+            let value = Value::Str(text.clone());
             check(group, name, &value).map_err(|allowed| ConfigError::Value {
                 place: Box::new(place.clone()),
                 group: group.to_owned(),
@@ -111,24 +149,22 @@ pub(super) fn read(config: &Config) -> Result<(Options, Vec<String>), NovaConfEr
                 allowed,
             })?;
             if name == "enabled_filters" && text.contains(ZONE_FILTER) {
-                let kept = text.split(',').map(str::trim).filter(|f| *f != ZONE_FILTER);
-                value = Value::Str(kept.collect::<Vec<_>>().join(","));
-                notes.push(format!(
-                    "{place}: {ZONE_FILTER} has no effect: Placement picks the hosts of a zone"
-                ));
+                read.zone_filter = Some(place.to_string());
             }
-            given.insert(format!("{group}.{name}"), value);
+            read.given.insert(format!("{group}.{name}"), value);
         }
+    }
+    if let Some((text, _)) = config.texts(&ZONE_OPTION)?.pop() {
+        let key = format!("{}.{}", ZONE_OPTION.group, ZONE_OPTION.name);
+        read.given.insert(key, Value::Str(text));
     }
     let available = config.texts(&AVAILABLE_FILTERS)?;
     if !available.is_empty() {
         let names = available.into_iter().map(|(name, _)| Value::Str(name));
-        given.insert(
+        read.given.insert(
             "filter_scheduler.available_filters".to_owned(),
             Value::List(names.collect()),
         );
     }
-    let options = Options::read(given.iter().map(|(key, value)| (key, value.clone())));
-    let options = options.map_err(|fault| NovaConfError::Loading(fault.to_string()))?;
-    Ok((options, notes))
+    Ok(read)
 }

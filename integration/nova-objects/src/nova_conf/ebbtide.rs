@@ -26,6 +26,7 @@ const PLAN_ROUNDS: Opt = Opt::int(GROUP, "plan_rounds").between(1, 100).default(
 const MAX_IN_FLIGHT: Opt = Opt::int(GROUP, "max_in_flight")
     .between(1, 10_000)
     .default("64");
+const NOVA_RELEASE: Opt = Opt::int(GROUP, "nova_release").between(26, 99);
 const METRICS_LISTEN: Opt = Opt::text(GROUP, "metrics_listen");
 const AGENTS: Opt = Opt::list(GROUP, "agents");
 
@@ -63,6 +64,8 @@ pub struct EbbtideSection {
     pub metrics_listen: Option<String>,
     /// Names of the hosts whose agents are asked; empty: an agent beside every compute.
     pub agents: Vec<String>,
+    /// Major version of the Nova whose place is taken (26: Zed); `None`: told from the versions of the cloud's services.
+    pub nova_release: Option<u32>,
     /// Everything that the section holds, by name.
     pub section: Section,
 }
@@ -105,6 +108,9 @@ impl EbbtideSection {
             default_grace: number(&DEFAULT_GRACE)?,
             plan_rounds: number(&PLAN_ROUNDS)?,
             max_in_flight: number(&MAX_IN_FLIGHT)?,
+            nova_release: config
+                .int(&NOVA_RELEASE)?
+                .and_then(|release| u32::try_from(release).ok()),
             metrics_listen: text(&METRICS_LISTEN)?,
             agents: config.list(&AGENTS)?,
             section: Section(config.section(GROUP)?),

@@ -10,6 +10,7 @@ mod sections;
 
 use crate::nova_conf::sections::DECLARED;
 use ebbtide_nova::model::Options;
+use ebbtide_nova::release::Release;
 use oslo_config::{Config, ConfigError};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -77,8 +78,9 @@ impl fmt::Debug for Section {
 /// What the door needs of nova.conf.
 #[derive(Debug, Clone)]
 pub struct NovaConf {
-    /// Nova's options for deciding: `[filter_scheduler]`, `[scheduler]`, `[metrics]` and the like.
+    /// Nova's options for deciding: `[filter_scheduler]`, `[scheduler]`, `[metrics]` and the like, as the newest release reads them.
     pub options: Options,
+    deciding: deciding::Deciding,
     /// Options of `[DEFAULT]`.
     pub general: General,
     /// `[scheduler]`, beyond what [`Self::options`] holds.
@@ -116,9 +118,11 @@ impl NovaConf {
         config.declare(&DECLARED);
         config.set_default("DEFAULT", "host", machine.hostname.as_str());
         config.set_default("DEFAULT", "my_ip", machine.ip.as_str());
-        let (options, notes) = deciding::read(config)?;
+        let deciding = deciding::read(config)?;
+        let (options, notes) = deciding.options(Release::NEWEST)?;
         Ok(Self {
             options,
+            deciding,
             general: General::read(config)?,
             scheduler: Scheduler::read(config)?,
             database: Database::read(config, "database")?,
@@ -133,6 +137,16 @@ impl NovaConf {
             ebbtide: EbbtideSection::read(config)?,
             notes,
         })
+    }
+}
+
+impl NovaConf {
+    /// [`Self::options`] as another release reads them, and what the operator should know about them.
+    ///
+    /// # Errors
+    /// Filters and weighers that do not exist in that release.
+    pub fn options_for(&self, release: Release) -> Result<(Options, Vec<String>), NovaConfError> {
+        self.deciding.options(release)
     }
 }
 

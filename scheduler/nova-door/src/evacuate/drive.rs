@@ -252,6 +252,7 @@ impl Driver {
                 .facts
                 .write(|cloud| cloud.set_leaving(victim.server.0, false));
         }
+        shared.metrics.ended(record);
         let reason = record.reason.clone().unwrap_or_default();
         let outcome = match record.state {
             State::Done => Outcome::Room(record.result.clone()),

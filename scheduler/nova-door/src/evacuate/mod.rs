@@ -12,6 +12,7 @@ mod inbox;
 
 use crate::error::DoorError;
 use crate::facts::Facts;
+use crate::metrics::Metrics;
 use crate::preemption::{Policy, Preemption, State};
 use crate::task::{Tasks, pause};
 use ebbtide_bus::{Bus, QueuePrefix};
@@ -58,6 +59,7 @@ struct Shared {
     prefix: QueuePrefix,
     policy: Policy,
     tasks: Tasks,
+    metrics: Metrics,
     /// Who drives what, for reports.
     driven: Mutex<HashMap<Uuid, Driven>>,
 }
@@ -100,6 +102,7 @@ impl Evacuations {
         prefix: QueuePrefix,
         policy: Policy,
         tasks: Tasks,
+        metrics: Metrics,
     ) -> Self {
         Self {
             shared: Arc::new(Shared {
@@ -110,6 +113,7 @@ impl Evacuations {
                 prefix,
                 policy,
                 tasks,
+                metrics,
                 driven: Mutex::default(),
             }),
         }
@@ -223,6 +227,11 @@ impl Evacuations {
             from_another = false;
         }
         Ok(Some(Outcome::Elsewhere))
+    }
+
+    /// How many records are driven here.
+    pub(crate) fn under_way(&self) -> usize {
+        self.driven(|driven| driven.len())
     }
 
     /// Waits with a record that a task of this process drives already.

@@ -95,6 +95,7 @@ impl Selector {
 
     /// Placement's own answer, as Nova asks for it. Waits for a Placement that is away, as long as patience lasts.
     async fn ask_placement(&self, request: &Request, asked: &Asked) -> Result<Candidates, Fault> {
+        self.metrics.question();
         let placement = self.facts.providers.placement(&request.id);
         let mut patience = Patience::new(self.settings.placement_patience, &request.stop);
         let queries = [Some(&asked.query), asked.fallback.as_ref()];
@@ -167,6 +168,7 @@ impl Selector {
             match scheduling.next() {
                 Next::Claim(claim) => {
                     if known && !self.is_as_known(request, claim.host.uuid).await {
+                        self.metrics.claim("stale");
                         self.refresh(claim.host.uuid).await;
                         if taken == 0 {
                             return Ok(Ended::Again);
@@ -179,6 +181,11 @@ impl Selector {
                     // Nova says it once Placement has offered a host, and this one is as Placement has it.
                     request.say_start(&self.notices);
                     let outcome = claimer.claim(&claim).await;
+                    self.metrics.claim(match outcome {
+                        Claimed::Taken => "taken",
+                        Claimed::Refused => "refused",
+                        Claimed::Fault(_) => "failed",
+                    });
                     match outcome {
                         Claimed::Taken => taken += 1,
                         Claimed::Refused if known => {

@@ -5,8 +5,10 @@ mod decide;
 mod preempt;
 
 use self::preempt::Made;
+use crate::clock::Stopwatch;
 use crate::evacuate::{Evacuations, Outcome};
 use crate::facts::Facts;
+use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::settings::Settings;
 use ebbtide_nova::fault::Fault;
@@ -30,6 +32,7 @@ pub(crate) struct Selector {
     pub(crate) facts: Facts,
     pub(crate) settings: Arc<Settings>,
     pub(crate) notices: Notices,
+    pub(crate) metrics: Metrics,
     /// `None`: preemption is switched off.
     pub(crate) evacuations: Option<Evacuations>,
 }
@@ -127,11 +130,19 @@ impl Selector {
     /// Nova's own exceptions, as the conductor knows them.
     pub(crate) async fn select(&self, call: IncomingCall) -> Result<Value, RemoteError> {
         let caller = call.state.clone();
+        let watch = Stopwatch::start();
         let answer = self.answer(call).await;
         if answer.is_err() && caller.stopping().is_cancelled() {
             // It may come of our ending, and then it says nothing about the cloud: the next scheduler decides.
             caller.end(Ending::GivenBack);
         }
+        let kind = match (&answer, caller.ending()) {
+            (_, Some(_)) => "left",
+            (Ok(_), None) => "answered",
+            (Err(error), None) if error.class == "NoValidHost" => "no_valid_host",
+            (Err(_), None) => "failed",
+        };
+        self.metrics.answered(kind, watch.elapsed());
         answer
     }
 
@@ -174,7 +185,9 @@ impl Selector {
             }
         }
         // What was written before the request came is known before it is decided. The host that it most likely gets is looked at meanwhile.
+        let watch = Stopwatch::start();
         tokio::join!(self.facts.database.freshen(), self.look_ahead(&request));
+        self.metrics.took("rows", watch.elapsed());
         if !rebuild {
             let asked = self
                 .facts
@@ -182,10 +195,14 @@ impl Selector {
                 .map_err(|fault| raised(&refused_by_prefilter(fault)))?;
             request.asked = Some(asked);
         }
-        let selected = match self.decide(&request).await {
+        let watch = Stopwatch::start();
+        let decided = self.decide(&request).await;
+        self.metrics.took("decided", watch.elapsed());
+        let selected = match decided {
             Ok(selected) => selected,
             Err(fault) if fault.class == "NoValidHost" => match self.make_room(&request).await {
                 Made::Room(result, hosts) => {
+                    self.metrics.took("room", watch.elapsed());
                     request.say_end(&self.notices, hosts);
                     return Ok(result);
                 }

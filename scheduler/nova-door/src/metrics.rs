@@ -1,0 +1,173 @@
+//! What is counted, for Prometheus.
+
+use crate::preemption::{Preemption, State, VictimState};
+use ebbtide_nova_cloud::Counts;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Debug, Clone, Copy, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct Label {
+    kind: &'static str,
+}
+
+/// All metrics. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    registry: Arc<Registry>,
+    requests: Family<Label, Counter>,
+    seconds: Family<Label, Histogram>,
+    claims: Family<Label, Counter>,
+    questions: Counter,
+    preemptions: Family<Label, Counter>,
+    victims: Family<Label, Counter>,
+    under_way: Gauge,
+    hosts: Gauge,
+    instances: Family<Label, Gauge>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        // 0.1 ms to 7 minutes, by factors of four.
+        let seconds: fn() -> Histogram = || Histogram::new(exponential_buckets(1e-4, 4.0, 12));
+        let mut metrics = Self {
+            registry: Arc::default(),
+            requests: Family::default(),
+            seconds: Family::new_with_constructor(seconds),
+            claims: Family::default(),
+            questions: Counter::default(),
+            preemptions: Family::default(),
+            victims: Family::default(),
+            under_way: Gauge::default(),
+            hosts: Gauge::default(),
+            instances: Family::default(),
+        };
+        let mut registry = Registry::with_prefix("ebbtide");
+        registry.register("requests", "Requests by outcome", metrics.requests.clone());
+        registry.register_with_unit(
+            "request",
+            "Time of a request: whole, and its parts (rows: what has changed in the databases; decided: hosts and claims; room: \
+             until victims are gone)",
+            Unit::Seconds,
+            metrics.seconds.clone(),
+        );
+        registry.register("claims", "Claims by outcome", metrics.claims.clone());
+        registry.register(
+            "placement_questions",
+            "Requests for which Placement was asked for candidates",
+            metrics.questions.clone(),
+        );
+        registry.register(
+            "preemptions",
+            "Preemptions by how they ended",
+            metrics.preemptions.clone(),
+        );
+        registry.register(
+            "victims",
+            "Victims of ended preemptions by what became of them",
+            metrics.victims.clone(),
+        );
+        registry.register(
+            "preemptions_under_way",
+            "Preemptions that this scheduler drives",
+            metrics.under_way.clone(),
+        );
+        registry.register("hosts", "Hosts that are known", metrics.hosts.clone());
+        registry.register(
+            "instances",
+            "Instances that are known",
+            metrics.instances.clone(),
+        );
+        metrics.registry = Arc::new(registry);
+        metrics
+    }
+}
+
+impl Metrics {
+    pub(crate) fn answered(&self, kind: &'static str, whole: Duration) {
+        self.requests.get_or_create(&Label { kind }).inc();
+        self.took("whole", whole);
+    }
+
+    pub(crate) fn took(&self, kind: &'static str, time: Duration) {
+        self.seconds
+            .get_or_create(&Label { kind })
+            .observe(time.as_secs_f64());
+    }
+
+    pub(crate) fn claim(&self, kind: &'static str) {
+        self.claims.get_or_create(&Label { kind }).inc();
+    }
+
+    pub(crate) fn question(&self) {
+        self.questions.inc();
+    }
+
+    pub(crate) fn ended(&self, record: &Preemption) {
+        let kind = record.state.as_str();
+        self.preemptions.get_or_create(&Label { kind }).inc();
+        if record.state == State::Refused {
+            return;
+        }
+        for victim in &record.victims {
+            let kind = match victim.state {
+                VictimState::Gone { .. } => "gone",
+                VictimState::Failed { .. } => "failed",
+                _ => "spared",
+            };
+            self.victims.get_or_create(&Label { kind }).inc();
+        }
+    }
+
+    /// The page, with what stands now.
+    pub(crate) fn text(&self, counts: Counts, under_way: usize) -> String {
+        let number = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
+        self.under_way.set(number(under_way));
+        self.hosts.set(number(counts.hosts));
+        let instances = |kind| self.instances.get_or_create(&Label { kind }).clone();
+        instances("preemptible").set(number(counts.preemptible));
+        instances("normal").set(number(counts.instances.saturating_sub(counts.preemptible)));
+        let mut text = String::new();
+        if let Err(error) = encode(&mut text, &self.registry) {
+            // Writing into a string does not fail.
+            tracing::error!("the metrics could not be written: {error}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_shows_what_was_counted() {
+        let metrics = Metrics::default();
+        metrics.answered("selected", Duration::from_millis(40));
+        metrics.answered("selected", Duration::from_millis(60));
+        metrics.claim("stale");
+        let counts = Counts {
+            hosts: 3,
+            instances: 5,
+            preemptible: 2,
+            ..Counts::default()
+        };
+        let page = metrics.text(counts, 1);
+        for line in [
+            "ebbtide_requests_total{kind=\"selected\"} 2",
+            "ebbtide_request_seconds_count{kind=\"whole\"} 2",
+            "ebbtide_claims_total{kind=\"stale\"} 1",
+            "ebbtide_preemptions_under_way 1",
+            "ebbtide_hosts 3",
+            "ebbtide_instances{kind=\"normal\"} 3",
+        ] {
+            assert!(page.lines().any(|l| l == line), "{line} is not in\n{page}");
+        }
+    }
+}

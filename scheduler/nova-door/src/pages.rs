@@ -1,0 +1,83 @@
+//! Metrics and health over HTTP (`[ebbtide] metrics_listen`).
+
+use crate::error::DoorError;
+use crate::evacuate::Evacuations;
+use crate::facts::Facts;
+use crate::metrics::Metrics;
+use crate::task::Tasks;
+use axum::Router;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use ebbtide_nova_cloud::Cloud;
+use oslo_messaging::{Transport, TransportStatus};
+use std::net::SocketAddr;
+use tokio::net::TcpListener;
+
+/// What the pages show.
+#[derive(Clone)]
+pub(crate) struct Pages {
+    pub(crate) facts: Facts,
+    pub(crate) metrics: Metrics,
+    pub(crate) evacuations: Option<Evacuations>,
+    pub(crate) transport: Transport,
+}
+
+/// Starts listening.
+///
+/// # Errors
+/// The address is none, or somebody else has it.
+pub(crate) async fn start(address: &str, pages: Pages, tasks: &Tasks) -> Result<(), DoorError> {
+    let wrong = |problem: String| {
+        DoorError::Config(format!(
+            "nova.conf: [ebbtide] metrics_listen = {address}: {problem}"
+        ))
+    };
+    let bind: SocketAddr = address
+        .parse()
+        .map_err(|error| wrong(format!("{error}; it is ADDRESS:PORT, as in 127.0.0.1:7471")))?;
+    let listener = TcpListener::bind(bind)
+        .await
+        .map_err(|error| wrong(error.to_string()))?;
+    let router = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(ready))
+        .with_state(pages);
+    let stop = tasks.stop().clone();
+    tasks.spawn("http", async move {
+        let served = axum::serve(listener, router)
+            .with_graceful_shutdown(stop.cancelled_owned())
+            .await;
+        if let Err(error) = served {
+            tracing::error!("HTTP ended: {error}");
+        }
+    });
+    Ok(())
+}
+
+async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
+    let counts = pages.facts.read(Cloud::counts);
+    let under_way = pages.evacuations.as_ref().map_or(0, Evacuations::under_way);
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    (
+        [(header::CONTENT_TYPE, kind)],
+        pages.metrics.text(counts, under_way),
+    )
+}
+
+/// Ready: requests come in.
+async fn ready(State(pages): State<Pages>) -> impl IntoResponse {
+    let why = match pages.transport.status() {
+        TransportStatus::Up => return (StatusCode::OK, "ready\n".to_owned()),
+        TransportStatus::Blocked(reason) => format!("the broker takes no messages: {reason}"),
+        TransportStatus::Closed => "the connection to the broker is closed".to_owned(),
+        TransportStatus::Down(Some(error)) => error.to_string(),
+        TransportStatus::Down(None) => "the broker does not answer yet".to_owned(),
+    };
+    (
+        StatusCode::SERVICE_UNAVAILABLE,
+        format!("not ready: {why}\n"),
+    )
+}
