@@ -289,6 +289,14 @@ impl Cloud {
         if asks && hosts.meets(&self.columns.aggregates_unknown) {
             return Err(AskPlacement::Unknown);
         }
+        let named = group.member_of.iter().flatten();
+        let foreign = |uuid: &String| !self.aggregate_list.iter().any(|known| known.uuid == *uuid);
+        if asks
+            && hosts.meets(&self.columns.aggregates_partial)
+            && named.chain(&group.forbidden_aggregates).any(foreign)
+        {
+            return Err(AskPlacement::Unknown);
+        }
         for choice in &group.member_of {
             hosts.keep(&self.columns.in_any(choice.iter()));
         }

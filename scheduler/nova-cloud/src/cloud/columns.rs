@@ -44,6 +44,8 @@ pub(crate) struct Columns {
     /// Hosts whose traits, or aggregates, nobody has read.
     pub(crate) traits_unknown: HostSet,
     pub(crate) aggregates_unknown: HostSet,
+    /// Hosts of which only those aggregates are known that Nova has.
+    pub(crate) aggregates_partial: HostSet,
     len: usize,
 }
 
@@ -58,8 +60,12 @@ impl Columns {
             .values_mut()
             .for_each(|cells| cells.resize(len, NOTHING));
         let sets = self.traits.values_mut().chain(self.aggregates.values_mut());
-        sets.chain([&mut self.traits_unknown, &mut self.aggregates_unknown])
-            .for_each(|set| set.grow(len));
+        sets.chain([
+            &mut self.traits_unknown,
+            &mut self.aggregates_unknown,
+            &mut self.aggregates_partial,
+        ])
+        .for_each(|set| set.grow(len));
     }
 
     /// Sets what a host has of all classes.
@@ -113,6 +119,7 @@ impl Columns {
         self.set_amounts(at, std::iter::empty());
         self.set_traits(at, Some(std::iter::empty()));
         self.set_aggregates(at, Some(std::iter::empty()));
+        self.aggregates_partial.put(at, false);
     }
 
     /// Keeps the hosts that can give an amount to one consumer.

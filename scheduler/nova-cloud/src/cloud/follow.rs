@@ -54,6 +54,7 @@ impl Cloud {
                 .set_traits(place, provider.traits.as_ref().map(|traits| traits.iter()));
             self.columns
                 .set_aggregates(place, provider.aggregates.as_ref().map(|all| all.iter()));
+            self.columns.aggregates_partial.put(place, provider.partial);
         }
         self.follow_amounts(uuid);
     }

@@ -17,6 +17,7 @@ pub(crate) use consumers::ConsumerEntry;
 pub(crate) use hosts::Node;
 pub(crate) use instances::{HostInstances, Instance};
 pub(crate) use provider::{Provider, capacity};
+pub use providers::ToRead;
 
 use crate::error::CloudError;
 use crate::facts::{CellFacts, HostRef};

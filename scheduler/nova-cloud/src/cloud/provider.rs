@@ -15,8 +15,12 @@ pub(crate) struct Provider {
     pub(crate) name: String,
     pub(crate) parent: Option<Uuid>,
     pub(crate) root: Option<Uuid>,
-    /// Its generation when inventories and traits were read.
+    /// Its generation when inventories and traits were read, or an older one.
     pub(crate) generation: Option<i64>,
+    /// Its generation when providers were listed the last time.
+    pub(crate) listed: Option<i64>,
+    /// Inventories are from a summary, which says how much there is and not what one consumer may take; aggregates are Nova's only.
+    pub(crate) partial: bool,
     /// `None`: nobody has read them, the compute node's row is believed.
     pub(crate) inventories: Option<BTreeMap<String, Inventory>>,
     /// `None`: nobody has read it, consumers that we know are added up.
@@ -67,6 +71,7 @@ impl Provider {
         if facts.inventories.is_some() {
             self.inventories = facts.inventories;
             self.generation = facts.generation;
+            self.partial = false;
         }
         // A usage that was read before the consumers were told comes too late.
         let late = facts.generation < self.usage_generation && facts.generation.is_some();

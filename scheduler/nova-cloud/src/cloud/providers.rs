@@ -7,7 +7,47 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
+/// Providers of which something is to be read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ToRead {
+    /// They have another generation than when their facts were read.
+    pub changed: Vec<Uuid>,
+    /// They were not read whole yet; what is believed of them does until then.
+    pub unread: Vec<Uuid>,
+}
+
 impl Cloud {
+    /// The aggregates that Nova has, as Placement knows them.
+    #[must_use]
+    pub fn aggregate_uuids(&self) -> Vec<Uuid> {
+        let uuids = self.aggregate_list.iter();
+        uuids
+            .filter_map(|aggregate| aggregate.uuid.parse().ok())
+            .collect()
+    }
+
+    /// Which providers are in each of Nova's aggregates (`GET /resource_providers?member_of=…`). Providers that were read by
+    /// themselves know better.
+    pub fn put_memberships(&mut self, members: &BTreeMap<Uuid, BTreeSet<Uuid>>) {
+        let mut of: BTreeMap<Uuid, BTreeSet<Uuid>> = BTreeMap::new();
+        for (aggregate, providers) in members {
+            for provider in providers {
+                of.entry(*provider).or_default().insert(*aggregate);
+            }
+        }
+        let open = self
+            .providers
+            .iter()
+            .filter(|(_, provider)| provider.aggregates.is_none() || provider.partial);
+        for uuid in open.map(|(uuid, _)| *uuid).collect::<Vec<_>>() {
+            if let Some(provider) = self.providers.get_mut(&uuid) {
+                provider.aggregates = Some(of.remove(&uuid).unwrap_or_default());
+                provider.partial = true;
+            }
+            self.follow_provider(uuid);
+        }
+    }
+
     /// What Placement says of a provider; unknown parts leave what is known.
     pub fn put_provider(&mut self, provider: ProviderFacts) {
         let uuid = provider.uuid;
@@ -35,20 +75,25 @@ impl Cloud {
     }
 
     /// All providers there are (`GET /resource_providers`). Those that are not named are removed. Answers with those of which
-    /// something has to be read again: new ones, and those with another generation than when their facts were read.
-    pub fn provider_list(&mut self, lines: &[ProviderLine]) -> Vec<Uuid> {
+    /// something is to be read.
+    pub fn provider_list(&mut self, lines: &[ProviderLine]) -> ToRead {
         let named: BTreeSet<Uuid> = lines.iter().map(|line| line.uuid).collect();
         let known = self.providers.keys().copied();
         let gone: Vec<Uuid> = known.filter(|uuid| !named.contains(uuid)).collect();
         gone.into_iter().for_each(|uuid| self.remove_provider(uuid));
-        let mut to_read = Vec::new();
+        let mut to_read = ToRead::default();
         for line in lines {
             let provider = self.providers.entry(line.uuid).or_default();
             provider.name.clone_from(&line.name);
             provider.parent = line.parent;
             provider.root = Some(line.root);
-            if provider.generation != Some(line.generation) {
-                to_read.push(line.uuid);
+            provider.listed = Some(line.generation);
+            match provider.generation {
+                Some(generation) if generation != line.generation => {
+                    to_read.changed.push(line.uuid)
+                }
+                Some(_) if !provider.partial => {}
+                _ => to_read.unread.push(line.uuid),
             }
             if !self.nodes.contains_key(&line.uuid) {
                 self.others.insert(line.uuid);
@@ -125,6 +170,14 @@ impl Cloud {
         traits: Option<BTreeSet<String>>,
         (parent, root): (Option<Uuid>, Option<Uuid>),
     ) {
+        // A compute gives no server more than the whole machine (`nova/virt/libvirt/driver.py`, `update_provider_tree`).
+        let row = self.nodes.get(&uuid).map(|node| &node.row);
+        let machine = |class: &str| match (row, class) {
+            (Some(row), "VCPU") => Some(row.vcpus),
+            (Some(row), "MEMORY_MB") => Some(row.memory_mb),
+            (Some(row), "DISK_GB") => Some(row.local_gb),
+            _ => None,
+        };
         let provider = self.providers.entry(uuid).or_default();
         let before = provider.inventories.take().unwrap_or_default();
         let inventory = |(class, (capacity, _)): (&String, &(i64, i64))| {
@@ -135,7 +188,10 @@ impl Cloud {
                 reserved: 0,
                 min_unit: known.map_or(1, |known| known.min_unit),
                 // A summary does not say what one consumer may take: a claim finds out.
-                max_unit: known.map_or(*capacity, |known| known.max_unit),
+                max_unit: known
+                    .map(|known| known.max_unit)
+                    .or_else(|| machine(class).map(|most| most.min(*capacity)))
+                    .unwrap_or(*capacity),
                 step_size: known.map_or(1, |known| known.step_size),
                 allocation_ratio: 1.0,
             };
@@ -143,8 +199,10 @@ impl Cloud {
         };
         let inventories: BTreeMap<String, Inventory> = told.iter().map(inventory).collect();
         if inventories != before {
-            // It has to be read whole.
-            provider.generation = None;
+            // It is to be read whole some day. Until then it is as it was when providers were listed, or newer: then a look at its
+            // generation shows that.
+            provider.generation = provider.listed;
+            provider.partial = true;
         }
         provider.inventories = Some(inventories);
         provider.used = Some(

@@ -2,7 +2,9 @@
 
 use crate::kit::{self, NOW, cloud_of, decide, instance, node, request, server, settle};
 use ebbtide_nova::model::{Aggregate, Options};
-use ebbtide_nova_cloud::{Cloud, CloudError, CloudSettings, Consumer, ProviderFacts, ProviderLine};
+use ebbtide_nova_cloud::{
+    Cloud, CloudError, CloudSettings, Consumer, ProviderFacts, ProviderLine, ToRead,
+};
 use proptest::prelude::*;
 use serde_json::json;
 use std::collections::{BTreeMap, BTreeSet};
@@ -144,12 +146,16 @@ fn providers_with_another_generation_are_to_be_read_again() {
         parent: None,
         root: node(number),
     };
-    assert!(cloud.provider_list(&[line(0, 1), line(1, 1)]).is_empty());
+    let nothing = ToRead::default();
+    assert_eq!(cloud.provider_list(&[line(0, 1), line(1, 1)]), nothing);
     assert_eq!(
         cloud.provider_list(&[line(0, 1), line(1, 2), line(2, 0)]),
-        [node(1), node(2)]
+        ToRead {
+            changed: vec![node(1)],
+            unread: vec![node(2)]
+        }
     );
-    assert!(cloud.provider_list(&[line(1, 1)]).is_empty());
+    assert_eq!(cloud.provider_list(&[line(1, 1)]), nothing);
     assert_eq!(
         offered(&cloud, 1),
         names(&[1]),

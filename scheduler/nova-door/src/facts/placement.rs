@@ -1,12 +1,14 @@
 //! What Placement says: a belief that is kept up and that every claim verifies.
 //!
-//! At the start one list names all providers, and one question for the least of each usual class brings capacity, usage and traits of
-//! all that have any room. The rest is read provider by provider in the background, and so is whatever changed: Placement raises a
+//! At the start one list names all providers, one question for the least of each usual class brings capacity, usage and traits of
+//! all that have any room, and one for each of Nova's aggregates who is in it. Whatever changes is read soon: Placement raises a
 //! provider's generation when its inventory, traits, aggregates or allocations change. Usage that falls without raising it (a server is
-//! deleted) is heard of from Nova's computes.
+//! deleted) is heard of from Nova's computes. What is left, details of inventories and hosts without any room, is read one by one
+//! and slowly, because Placement has others to serve.
 
+use crate::clock::Stopwatch;
 use crate::error::DoorError;
-use crate::task::Tasks;
+use crate::task::{Tasks, pause};
 use ebbtide_nova_cloud::{Allocations, Cloud, Consumer, Inventory, ProviderFacts, ProviderLine};
 use ebbtide_openstack::{OpenStackError, Placement};
 use futures::StreamExt;
@@ -18,7 +20,11 @@ use uuid::Uuid;
 /// Providers that are read at the same time. Placement is shared with everybody else: warming up must not crowd them out.
 const AT_ONCE: usize = 4;
 /// Nearly every host has one of these. Hosts that have room in none of them are read one by one.
-const USUAL: [&str; 2] = ["VCPU:1", "MEMORY_MB:1"];
+const USUAL: [&str; 3] = ["VCPU:1", "MEMORY_MB:1", "DISK_GB:1"];
+/// After what nobody waits for, Placement rests for so many times as long as it took: at most a tenth of one of its workers is ours.
+const REST: u32 = 9;
+/// How long the slow reader rests when there is nothing to read.
+const IDLE: Duration = Duration::from_secs(5);
 
 /// Placement, followed.
 pub(crate) struct Providers {
@@ -27,6 +33,8 @@ pub(crate) struct Providers {
     /// Providers of which something has changed and that nobody has read since; true: all of them, false: only their usage.
     stale: Mutex<HashMap<Uuid, bool>>,
     wake: tokio::sync::Notify,
+    /// Providers that were never read whole, and that nobody waits for.
+    unread: Mutex<BTreeSet<Uuid>>,
     /// How many claims of ours are being written for a provider.
     writing: Mutex<HashMap<Uuid, i64>>,
     /// The compute nodes, that is root providers, of a host.
@@ -40,6 +48,7 @@ impl Providers {
             cloud,
             stale: Mutex::default(),
             wake: tokio::sync::Notify::new(),
+            unread: Mutex::default(),
             writing: Mutex::default(),
             nodes: Mutex::default(),
         }
@@ -77,8 +86,16 @@ impl Providers {
 
     /// Learns of all providers. What is read only in the background is believed from Nova's rows until then.
     pub(crate) async fn load(&self) -> Result<(), DoorError> {
-        self.list().await?;
+        let lines = self.lines().await?;
+        self.take_list(&lines);
         for class in USUAL {
+            // One question that all hosts answer is enough.
+            let cloud = self.cloud.read().unwrap_or_else(PoisonError::into_inner);
+            let counts = cloud.counts();
+            drop(cloud);
+            if counts.believed == 0 && counts.hosts > 0 {
+                break;
+            }
             let answer = self
                 .placement
                 .allocation_candidates_json(&format!("resources={}", class.replace(':', "%3A")))
@@ -86,18 +103,45 @@ impl Providers {
             let known = self.write(|cloud| cloud.put_summaries(&answer))?;
             tracing::info!(class, known, "read what providers have and have given");
         }
+        let aggregates = self
+            .cloud
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .aggregate_uuids();
+        let mut members = BTreeMap::new();
+        for aggregate in aggregates {
+            let providers = self
+                .placement
+                .providers(&format!("member_of={aggregate}"))
+                .await?;
+            let uuids: BTreeSet<Uuid> = providers.into_iter().map(|p| p.uuid).collect();
+            members.insert(aggregate, uuids);
+        }
+        self.write(|cloud| cloud.put_memberships(&members));
+        self.take_list(&lines);
         Ok(())
     }
 
     /// Keeps the belief up until the door has to end.
     pub(crate) fn follow(self: &Arc<Self>, every: Duration, tasks: &Tasks) {
         let lister = Arc::clone(self);
-        tasks.repeat("placement-list", every, move || {
-            let lister = Arc::clone(&lister);
-            async move {
+        let stop = tasks.stop().clone();
+        tasks.spawn("placement-list", async move {
+            let mut rest = every;
+            while pause(&stop, rest).await {
+                let watch = Stopwatch::start();
                 if let Err(error) = lister.list().await {
                     tracing::warn!(code = error.code(), "{error}");
                 }
+                rest = every.max(watch.elapsed() * REST);
+            }
+        });
+        let slow = Arc::clone(self);
+        let stop = tasks.stop().clone();
+        tasks.spawn("placement-slow-read", async move {
+            let mut rest = IDLE;
+            while pause(&stop, rest).await {
+                rest = slow.read_one_unread().await;
             }
         });
         let reader = Arc::clone(self);
@@ -123,7 +167,13 @@ impl Providers {
     }
 
     async fn list(&self) -> Result<(), OpenStackError> {
-        let lines: Vec<ProviderLine> = self
+        let lines = self.lines().await?;
+        self.take_list(&lines);
+        Ok(())
+    }
+
+    async fn lines(&self) -> Result<Vec<ProviderLine>, OpenStackError> {
+        Ok(self
             .placement
             .providers("")
             .await?
@@ -135,16 +185,36 @@ impl Providers {
                 parent: provider.parent_provider_uuid,
                 root: provider.root_provider_uuid.unwrap_or(provider.uuid),
             })
-            .collect();
-        let stale = self.write(|cloud| cloud.provider_list(&lines));
-        if !stale.is_empty() {
+            .collect())
+    }
+
+    fn take_list(&self, lines: &[ProviderLine]) {
+        let to_read = self.write(|cloud| cloud.provider_list(lines));
+        *self.unread.lock().unwrap_or_else(PoisonError::into_inner) =
+            to_read.unread.into_iter().collect();
+        if !to_read.changed.is_empty() {
             self.stale
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
-                .extend(stale.into_iter().map(|provider| (provider, true)));
+                .extend(to_read.changed.into_iter().map(|provider| (provider, true)));
             self.wake.notify_one();
         }
-        Ok(())
+    }
+
+    /// Reads one provider that nobody waits for. How long to rest afterwards.
+    async fn read_one_unread(&self) -> Duration {
+        let next = self
+            .unread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop_first();
+        let Some(provider) = next else { return IDLE };
+        let watch = Stopwatch::start();
+        if let Err(error) = self.refresh(provider).await {
+            // The next list finds that it is still to be read.
+            tracing::debug!(code = error.code(), %provider, "{error}");
+        }
+        watch.elapsed() * REST
     }
 
     async fn read_stale(&self, stop: &tokio_util::sync::CancellationToken) {
