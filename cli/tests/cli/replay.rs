@@ -200,7 +200,10 @@ async fn a_share_is_preemptible_and_the_preempted_are_counted_not_mourned() {
         "json",
     ];
     let ran = against(&fake, &args).await;
-    taker.await.unwrap();
+    tokio::time::timeout(Duration::from_secs(30), taker)
+        .await
+        .expect("a server to take away")
+        .unwrap();
     assert_eq!(ran.code, 0, "{}", ran.err);
     let json = ran.json();
     assert_eq!(

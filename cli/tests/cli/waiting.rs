@@ -47,9 +47,13 @@ async fn region() -> Fake {
 
 /// Waits until the command has said something.
 async fn said(err: &Kept, what: &str) {
-    while !err.text().contains(what) {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    let heard = async {
+        while !err.text().contains(what) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let heard = tokio::time::timeout(Duration::from_secs(30), heard).await;
+    assert!(heard.is_ok(), "it never said {what:?}: {}", err.text());
 }
 
 /// Creates and waits; `then` happens once the command has said that it waits for the evacuation.
