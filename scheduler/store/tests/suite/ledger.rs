@@ -68,7 +68,7 @@ async fn a_row_comes_back_as_it_went_in(db: TestDb) {
 async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
     let ledger = open(&db).await;
     let owner = ledger.register("a").await.unwrap();
-    ledger.insert(&row(1, &owner, &[])).await.unwrap();
+    ledger.insert(&row(1, &owner, &[77])).await.unwrap();
     let id = uuid(1);
     let doc = json!({"step": 2});
     assert_eq!(
@@ -113,11 +113,8 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
             version: 3
         }]
     );
-    let victim = adopted.victims[0];
-    assert_eq!(
-        ledger.open_row_of_victim(victim).await.unwrap(),
-        Some(adopted)
-    );
+    let of_victim = ledger.open_row_of_victim(uuid(77)).await.unwrap();
+    assert_eq!(of_victim, Some(adopted));
     assert_eq!(ledger.open_row_of_victim(uuid(9)).await.unwrap(), None);
     assert_eq!(
         ledger.update(id, 2, "noticed", &doc).await.unwrap(),
