@@ -96,30 +96,29 @@ impl Selector {
     /// Placement's own answer, as Nova asks for it. Waits for a Placement that is away, as long as patience lasts.
     async fn ask_placement(&self, request: &Request, asked: &Asked) -> Result<Candidates, Fault> {
         self.metrics.question();
-        let placement = self.facts.providers.placement(&request.id);
-        let mut patience = Patience::new(self.settings.placement_patience, &request.stop);
-        let queries = [Some(&asked.query), asked.fallback.as_ref()];
-        let mut whole: Option<Value> = None;
-        for query in queries.into_iter().flatten() {
-            let answer = loop {
-                match placement.allocation_candidates_json(&query.text).await {
-                    Ok(answer) => break answer,
-                    Err(error) => {
-                        if !patience.wait(&error).await {
-                            // As Nova: no answer is no candidate.
-                            request.note_silence();
-                            tracing::warn!(code = error.code(), "{error}");
-                            return Ok(Candidates::default());
+        let foreseen = request.ahead().answer.take();
+        let answer = match foreseen.filter(|(question, _)| question == asked) {
+            Some((_, answer)) => Some(answer),
+            None => {
+                let mut patience = Patience::new(self.settings.placement_patience, &request.stop);
+                loop {
+                    match self.put_question(request, asked).await {
+                        Ok(answer) => break Some(answer),
+                        Err(error) => {
+                            if !patience.wait(&error).await {
+                                tracing::warn!(code = error.code(), "{error}");
+                                break None;
+                            }
                         }
                     }
                 }
-            };
-            whole = Some(match whole {
-                None => answer,
-                Some(first) => joined(first, answer),
-            });
-        }
-        let answer = whole.unwrap_or(Value::Null);
+            }
+        };
+        let Some(answer) = answer else {
+            // As Nova: no answer is no candidate.
+            request.note_silence();
+            return Ok(Candidates::default());
+        };
         self.facts
             .write(|cloud| {
                 cloud.put_summaries(&answer)?;
@@ -129,6 +128,25 @@ impl Selector {
                 tracing::error!(code = error.code(), "{error}");
                 Fault::new("NoValidHost", "")
             })
+    }
+
+    /// One try to ask Placement what Nova would ask it, with the second question where there is one.
+    pub(super) async fn put_question(
+        &self,
+        request: &Request,
+        asked: &Asked,
+    ) -> Result<Value, OpenStackError> {
+        let placement = self.facts.providers.placement(&request.id);
+        let first = placement
+            .allocation_candidates_json(&asked.query.text)
+            .await?;
+        Ok(match &asked.fallback {
+            Some(second) => joined(
+                first,
+                placement.allocation_candidates_json(&second.text).await?,
+            ),
+            None => first,
+        })
     }
 
     /// Decides on these candidates and claims, step by step. `known`: they come from memory, so that a refusal means that memory is wrong.
@@ -222,34 +240,9 @@ impl Selector {
         }
     }
 
-    /// Looks at the generation of the host that the request gets if nothing has changed: that takes no time of its own while the
-    /// databases are asked what has.
-    pub(super) async fn look_ahead(&self, request: &Request) {
-        if request.call.no_placement {
-            return;
-        }
-        let first = self.facts.read(|cloud| {
-            let mut spec = request.schedule.spec.clone();
-            let known = cloud.candidates(&cloud.ask(&mut spec).ok()?).ok()?;
-            let (call, now) = (request.call.clone(), crate::clock::micros());
-            let mut scheduling = cloud
-                .decide(spec, call, &known, now, Some(request.seed))
-                .ok()?;
-            match scheduling.next() {
-                Next::Claim(claim) => Some(claim.host.uuid),
-                _ => None,
-            }
-        });
-        if let Some(host) = first
-            && let Ok(generation) = self.generation(request, host).await
-        {
-            *request.looked() = Some((host, generation));
-        }
-    }
-
     /// Whether a host's provider is still as it was read: claims verify amounts, but not traits and aggregates. Its generation tells.
     async fn is_as_known(&self, request: &Request, host: Uuid) -> bool {
-        let looked = request.looked().take();
+        let looked = request.ahead().host.take();
         let generation = match looked.filter(|(provider, _)| *provider == host) {
             Some((_, generation)) => Ok(generation),
             None => self.generation(request, host).await,
@@ -267,7 +260,11 @@ impl Selector {
         }
     }
 
-    async fn generation(&self, request: &Request, host: Uuid) -> Result<i64, OpenStackError> {
+    pub(super) async fn generation(
+        &self,
+        request: &Request,
+        host: Uuid,
+    ) -> Result<i64, OpenStackError> {
         let placement = self.facts.providers.placement(&request.id);
         let provider = placement.provider(host).await?;
         Ok(i64::try_from(provider.generation.0).unwrap_or(i64::MAX))

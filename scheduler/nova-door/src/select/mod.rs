@@ -1,9 +1,11 @@
 //! `select_destinations`: which hosts the instances of a request get.
 
+mod ahead;
 mod claim;
 mod decide;
 mod preempt;
 
+use self::ahead::Ahead;
 use self::preempt::Made;
 use crate::clock::Stopwatch;
 use crate::evacuate::{Evacuations, Outcome};
@@ -67,8 +69,8 @@ pub(crate) struct Request {
     in_the_dark: AtomicBool,
     /// Where there is chance, it falls the same way each time that this request is decided.
     seed: u64,
-    /// A host's provider with its generation, looked at since the request came.
-    looked: Mutex<Option<(Uuid, i64)>>,
+    /// What was asked of Placement since the request came, before it was sure that it would be needed.
+    ahead: Mutex<Ahead>,
 }
 
 impl Request {
@@ -77,8 +79,8 @@ impl Request {
         self.in_the_dark.store(true, Ordering::Relaxed);
     }
 
-    fn looked(&self) -> MutexGuard<'_, Option<(Uuid, i64)>> {
-        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
+    fn ahead(&self) -> MutexGuard<'_, Ahead> {
+        self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_in_the_dark(&self) -> bool {
@@ -168,7 +170,7 @@ impl Selector {
             said_start: AtomicBool::new(false),
             in_the_dark: AtomicBool::new(false),
             seed: crate::ids::seed(),
-            looked: Mutex::default(),
+            ahead: Mutex::default(),
             call: call_of,
             return_objects: wanted.return_objects,
             asked: None,
@@ -184,7 +186,7 @@ impl Selector {
                 return Ok(result);
             }
         }
-        // What was written before the request came is known before it is decided. The host that it most likely gets is looked at meanwhile.
+        // What was written before the request came is known before it is decided. What is most likely needed of Placement is asked meanwhile.
         let watch = Stopwatch::start();
         tokio::join!(self.facts.database.freshen(), self.look_ahead(&request));
         self.metrics.took("rows", watch.elapsed());

@@ -43,12 +43,7 @@ impl Selector {
         let (Some(evacuations), Some(asked)) = (&self.evacuations, &request.asked) else {
             return Made::Nothing;
         };
-        let instances = request.call.instance_uuids.as_deref().unwrap_or_default();
-        let eligible = request.is_call
-            && !instances.is_empty()
-            && self.settings.preemption
-            && !Cloud::is_preemptible(&request.schedule.spec);
-        if !eligible {
+        if !self.may_make_room(request) {
             return Made::Nothing;
         }
         if request.is_in_the_dark() {
@@ -59,10 +54,7 @@ impl Selector {
             );
             return Made::Nothing;
         }
-        let mut options = PlanOptions {
-            seed: crate::ids::seed(),
-            ..PlanOptions::default()
-        };
+        let mut options = plan_options(request);
         for _ in 0..self.settings.plan_rounds {
             if request.stop.is_cancelled() {
                 return Made::Left;
@@ -79,6 +71,16 @@ impl Selector {
             self.settings.plan_rounds
         );
         Made::Nothing
+    }
+
+    /// Whether preemptible instances may leave for this request.
+    pub(super) fn may_make_room(&self, request: &Request) -> bool {
+        let instances = request.call.instance_uuids.as_deref().unwrap_or_default();
+        self.evacuations.is_some()
+            && self.settings.preemption
+            && request.is_call
+            && !instances.is_empty()
+            && !Cloud::is_preemptible(&request.schedule.spec)
     }
 
     async fn round(
@@ -179,21 +181,17 @@ impl Selector {
     }
 
     /// What Placement says now of the hosts, the victims and the newcomers of a plan.
-    async fn truth(&self, request: &Request, plan: &Plan) -> Result<Truth, OpenStackError> {
+    pub(super) async fn truth(
+        &self,
+        request: &Request,
+        plan: &Plan,
+    ) -> Result<Truth, OpenStackError> {
+        let foreseen = request.ahead().truth.take();
+        if let Some(truth) = foreseen.filter(|truth| truth.covers(plan)) {
+            return Ok(truth);
+        }
         let placement = self.facts.providers.placement(&request.id);
-        let hosts: BTreeSet<Uuid> = plan
-            .instances
-            .iter()
-            .flat_map(|instance| instance.allocations.keys())
-            .chain(plan.victims.iter().flat_map(|v| v.allocations.keys()))
-            .copied()
-            .collect();
-        let consumers: BTreeSet<Uuid> = plan
-            .victims
-            .iter()
-            .map(|victim| victim.uuid)
-            .chain(plan.instances.iter().map(|instance| instance.uuid))
-            .collect();
+        let (hosts, consumers) = concerned(plan);
         let providers = try_join_all(hosts.into_iter().map(|provider| async move {
             let (generation, consumers) = self.facts.providers.consumers(provider).await?;
             Ok::<_, OpenStackError>(ProviderTruth {
@@ -264,13 +262,49 @@ impl Selector {
     }
 }
 
+/// How the plans of a request are made: alike, as long as the cloud is.
+pub(super) fn plan_options(request: &Request) -> PlanOptions {
+    PlanOptions {
+        seed: request.seed,
+        ..PlanOptions::default()
+    }
+}
+
+/// The providers and the consumers that a plan has to do with.
+fn concerned(plan: &Plan) -> (BTreeSet<Uuid>, BTreeSet<Uuid>) {
+    let hosts = plan
+        .instances
+        .iter()
+        .flat_map(|instance| instance.allocations.keys())
+        .chain(plan.victims.iter().flat_map(|v| v.allocations.keys()))
+        .copied()
+        .collect();
+    let consumers = plan
+        .victims
+        .iter()
+        .map(|victim| victim.uuid)
+        .chain(plan.instances.iter().map(|instance| instance.uuid))
+        .collect();
+    (hosts, consumers)
+}
+
 /// What Placement has just said.
-struct Truth {
+pub(super) struct Truth {
     providers: Vec<ProviderTruth>,
     held: BTreeMap<Uuid, ConsumerAllocations>,
 }
 
 impl Truth {
+    /// Whether it says all that a plan has to know.
+    fn covers(&self, plan: &Plan) -> bool {
+        let (hosts, consumers) = concerned(plan);
+        let told: BTreeSet<Uuid> = self.providers.iter().map(|p| p.provider).collect();
+        hosts.is_subset(&told)
+            && consumers
+                .iter()
+                .all(|consumer| self.held.contains_key(consumer))
+    }
+
     fn victim(&self, planned: &PlannedVictim) -> Result<Victim, Uuid> {
         let held = self.held.get(&planned.uuid).ok_or(planned.uuid)?;
         let generation = held.consumer_generation.ok_or(planned.uuid)?.0;

@@ -1,0 +1,100 @@
+//! What a request most likely needs of Placement, asked while the databases tell what has changed: that takes no time of its own.
+//!
+//! All of it is asked after the request came, so it is no older than what Nova would decide on. What turns out not to be needed is
+//! thrown away.
+
+use super::preempt::Truth;
+use super::{Request, Selector};
+use ebbtide_nova_cloud::{Asked, Next};
+use serde_json::Value;
+use uuid::Uuid;
+
+/// What was asked before it was needed.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// The provider of the host that the request gets if nothing has changed, and its generation.
+    pub(super) host: Option<(Uuid, i64)>,
+    /// The candidates for which memory had none, as Placement answers.
+    pub(super) answer: Option<(Asked, Value)>,
+    /// What Placement says of those who would have to do with a preemption.
+    pub(super) truth: Option<Truth>,
+}
+
+/// What it will be by what is known now.
+enum Likely {
+    Host(Uuid),
+    /// Nothing fits, as far as memory knows.
+    NoHost(Asked),
+    /// Memory cannot know.
+    Question(Asked),
+}
+
+impl Selector {
+    /// Asks ahead.
+    pub(super) async fn look_ahead(&self, request: &Request) {
+        if request.call.no_placement {
+            return;
+        }
+        match self.likely(request) {
+            None => {}
+            Some(Likely::Host(host)) => {
+                if let Ok(generation) = self.generation(request, host).await {
+                    request.ahead().host = Some((host, generation));
+                }
+            }
+            Some(Likely::Question(asked)) => self.ask_ahead(request, asked).await,
+            Some(Likely::NoHost(asked)) => {
+                let room = asked.clone();
+                tokio::join!(
+                    self.ask_ahead(request, asked),
+                    self.look_for_room(request, &room)
+                );
+            }
+        }
+    }
+
+    fn likely(&self, request: &Request) -> Option<Likely> {
+        self.facts.read(|cloud| {
+            let mut spec = request.schedule.spec.clone();
+            let asked = cloud.ask(&mut spec).ok()?;
+            let Ok(known) = cloud.candidates(&asked) else {
+                return Some(Likely::Question(asked));
+            };
+            if known.is_empty() {
+                return Some(Likely::NoHost(asked));
+            }
+            let (call, now) = (request.call.clone(), crate::clock::micros());
+            let mut scheduling = cloud
+                .decide(spec, call, &known, now, Some(request.seed))
+                .ok()?;
+            match scheduling.next() {
+                Next::Claim(claim) => Some(Likely::Host(claim.host.uuid)),
+                Next::Failed { .. } => Some(Likely::NoHost(asked)),
+                Next::Done(_) => None,
+            }
+        })
+    }
+
+    async fn ask_ahead(&self, request: &Request, asked: Asked) {
+        // Whatever goes wrong is asked again when it is needed, and told then.
+        if let Ok(answer) = self.put_question(request, &asked).await {
+            request.ahead().answer = Some((asked, answer));
+        }
+    }
+
+    async fn look_for_room(&self, request: &Request, asked: &Asked) {
+        if !self.may_make_room(request) {
+            return;
+        }
+        let options = super::preempt::plan_options(request);
+        let (spec, now) = (&request.schedule.spec, crate::clock::micros());
+        let planned = self
+            .facts
+            .read(|cloud| cloud.plan(spec, &request.call, asked, now, &options));
+        if let Ok(plan) = planned
+            && let Ok(truth) = self.truth(request, &plan).await
+        {
+            request.ahead().truth = Some(truth);
+        }
+    }
+}
