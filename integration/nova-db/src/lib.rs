@@ -16,6 +16,7 @@ mod cells;
 mod clock;
 mod detail;
 mod dialect;
+mod discover;
 mod error;
 mod follow;
 mod ids;

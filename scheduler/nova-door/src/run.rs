@@ -101,6 +101,7 @@ impl Door {
             .providers
             .follow(settings.placement_list_every, &tasks);
         Database::follow(&facts.database, &tasks);
+        discover_hosts(conf, &facts, &tasks);
         let counts = facts.read(Cloud::counts);
         tracing::info!(
             hosts = counts.hosts,
@@ -250,6 +251,30 @@ fn beat(record: OwnService, conf: &NovaConf, tasks: &Tasks) {
         async move {
             if let Err(error) = record.beat().await {
                 tracing::warn!(code = error.code(), "{error}");
+            }
+        }
+    });
+}
+
+/// Maps new hosts to their cells, at once and then again and again, where the operator wants that.
+fn discover_hosts(conf: &NovaConf, facts: &Facts, tasks: &Tasks) {
+    let wish = conf.scheduler.discover_hosts_in_cells_interval;
+    let Some(seconds) = wish.and_then(|seconds| u64::try_from(seconds).ok()) else {
+        return;
+    };
+    let (nova, stop) = (facts.database.nova().clone(), tasks.stop().clone());
+    tasks.spawn("discover-hosts", async move {
+        loop {
+            match nova.discover_hosts().await {
+                Ok(found) if found.is_empty() => {}
+                Ok(found) => {
+                    let hosts: Vec<String> = found.into_iter().map(|host| host.host).collect();
+                    tracing::info!(?hosts, "new hosts are mapped to their cells");
+                }
+                Err(error) => tracing::warn!(code = error.code(), "{error}"),
+            }
+            if !pause(&stop, Duration::from_secs(seconds.max(1))).await {
+                return;
             }
         }
     });

@@ -96,7 +96,30 @@ async fn computes_that_are_too_old_keep_us_from_starting(cloud: Cloud) {
         .unwrap();
 }
 
+async fn new_hosts_are_mapped_to_their_cell_once(cloud: Cloud) {
+    cloud.add_host(1, START).await;
+    cloud.add_host(2, START).await;
+    cloud.api.sql("DELETE FROM host_mappings").await;
+    cloud.cell.sql("UPDATE compute_nodes SET mapped = 0").await;
+    let (one, other) = (cloud.open().await, cloud.open().await);
+    let (found, too) = tokio::join!(one.discover_hosts(), other.discover_hosts());
+    let mut found = found.unwrap();
+    found.extend(too.unwrap());
+    found.sort_by(|a, b| a.host.cmp(&b.host));
+    assert_eq!(found.len(), 2, "{found:?}");
+    let mut mapped = one.host_mappings().await.unwrap();
+    mapped.sort_by(|a, b| a.host.cmp(&b.host));
+    assert_eq!(mapped, found);
+    // Nothing is left to be done, and a node that lost its mark is no new host.
+    cloud
+        .cell
+        .sql("UPDATE compute_nodes SET mapped = 0 WHERE id = 1")
+        .await;
+    assert_eq!(one.discover_hosts().await.unwrap(), []);
+}
+
 on_every_database!(
+    new_hosts_are_mapped_to_their_cell_once,
     the_record_is_made_once_and_beats,
     computes_that_are_too_old_keep_us_from_starting,
 );
