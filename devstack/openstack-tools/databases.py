@@ -16,7 +16,7 @@ IGNORED = {
     'consumer_id_row': 'a row number', 'action_id': 'a row number', 'trait_id': 'a row number; shown by name', 'project_id_row': 'a row number',
     'traceback': 'names files and lines of Nova', 'details': 'a Python traceback in text: names files and lines of Nova',
     'request_id': 'generated for each API call', 'hostname': 'made from the display name', 'reservation_id': 'generated',
-    'stats': 'what the compute had under way at its last look',
+    'stats': 'what the compute had under way at its last look', 'current_workload': 'the same as a number',
     'root_device_name': 'no part of scheduling', 'connection_info': 'no part of scheduling', 'network_info': 'holds times',
     'system_metadata': 'no part of scheduling', 'keypairs': 'no part of scheduling', 'build_request_id': 'a row number',
 }

@@ -97,8 +97,8 @@ async fn computes_that_are_too_old_keep_us_from_starting(cloud: Cloud) {
 }
 
 async fn new_hosts_are_mapped_to_their_cell_once(cloud: Cloud) {
-    cloud.add_host(1, START).await;
-    cloud.add_host(2, START).await;
+    cloud.add_host(1, "2026-01-01 10:00:00").await;
+    cloud.add_host(2, "2026-01-01 10:00:00").await;
     cloud.api.sql("DELETE FROM host_mappings").await;
     cloud.cell.sql("UPDATE compute_nodes SET mapped = 0").await;
     let (one, other) = (cloud.open().await, cloud.open().await);
