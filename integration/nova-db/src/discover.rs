@@ -60,10 +60,16 @@ impl NovaDb {
     async fn map_host(&self, host: &str, cell: &str) -> Result<bool, NovaDbError> {
         let api = self.api();
         let sql = format!(
-            "INSERT INTO host_mappings (created_at, cell_id, host) SELECT {}, c.id, ? FROM cell_mappings c WHERE c.uuid = ?",
+            "INSERT INTO host_mappings (created_at, cell_id, host) SELECT {}, c.id, ? FROM cell_mappings c \
+             WHERE c.uuid = ? AND NOT EXISTS (SELECT 1 FROM host_mappings m WHERE m.host = ?)",
             api.dialect().at()
         );
-        let values = vec![moment(clock::now_micros()).into(), host.into(), cell.into()];
+        let values = vec![
+            moment(clock::now_micros()).into(),
+            host.into(),
+            cell.into(),
+            host.into(),
+        ];
         match api.execute("map a host", &sql, values).await {
             Err(error) if is_duplicate(&error) => Ok(false),
             touched => Ok(touched? > 0),
