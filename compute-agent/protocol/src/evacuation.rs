@@ -280,6 +280,31 @@ impl AgentCore {
                     e.record.command = command;
                     self.conclude(turn, &mut e, Verdict::Spared);
                 }
+                // An attempt has failed, and a later one may be on its way: it must not be followed any more. "Failed" would not say
+                // that, because it may be the answer to the earlier attempt.
+                Phase::Done {
+                    verdict:
+                        Verdict::Failed {
+                            still_running: true,
+                            ..
+                        },
+                } => {
+                    e.record.command = command;
+                    self.conclude(turn, &mut e, Verdict::Spared);
+                }
+                Phase::Withdrawing {
+                    then:
+                        Verdict::Failed {
+                            still_running: true,
+                            ..
+                        },
+                } => {
+                    e.record.command = command;
+                    e.record.phase = Phase::Withdrawing {
+                        then: Verdict::Spared,
+                    };
+                    e.save(turn);
+                }
                 // Too late to be spared, or decided already: it is answered with the end.
                 Phase::Acting { .. } | Phase::Withdrawing { .. } => {}
                 Phase::Done { verdict } => {

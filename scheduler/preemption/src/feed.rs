@@ -210,13 +210,24 @@ impl Preemption {
                     self.withdraw("an agent has let a victim live", now, policy);
                 }
             }
+            // It may be the answer to an earlier attempt, with a later one on its way; only "spared" says that nothing will happen.
+            Body::EvacuationFailed(report)
+                if report.still_running && matches!(victim.state, VictimState::Sparing { .. }) => {}
             Body::EvacuationFailed(report) if victim.state.is_open() => {
                 let reason = report.reason.clone();
-                victim.state = VictimState::Failed {
-                    reason: reason.clone(),
-                    again: now.plus(policy.failed_rest),
+                let waits = self.state == State::Evacuating && !self.answered;
+                victim.state = if waits && report.still_running {
+                    VictimState::Sparing {
+                        published: false,
+                        until: now.plus(policy.patience()).plus(policy.act_timeout),
+                    }
+                } else {
+                    VictimState::Failed {
+                        reason: reason.clone(),
+                        again: now.plus(policy.failed_rest),
+                    }
                 };
-                if self.state == State::Evacuating && !self.answered {
+                if waits {
                     self.withdraw(&reason, now, policy);
                 }
             }
@@ -229,12 +240,17 @@ impl Preemption {
         if !matches!(self.state, State::Claimed | State::Evacuating) {
             return;
         }
+        // Whoever wrote the record last may have died between sending a notice and writing that: once notices may go out, everybody
+        // may have heard.
+        let unheard = self.state == State::Claimed;
         self.state = State::Withdrawing;
         self.reason = Some(reason.to_owned());
         for victim in &mut self.victims {
             match victim.state {
-                VictimState::Waiting => victim.state = VictimState::Spared,
-                VictimState::Noticed { .. } | VictimState::Draining { .. } => {
+                VictimState::Waiting if unheard => victim.state = VictimState::Spared,
+                VictimState::Waiting
+                | VictimState::Noticed { .. }
+                | VictimState::Draining { .. } => {
                     victim.state = VictimState::Sparing {
                         published: false,
                         until: now.plus(policy.patience()).plus(policy.act_timeout),
@@ -253,6 +269,17 @@ impl Preemption {
                 reason,
                 again: now.plus(policy.failed_rest),
             };
+            // An agent that is silent may only be slow, or not be heard. If its victim is not to leave any more, it has to know.
+            let given_up = |reason: &str| {
+                if answered {
+                    failed(reason.to_owned())
+                } else {
+                    VictimState::Sparing {
+                        published: false,
+                        until: now.plus(policy.patience()).plus(policy.act_timeout),
+                    }
+                }
+            };
             match &mut victim.state {
                 VictimState::Noticed {
                     attempt,
@@ -268,7 +295,7 @@ impl Preemption {
                             "the agent on {} did not answer {attempt} notices",
                             victim.host
                         );
-                        victim.state = failed(reason.clone());
+                        victim.state = given_up(&reason);
                         silent = Some(reason);
                     }
                 }
@@ -277,10 +304,14 @@ impl Preemption {
                         "the agent on {} did not report the end within {} after the grace period",
                         victim.host, policy.act_timeout
                     );
-                    victim.state = failed(reason.clone());
+                    victim.state = given_up(&reason);
                     silent = Some(reason);
                 }
-                VictimState::Sparing { until, .. } if *until <= now => {
+                // As long as the broker does not take the spare, its agent cannot know.
+                VictimState::Sparing {
+                    published: true,
+                    until,
+                } if *until <= now => {
                     victim.state = failed(format!(
                         "the agent on {} did not say whether the server lives",
                         victim.host

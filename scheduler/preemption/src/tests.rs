@@ -374,3 +374,96 @@ fn a_victim_that_would_not_go_is_told_again_once_the_newcomer_is_there() {
     assert_eq!(doc.victims[0].state, VictimState::Waiting);
     assert_ne!(doc.victims[0].evacuation, first, "it is another evacuation");
 }
+
+/// A record whose only victim is in a state, with its notices out.
+fn evacuating(state: VictimState) -> Preemption {
+    let mut doc = record(1, ReplyWhen::RoomFree);
+    doc.state = State::Evacuating;
+    doc.planned_at = Timestamp::from_millis(1_990_000);
+    doc.victims[0].state = state;
+    doc
+}
+
+#[test]
+fn a_victim_whose_agent_is_silent_is_asked_to_stay_before_its_room_is_given_back() {
+    let policy = Policy::default();
+    let now = Timestamp::from_millis(2_000_000);
+    let begin_before = now.plus(Seconds(5));
+    for silent in [
+        VictimState::Noticed {
+            attempt: policy.notice_attempts,
+            published: true,
+            until: now,
+            begin_before,
+        },
+        VictimState::Draining {
+            deadline: now.minus(policy.act_timeout),
+        },
+    ] {
+        let mut doc = evacuating(silent);
+        assert!(doc.feed(&Input::Tick, now, &policy));
+        assert_eq!(doc.state, State::Withdrawing);
+        assert_eq!(
+            doc.due(now, &policy),
+            [Action::Spare(0)],
+            "it may only be slow, or not be heard"
+        );
+        // The broker is away for long: nothing goes back before the agent can know.
+        let later = now.plus(Seconds(100_000));
+        assert!(!doc.feed(&Input::Tick, later, &policy));
+        assert_eq!(doc.due(later, &policy), [Action::Spare(0)]);
+        doc.feed(&Input::SparePublished { victim: 0 }, now, &policy);
+        assert_eq!(doc.due(now, &policy), []);
+        let late = doc.wake_at(&policy).expect("it waits for the agent");
+        doc.feed(&Input::Tick, late, &policy);
+        assert_eq!(doc.due(late, &policy), [Action::GiveBack]);
+    }
+}
+
+#[test]
+fn a_victim_of_which_nobody_knows_whether_it_was_told_is_asked_to_stay() {
+    let policy = Policy::default();
+    let now = Timestamp::from_millis(2_000_000);
+    let reason = "it is not needed";
+    // The scheduler may have died between sending the notice and writing that.
+    let mut doc = evacuating(VictimState::Waiting);
+    assert!(doc.feed(&Input::Withdraw { reason }, now, &policy));
+    assert_eq!(doc.due(now, &policy), [Action::Spare(0)]);
+    // Before that nobody can have been told.
+    let mut doc = evacuating(VictimState::Waiting);
+    doc.state = State::Claimed;
+    assert!(doc.feed(&Input::Withdraw { reason }, now, &policy));
+    assert_eq!(doc.due(now, &policy), [Action::GiveBack]);
+}
+
+#[test]
+fn a_victim_that_could_not_be_told_is_asked_to_stay_because_a_later_attempt_may_be_on_its_way() {
+    let policy = Policy::default();
+    let now = Timestamp::from_millis(2_000_000);
+    let mut doc = evacuating(VictimState::Noticed {
+        attempt: 2,
+        published: true,
+        until: now.plus(Seconds(5)),
+        begin_before: now.plus(Seconds(15)),
+    });
+    let failed = Body::EvacuationFailed(EvacuationFailed {
+        evacuation_id: doc.victims[0].evacuation,
+        host: "h".to_owned(),
+        server_id: doc.victims[0].server,
+        reason: "the guest could not be told".to_owned(),
+        still_running: true,
+    });
+    assert!(doc.feed(&Input::Report(&failed), now, &policy));
+    assert_eq!(doc.due(now, &policy), [Action::Spare(0)]);
+    doc.feed(&Input::SparePublished { victim: 0 }, now, &policy);
+    // Once more the same words about the first attempt: they say nothing about the second.
+    assert!(!doc.feed(&Input::Report(&failed), now, &policy));
+    assert_eq!(doc.due(now, &policy), []);
+    let spared = Body::Spared(Spared {
+        evacuation_id: doc.victims[0].evacuation,
+        host: "h".to_owned(),
+        server_id: doc.victims[0].server,
+    });
+    assert!(doc.feed(&Input::Report(&spared), now, &policy));
+    assert_eq!(doc.due(now, &policy), [Action::GiveBack]);
+}

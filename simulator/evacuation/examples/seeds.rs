@@ -22,6 +22,13 @@ fn main() -> Result<(), String> {
         let outcome = simulator.run(world, seed, steps);
         ends.merge(outcome.ends);
         faults.merge(&outcome.faults);
+        if (seed + 1 - from) % 5000 == 0 {
+            println!(
+                "{} seeds: {ends:?}, {} faults, {failed} broken",
+                seed + 1 - from,
+                faults.total()
+            );
+        }
         let Some(violation) = outcome.violation else {
             continue;
         };

@@ -66,6 +66,8 @@ pub(crate) struct Agent {
     pub(crate) mute: bool,
     /// How its next heartbeat lies.
     pub(crate) lie: Option<u32>,
+    /// How the next calls of its hypervisor end, instead of well.
+    pub(crate) fates: VecDeque<Fate>,
     pub(crate) calls: BTreeMap<ActionId, (ServerId, Action)>,
     pub(crate) publishing: VecDeque<(ReportId, Message)>,
     /// What others have to look at.
@@ -110,6 +112,7 @@ impl Agent {
             deaf: false,
             mute: false,
             lie: None,
+            fates: VecDeque::new(),
             calls: BTreeMap::new(),
             publishing: VecDeque::new(),
             deeds: Vec::new(),

@@ -96,6 +96,7 @@ impl Ground {
         let Some(action) = agent.calls.keys().nth(b as usize % n).copied() else {
             return false;
         };
+        let fate = agent.fates.pop_front().unwrap_or(fate);
         agent.complete(action, fate, self.now);
         true
     }
@@ -108,7 +109,8 @@ impl Ground {
         }
         let calls: Vec<ActionId> = agent.calls.keys().copied().collect();
         for action in calls {
-            agent.complete(action, Fate::Works, self.now);
+            let fate = agent.fates.pop_front().unwrap_or(Fate::Works);
+            agent.complete(action, fate, self.now);
         }
         true
     }
@@ -209,11 +211,11 @@ impl Ground {
         match op {
             Op::BadCall => {
                 let (fault, fate, words) = bad_call(b);
-                if self.end_call(host, b / 8, fate) {
-                    self.fault(fault, || {
-                        format!("a call of the hypervisor of {name} {words}")
-                    });
-                }
+                self.agents[host].fates.push_back(fate);
+                self.fault(fault, || {
+                    format!("the next call of the hypervisor of {name} {words}")
+                });
+                self.end_call(host, b / 8, fate);
             }
             Op::Stick => {
                 let stuck = !self.agents[host].stuck;
@@ -299,7 +301,7 @@ impl Ground {
 
     /// No more faults here; agents that are away come back.
     pub(crate) fn mend_hosts(&mut self) {
-        self.tell(|_| "no more faults from now on".to_owned());
+        self.tell(|_| "what is away, full, cut off or stuck is mended".to_owned());
         self.broker.up = true;
         let now = self.now;
         for agent in &mut self.agents {
@@ -309,6 +311,7 @@ impl Ground {
             agent.deaf = false;
             agent.mute = false;
             agent.lie = None;
+            agent.fates.clear();
             let clock = agent.clock(now);
             agent.hypervisor.settle_all_late(clock);
             agent.look_who_ended();

@@ -63,6 +63,11 @@ impl Hypervisor {
         }
     }
 
+    pub(crate) fn vcpus(&self) -> u64 {
+        let vcpus = self.inventory.get(&ResourceClass::vcpu());
+        vcpus.map_or(0, Inventory::capacity)
+    }
+
     pub(crate) fn runs(&self, id: ServerId) -> bool {
         self.guests
             .get(&id)
@@ -181,6 +186,17 @@ impl Hypervisor {
             }
             Action::Delete => self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted),
         }
+    }
+
+    /// Nova starts an instance.
+    pub(crate) fn boot(&mut self, id: ServerId, takes: Resources, now: Timestamp) {
+        let guest = Guest {
+            state: HostedState::Running,
+            takes,
+            since: now,
+        };
+        self.guests.insert(id, guest);
+        self.check_room();
     }
 
     fn look(&self, id: ServerId) -> Occupancy {

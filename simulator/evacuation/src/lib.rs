@@ -14,6 +14,7 @@ mod fault;
 mod ground;
 mod hypervisor;
 mod mutation;
+mod nova;
 mod region;
 mod regressions;
 mod run;

@@ -64,6 +64,22 @@ mutations! {
     LateNoticeFollowed, "late-notice-followed", Region, "the agent follows a notice after the scheduler has given up on it";
     /// What a start that was given up left behind is not looked after.
     RemainsForgotten, "remains-forgotten", Region, "nobody asks the agent to remove what a start that was given up may have left";
+    /// Victims are told before Placement has taken the swap.
+    NoticeBeforeSwap, "notice-before-swap", Nova, "victims are told before Placement has taken the swap";
+    /// No answer of Placement counts as a refusal.
+    LostAnswerTakenAsRefusal, "lost-answer-taken-as-refusal", Nova, "a swap whose answer was lost is taken as refused";
+    /// Placement takes what is old.
+    StaleGenerationAccepted, "stale-generation-accepted", Nova, "Placement takes claims with old generations, and does not count";
+    /// The ledger looks at neither versions nor owners.
+    TwoOwnersOfOneRow, "two-owners-of-one-row", Nova, "two schedulers write one row of the ledger, each what it thinks";
+    /// The caller is told before the victims are gone.
+    AnswerBeforeGone, "answer-before-gone", Nova, "the caller is told that the room is there before the victims are gone";
+    /// Allocations go back while victims may still act.
+    GivenBackBeforeSpared, "given-back-before-spared", Nova, "allocations go back before the agents have said that their victims live";
+    /// More is given than the newcomer needs.
+    SurplusGivenAtOnce, "surplus-given-at-once", Nova, "what victims free beyond the newcomer's need is given to others while they still run";
+    /// Usage is written without its key.
+    UsageWithoutKey, "usage-without-key", Nova, "a usage record that is written again counts again";
 }
 
 impl std::str::FromStr for Mutation {

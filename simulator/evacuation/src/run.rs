@@ -2,6 +2,8 @@
 
 use crate::Mutation;
 use crate::fault::FaultCounts;
+use crate::ground::Ground;
+use crate::nova::NovaWorld;
 use crate::region::RegionWorld;
 use crate::script::{Places, Step, script};
 use crate::story::Story;
@@ -14,17 +16,20 @@ use std::sync::Arc;
 pub enum WorldKind {
     /// The region's own door: a database, schedulers of which one leads.
     Region,
+    /// Nova's door: Placement, a ledger, schedulers that are all active.
+    Nova,
 }
 
 impl WorldKind {
     /// All of them.
-    pub const ALL: [Self; 1] = [Self::Region];
+    pub const ALL: [Self; 2] = [Self::Region, Self::Nova];
 
     /// The word for it.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Region => "region",
+            Self::Nova => "nova",
         }
     }
 }
@@ -154,39 +159,71 @@ impl Simulator {
         told: bool,
     ) -> Outcome {
         match kind {
-            WorldKind::Region => self.run_region(seed, steps, told),
+            WorldKind::Region => {
+                let engine = Arc::clone(&self.engine);
+                let world = RegionWorld::new(seed, engine, self.mutation, Story::new(told));
+                live(world, steps)
+            }
+            WorldKind::Nova => live(NovaWorld::new(seed, self.mutation, Story::new(told)), steps),
         }
     }
+}
 
-    fn run_region(&self, seed: u64, steps: &[Step], told: bool) -> Outcome {
-        let engine = Arc::clone(&self.engine);
-        let mut world = RegionWorld::new(seed, engine, self.mutation, Story::new(told));
-        let mut done = 0;
-        for step in steps {
-            if world.broken.is_some() {
-                break;
+/// What every world can do.
+trait World: std::ops::DerefMut<Target = Ground> {
+    fn step(&mut self, step: Step);
+    fn finish(&mut self);
+    fn ends(&self) -> Ends;
+}
+
+macro_rules! world {
+    ($name:ident) => {
+        impl World for $name {
+            fn step(&mut self, step: Step) {
+                self.step(step);
             }
-            world.step(*step);
-            done += 1;
+
+            fn finish(&mut self) {
+                self.finish();
+            }
+
+            fn ends(&self) -> Ends {
+                self.ends()
+            }
         }
-        let ended = world.broken.is_none();
-        if ended {
-            world.finish();
+    };
+}
+
+world!(RegionWorld);
+world!(NovaWorld);
+
+/// A world from its birth to its end.
+fn live(mut world: impl World, steps: &[Step]) -> Outcome {
+    let mut done = 0;
+    for step in steps {
+        if world.broken.is_some() {
+            break;
         }
-        let at_millis = world.millis();
-        let violation = world.broken.take().map(|(promise, what)| Violation {
-            promise,
-            what,
-            at_millis,
-            step: if ended { steps.len() } else { done },
-        });
-        Outcome {
-            steps: done,
-            ends: world.ends(),
-            faults: world.faults.clone(),
-            digest: world.story.digest(),
-            violation,
-            story: std::mem::take(&mut world.story).into_lines(),
-        }
+        world.step(*step);
+        done += 1;
+    }
+    let ended = world.broken.is_none();
+    if ended {
+        world.finish();
+    }
+    let at_millis = world.millis();
+    let violation = world.broken.take().map(|(promise, what)| Violation {
+        promise,
+        what,
+        at_millis,
+        step: if ended { steps.len() } else { done },
+    });
+    Outcome {
+        steps: done,
+        ends: world.ends(),
+        faults: world.faults.clone(),
+        digest: world.story.digest(),
+        violation,
+        story: std::mem::take(&mut world.story).into_lines(),
     }
 }

@@ -51,6 +51,8 @@ ops! {
     Pass = 160, false;
     /// Time passes, and everything moves meanwhile.
     Run = 60, false;
+    /// Operators find what is away, full, cut off or stuck, and mend it.
+    Mend = 24, false;
     /// A scheduler's process is killed.
     CrashScheduler = 20, true;
     /// A scheduler stands still, or goes on.
@@ -118,7 +120,15 @@ pub fn script(seed: u64, steps: usize) -> Vec<Step> {
         both.map(|(weight, is)| if *is == fault { *weight } else { 0 })
             .collect()
     };
-    let (good, mut bad) = (weights(false), weights(true));
+    let (mut good, mut bad) = (weights(false), weights(true));
+    // In some worlds nobody mends anything until the end: agents are silent for long.
+    if chance.percent(40) {
+        for (weight, op) in good.iter_mut().zip(Op::ALL) {
+            if *op == Op::Mend {
+                *weight = 0;
+            }
+        }
+    }
     // Each world has its own bad days: some kinds of faults do not happen in it, so that others show what they do alone.
     for weight in &mut bad {
         if chance.percent(35) {

@@ -68,6 +68,30 @@ fn a_thousand_seeds_of_the_regions_own_door_break_no_promise() {
 }
 
 #[test]
+fn a_thousand_seeds_of_novas_door_break_no_promise() {
+    let (ends, faults) = run_all(WorldKind::Nova);
+    assert!(
+        ends.evacuated > 1000 && ends.spared > 50 && ends.failed > 200,
+        "{ends:?}"
+    );
+    assert!(faults.total() > 20_000, "{faults:?}");
+}
+
+#[test]
+fn every_kind_of_fault_happens() {
+    let simulator = simulator();
+    let mut faults = FaultCounts::default();
+    for world in WorldKind::ALL {
+        for seed in 0..60 {
+            faults.merge(&simulator.run(world, seed, DEFAULT_STEPS).faults);
+        }
+    }
+    for (fault, count) in faults.iter() {
+        assert!(count > 0, "{} never happens", fault.as_str());
+    }
+}
+
+#[test]
 fn every_rule_that_is_broken_on_purpose_is_found() {
     for mutation in Mutation::ALL {
         let simulator = simulator().breaking(*mutation);

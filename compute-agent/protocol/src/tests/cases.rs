@@ -247,6 +247,31 @@ fn a_spare_after_the_act_began_is_answered_with_the_evacuation() {
 }
 
 #[test]
+fn a_spare_after_an_attempt_that_failed_keeps_a_later_attempt_from_being_followed() {
+    let mut w = world();
+    w.notice(0, 0);
+    w.deliver_all();
+    for _ in 0..Policy::default().notice_tries {
+        w.complete(0, Fate::Fails);
+        w.advance(60_000);
+    }
+    settle(&mut w);
+    assert_eq!(types(&w), ["evacuation.failed"]);
+    w.spare(0, 0);
+    settle(&mut w);
+    w.notice_with(0, 0, InterruptionBehaviour::Terminate, 2);
+    settle(&mut w);
+    w.advance(60_000);
+    settle(&mut w);
+    assert_eq!(
+        types(&w)[1..],
+        ["evacuation.spared", "evacuation.spared"],
+        "\"failed\" could be the answer to the first attempt"
+    );
+    assert!(runs(&w, 0) && w.unsettled.is_empty());
+}
+
+#[test]
 fn a_spare_that_overtakes_its_notice_is_remembered_across_a_restart() {
     let mut w = world();
     w.spare(0, 0);

@@ -9,6 +9,9 @@ use ebbtide_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The fault of what a start that was given up may have left (`docs/evacuation.md`).
+const REMAINS: &str = "EB-FAULT-004";
+
 /// Whether a server takes its room. One that had been stopped or hibernated before its owner deleted it takes at most its disk.
 pub(super) fn holds_room(server: &Server) -> bool {
     let ended = server.status == ServerStatus::Deleting && server.ended_at.is_some();
@@ -22,7 +25,7 @@ impl RegionWorld {
             match change {
                 Change::PutServer(server) => self.check_server(server),
                 Change::PutEvacuation(evacuation) => self.check_evacuation(evacuation, changes),
-                Change::PutDecision(decision) => self.check_decision(decision, changes),
+                Change::PutDecision(decision) => self.check_decision(decision),
                 _ => {}
             }
         }
@@ -30,9 +33,11 @@ impl RegionWorld {
 
     fn check_server(&mut self, server: &Server) {
         let before = self.database.servers.get(&server.id).map(|s| s.status);
-        // A place that was only reserved, and given back, may be asked for again by the same hand.
-        if before.is_some_and(ServerStatus::is_gone) && !server.status.is_gone() && !server.external
-        {
+        // A place that was only reserved, and given back, may be asked for again by the same hand; and what a start that was given up may
+        // have left is looked after again whenever it is heard of again.
+        let remains = server.fault.as_ref().is_some_and(|f| f.code == REMAINS);
+        let again = before.is_some_and(ServerStatus::is_gone) && !server.status.is_gone();
+        if again && !server.external && !remains {
             self.fail(
                 Promise::ExactlyOnce,
                 format!("a server that was gone is {} again", server.status),

@@ -3,12 +3,11 @@
 use super::checks::holds_room;
 use super::world::RegionWorld;
 use crate::violation::Promise;
-use ebbtide_model::record::Change;
 use ebbtide_model::{Decision, Outcome, Placement, ServerId, ServerStatus};
 use std::collections::BTreeMap;
 
 impl RegionWorld {
-    pub(super) fn check_decision(&mut self, decision: &Decision, changes: &[Change]) {
+    pub(super) fn check_decision(&mut self, decision: &Decision) {
         self.story.fold_id(decision.id.0);
         match &decision.outcome {
             Outcome::NoValidHost(none) => {
@@ -26,12 +25,8 @@ impl RegionWorld {
                         "the search did not end, in a world of a few hosts".to_owned(),
                     );
                 }
-                let others = changes
-                    .iter()
-                    .filter(|c| matches!(c, Change::PutDecision(_)))
-                    .count();
-                // Several decisions of one transaction have seen each other's changes; what is durable has not.
-                if others == 1 && placements.iter().any(|p| !p.victims.is_empty()) {
+                // Within other transactions more has changed before the decision than what is durable shows.
+                if self.only_asked && placements.iter().any(|p| !p.victims.is_empty()) {
                     self.check_victims(decision, placements);
                 }
             }

@@ -7,7 +7,7 @@ use crate::{Mutation, fault::Fault};
 use ebbtide_model::Seconds;
 use ebbtide_model::message::{Body, Evacuated, EvacuatedHow, Message};
 use ebbtide_model::record::{Change, OutboxMessage, Snapshot};
-use ebbtide_region::{Effects, Input, Region, RegionError, Reply};
+use ebbtide_region::{Command, Effects, Input, Region, RegionError, Reply};
 
 /// How long a lease lasts that is not renewed.
 const LEASE: Seconds = Seconds(15);
@@ -94,6 +94,10 @@ impl RegionWorld {
         let Some(region) = self.schedulers[who].region.as_mut() else {
             return Err(NotWritten);
         };
+        self.only_asked = matches!(
+            inputs.as_slice(),
+            [Input::Command(Command::CreateServers(_))]
+        );
         let mut changes = Vec::new();
         let mut replies = Vec::with_capacity(inputs.len());
         for input in inputs {

@@ -4,13 +4,17 @@ use super::world::RegionWorld;
 use crate::Mutation;
 use crate::chance::Chance;
 use crate::fault::Fault;
-use ebbtide_model::{Flavor, FlavorId, PlacementRequest, ServerId, ServerStatus};
+use ebbtide_model::{
+    Flavor, FlavorId, PlacementRequest, Seconds, ServerId, ServerStatus, Timestamp,
+};
 use ebbtide_region::{Command, CreateServers, Ids, Input};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
 
 /// Nobody asks again more often than that.
 const TRIES: u32 = 4;
+/// Nor for longer than this.
+const PATIENCE: Seconds = Seconds(300);
 
 /// One request of a tenant.
 #[derive(Debug)]
@@ -21,6 +25,7 @@ pub(super) struct Request {
     /// Servers that were made for it, under whatever identifiers.
     pub(super) made: BTreeSet<ServerId>,
     tries: u32,
+    asked_at: Timestamp,
 }
 
 /// What tenants remember.
@@ -84,6 +89,9 @@ impl Tenants {
 impl RegionWorld {
     /// A tenant asks for servers.
     pub(super) fn create(&mut self, a: u32, b: u32, spot: bool) {
+        if !spot {
+            self.make_way(b);
+        }
         let vcpus = 1 + a % 4;
         let flavor = self.tenants.flavor(vcpus, a / 4, spot);
         let count = [1, 1, 1, 1, 2, 3][b as usize % 6];
@@ -110,13 +118,43 @@ impl RegionWorld {
             request,
             external: (b / 48).is_multiple_of(25),
         };
+        let asked_at = self.now;
         self.tenants.requests.push(Request {
             create,
             count,
             made: BTreeSet::new(),
             tries: 0,
+            asked_at,
         });
         self.ask(self.tenants.requests.len() - 1);
+    }
+
+    /// Owners give up normal servers before they fill the region: a region without preemptible ones has nothing to tell. What is in error
+    /// goes, too.
+    fn make_way(&mut self, b: u32) {
+        let capacity: u64 = self.agents.iter().map(|a| a.hypervisor.vcpus()).sum();
+        let mut normal = 0;
+        let mut settled = Vec::new();
+        let mut failed = Vec::new();
+        for server in self.database.servers.values() {
+            match server.status {
+                ServerStatus::Error | ServerStatus::Stopped | ServerStatus::Hibernated => {
+                    failed.push(server.id);
+                }
+                ServerStatus::Active | ServerStatus::Reserved if !server.is_preemptible() => {
+                    normal += u64::from(server.flavor.vcpus);
+                    settled.push(server.id);
+                }
+                _ => {}
+            }
+        }
+        let crowded = normal * 3 > capacity;
+        for (ids, due) in [(settled, crowded), (failed, true)] {
+            if due && let Some(id) = ids.get(b as usize % ids.len().max(1)).copied() {
+                self.tell_delete(id);
+                self.command(Command::DeleteServer(id));
+            }
+        }
     }
 
     /// Asks (again) for the servers of a request.
@@ -181,7 +219,11 @@ impl RegionWorld {
             && self.tenants.chance.percent(60)
             && let Some(place) = self.tenants.unanswered.pop_front()
         {
-            self.ask(place);
+            // The region remembers what is gone for ten minutes; nobody asks again for that long.
+            let patient = self.tenants.requests[place].asked_at.plus(PATIENCE) > self.now;
+            if patient {
+                self.ask(place);
+            }
         }
     }
 

@@ -32,6 +32,8 @@ pub(crate) struct RegionWorld {
     pub(super) group: Option<GroupId>,
     /// Hosts whose agents have lied, about which the database may be wrong.
     pub(super) liars: Vec<bool>,
+    /// The transaction that is being written is that of one request.
+    pub(super) only_asked: bool,
     /// Commits so far: what is dear is looked at after some of them only.
     pub(super) commits: u64,
 }
@@ -107,6 +109,7 @@ impl RegionWorld {
             ids: Counting::default(),
             tenants: Tenants::new(Chance::new(seed, 3)),
             group: None,
+            only_asked: false,
             commits: 0,
         };
         world.begin(&mut chance);
@@ -185,6 +188,7 @@ impl RegionWorld {
             Op::Flow => self.flow(),
             Op::Pass => self.pass(i64::from([50, 200, 500, 1000, 1000, 3000][a as usize % 6])),
             Op::Run => self.run(1 + b % 8),
+            Op::Mend => self.mend(),
             _ => self.inject(op, a, b),
         }
         self.look_at_hosts();

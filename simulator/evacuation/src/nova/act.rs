@@ -1,0 +1,349 @@
+//! What is due, done.
+
+use super::drive::Stop;
+use super::placement::{Answer, Write, amounts};
+use super::world::NovaWorld;
+use crate::Mutation;
+use crate::violation::Promise;
+use ebbtide_model::message::{Body, Message, Notice, Spare};
+use ebbtide_model::{MessageId, Seconds};
+use ebbtide_preemption::{Action, Input, NoticeOrder, Preemption, State, Victim, VictimState};
+use uuid::Uuid;
+
+/// How long a request without a message may still be redelivered to somebody.
+const REDELIVERY: Seconds = Seconds(60);
+
+impl NovaWorld {
+    pub(super) fn perform(&mut self, who: usize, id: Uuid, action: &Action) -> Result<(), Stop> {
+        let Some(record) = self.schedulers[who]
+            .driven
+            .get(&id)
+            .map(|d| d.record.clone())
+        else {
+            return Err(Stop);
+        };
+        match action {
+            Action::Swap => self.swap(who, id, &record),
+            Action::ReadSwap => {
+                let held = self.newcomer_holds(&record);
+                self.feed(who, id, &Input::SwapRead { held })
+            }
+            Action::AskCaller => {
+                let waits = self.caller_waits(who, id);
+                self.feed(who, id, &Input::Caller { waits })?;
+                if self.breaks(Mutation::AnswerBeforeGone) {
+                    self.perform(who, id, &Action::Answer)?;
+                }
+                Ok(())
+            }
+            Action::Notify(order) => self.notify(who, id, &record, order),
+            Action::Spare(place) => self.spare(who, id, &record, *place),
+            Action::Answer => {
+                self.feed(who, id, &Input::Answered)?;
+                let Some(driven) = self.schedulers[who].driven.get_mut(&id) else {
+                    return Err(Stop);
+                };
+                if let Some(n) = driven.caller.take() {
+                    self.answer_with(who, n, &record);
+                }
+                Ok(())
+            }
+            Action::AnswerNoRoom => self.feed(who, id, &Input::Answered),
+            Action::Record(place) => self.record_usage(who, id, &record, *place),
+            Action::GiveBack => self.give_back(who, id, &record),
+        }
+    }
+
+    fn swap(&mut self, who: usize, id: Uuid, record: &Preemption) -> Result<(), Stop> {
+        if self.breaks(Mutation::NoticeBeforeSwap) {
+            for victim in &record.victims {
+                self.send_notice(
+                    record,
+                    victim,
+                    1,
+                    self.clock(who).plus(self.policy.patience()),
+                );
+            }
+        }
+        let mut writes: Vec<Write> = record
+            .victims
+            .iter()
+            .map(|v| Write {
+                consumer: v.server.0,
+                holds: v.keeps.as_ref().and_then(amounts),
+                generation: Some(v.generation),
+            })
+            .collect();
+        for newcomer in &record.newcomers {
+            writes.push(Write {
+                consumer: newcomer.instance,
+                holds: amounts(&newcomer.claim),
+                generation: newcomer.claim.generation,
+            });
+        }
+        let held_before = self.newcomer_holds(record);
+        let answer = self.placement.post(&writes);
+        if !held_before && self.newcomer_holds(record) {
+            self.in_force.insert(id);
+            self.swapped.insert(id);
+        }
+        let input = match answer {
+            Answer::Done => Input::Swapped,
+            Answer::Lost if self.breaks(Mutation::LostAnswerTakenAsRefusal) => Input::SwapRefused {
+                reason: "no answer",
+            },
+            Answer::Lost => Input::SwapUnknown,
+            // Perhaps it was sent before and its answer was lost: then the victims are not as they were.
+            Answer::Conflict if self.newcomer_holds(record) => Input::Swapped,
+            Answer::Conflict => Input::SwapRefused { reason: "409" },
+        };
+        if self.dies_before_writing(who) {
+            return Err(Stop);
+        }
+        self.feed(who, id, &input)
+    }
+
+    /// Whether Placement has the newcomer where the swap puts it.
+    fn newcomer_holds(&self, record: &Preemption) -> bool {
+        record.newcomers.first().is_some_and(|newcomer| {
+            let held = self.placement.consumers.get(&newcomer.instance);
+            held.map(|h| (h.host, h.vcpus)) == amounts(&newcomer.claim)
+        })
+    }
+
+    fn caller_waits(&self, who: usize, id: Uuid) -> bool {
+        let Some(driven) = self.schedulers[who].driven.get(&id) else {
+            return false;
+        };
+        let instance = driven.record.newcomers.first().map(|n| n.instance);
+        let request = self.requests.iter().find(|r| Some(r.instance) == instance);
+        let here = match (driven.caller, driven.adopted_at) {
+            (Some(n), _) => self.requests[n].waits,
+            (None, Some(since)) => since.plus(REDELIVERY) > self.clock(who),
+            (None, None) => true,
+        };
+        here && request.is_some_and(|r| !r.deleted)
+    }
+
+    fn send(&mut self, host: &str, id: Uuid, body: Body) {
+        let Some(host) = self.agents.iter().position(|a| a.name == host) else {
+            return;
+        };
+        let message = Message {
+            id: MessageId(id),
+            source: "/ebbtide/scheduler".to_owned(),
+            time: self.now,
+            body,
+        };
+        self.broker.agents[host].push_back(message);
+    }
+
+    fn send_notice(
+        &mut self,
+        record: &Preemption,
+        victim: &Victim,
+        attempt: u32,
+        begin_before: ebbtide_model::Timestamp,
+    ) {
+        if !self.swapped.contains(&record.id) {
+            let what = format!(
+                "a notice is sent to {} before Placement has taken the swap",
+                self.story.of(victim.server.0)
+            );
+            self.fail(Promise::NobodyDiesForNothing, what);
+        }
+        self.told.insert(victim.evacuation.0, record.id);
+        let body = Body::Notice(Notice {
+            evacuation_id: victim.evacuation,
+            server_id: victim.server,
+            behaviour: victim.behaviour,
+            grace_seconds: victim.grace,
+            attempt,
+            begin_before,
+        });
+        let id = Uuid::new_v5(&victim.evacuation.0, format!("notice {attempt}").as_bytes());
+        self.tell(|s| {
+            format!(
+                "to {}: {} has to leave ({} of grace, attempt {attempt})",
+                victim.host,
+                s.of(victim.server.0),
+                victim.grace
+            )
+        });
+        self.send(&victim.host, id, body);
+    }
+
+    fn notify(
+        &mut self,
+        who: usize,
+        id: Uuid,
+        record: &Preemption,
+        order: &NoticeOrder,
+    ) -> Result<(), Stop> {
+        let Some(victim) = record.victims.get(order.victim) else {
+            return Ok(());
+        };
+        if !self.broker.up {
+            self.schedulers[who].rests = true;
+            return Ok(());
+        }
+        self.send_notice(record, victim, order.attempt, order.begin_before);
+        if self.dies_before_writing(who) {
+            return Err(Stop);
+        }
+        self.feed(
+            who,
+            id,
+            &Input::NoticePublished {
+                victim: order.victim,
+                attempt: order.attempt,
+                begin_before: order.begin_before,
+            },
+        )
+    }
+
+    fn spare(
+        &mut self,
+        who: usize,
+        id: Uuid,
+        record: &Preemption,
+        place: usize,
+    ) -> Result<(), Stop> {
+        let Some(victim) = record.victims.get(place) else {
+            return Ok(());
+        };
+        if !self.broker.up {
+            self.schedulers[who].rests = true;
+            return Ok(());
+        }
+        self.spares.insert(victim.evacuation.0);
+        let spare = Uuid::new_v5(&victim.evacuation.0, b"spare");
+        let body = Body::Spare(Spare {
+            evacuation_id: victim.evacuation,
+            server_id: victim.server,
+        });
+        self.tell(|s| {
+            format!(
+                "to {}: {} may stay after all",
+                victim.host,
+                s.of(victim.server.0)
+            )
+        });
+        self.send(&victim.host, spare, body);
+        if self.dies_before_writing(who) {
+            return Err(Stop);
+        }
+        self.feed(who, id, &Input::SparePublished { victim: place })?;
+        if self.breaks(Mutation::GivenBackBeforeSpared)
+            && let Some(record) = self.schedulers[who]
+                .driven
+                .get(&id)
+                .map(|d| d.record.clone())
+            && record.state == State::Withdrawing
+        {
+            return self.give_back(who, id, &record);
+        }
+        Ok(())
+    }
+
+    /// An agent follows a notice that nobody stands by any more.
+    pub(super) fn spare_stranger(&mut self, body: &Body) {
+        let Body::Draining(report) = body else { return };
+        let spare = Body::Spare(Spare {
+            evacuation_id: report.evacuation_id,
+            server_id: report.server_id,
+        });
+        let id = Uuid::new_v5(&report.evacuation_id.0, b"spare a stranger");
+        let host = report.host.clone();
+        self.tell(|s| {
+            format!(
+                "to {host}: {} may stay, nobody stands by its notice",
+                s.of(report.server_id.0)
+            )
+        });
+        self.send(&host, id, spare);
+    }
+
+    fn record_usage(
+        &mut self,
+        who: usize,
+        id: Uuid,
+        record: &Preemption,
+        place: usize,
+    ) -> Result<(), Stop> {
+        let Some(victim) = record.victims.get(place) else {
+            return Ok(());
+        };
+        if !matches!(victim.state, VictimState::Gone { .. }) {
+            return Ok(());
+        }
+        if !self.ledger.record_usage(victim.evacuation.0) {
+            self.schedulers[who].rests = true;
+            return Ok(());
+        }
+        if self
+            .ledger
+            .usage
+            .get(&victim.evacuation.0)
+            .is_some_and(|n| *n > 1)
+        {
+            let what = "the usage of one evacuation was written twice".to_owned();
+            self.fail(Promise::ExactlyOnce, what);
+        }
+        if self.dies_before_writing(who) {
+            return Err(Stop);
+        }
+        self.feed(who, id, &Input::Recorded { victim: place })
+    }
+
+    /// Newcomers lose what they claimed, victims that live have again what they had. Who is not as we left it is left alone.
+    fn give_back(&mut self, who: usize, id: Uuid, record: &Preemption) -> Result<(), Stop> {
+        let mut writes = Vec::new();
+        for newcomer in &record.newcomers {
+            let held = self.placement.consumers.get(&newcomer.instance).copied();
+            if let Some(held) = held.filter(|h| Some((h.host, h.vcpus)) == amounts(&newcomer.claim))
+            {
+                writes.push(Write {
+                    consumer: newcomer.instance,
+                    holds: None,
+                    generation: Some(held.generation),
+                });
+            }
+        }
+        for victim in record.survivors() {
+            let held = self.placement.consumers.get(&victim.server.0).copied();
+            let keeps = victim.keeps.as_ref().and_then(amounts);
+            let as_we_left_it = held.map(|h| (h.host, h.vcpus)) == keeps;
+            let lives = self
+                .instances
+                .get(&victim.server.0)
+                .is_some_and(|i| !i.deleted);
+            if as_we_left_it && lives {
+                writes.push(Write {
+                    consumer: victim.server.0,
+                    holds: amounts(&victim.had),
+                    generation: held.map(|h| h.generation),
+                });
+            }
+        }
+        let answer = if writes.is_empty() {
+            Answer::Done
+        } else {
+            self.placement.post(&writes)
+        };
+        if !self.newcomer_holds(record) && answer != Answer::Conflict {
+            self.in_force.remove(&id);
+        }
+        if self.dies_before_writing(who) {
+            return Err(Stop);
+        }
+        let input = match answer {
+            Answer::Done => Input::GivenBack,
+            Answer::Conflict => Input::GiveBackFailed { reason: "409" },
+            Answer::Lost => Input::GiveBackFailed {
+                reason: "no answer",
+            },
+        };
+        self.feed(who, id, &input)
+    }
+}

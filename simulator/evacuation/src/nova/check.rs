@@ -1,0 +1,139 @@
+//! The promises of Nova's door, held against every write and in the end.
+
+use super::world::NovaWorld;
+use crate::violation::Promise;
+use ebbtide_model::ServerId;
+use ebbtide_preemption::{Preemption, State, VictimState};
+
+/// Longer than all limits of a record one after the other.
+const SECONDS: u32 = 400;
+
+impl NovaWorld {
+    /// What a write of a row must not do.
+    pub(super) fn check_row(&mut self, before: &Preemption, after: &Preemption) {
+        self.story.fold(after.state as u64);
+        let back = before.state.is_final() && before.state != after.state;
+        if back || (before.answered && !after.answered) {
+            self.fail(
+                Promise::ExactlyOnce,
+                format!(
+                    "a preemption that was {} is {}",
+                    before.state.as_str(),
+                    after.state.as_str()
+                ),
+            );
+        }
+        if after.state.is_final() && after.victims.iter().any(|v| v.state.is_open()) {
+            let what = "a preemption is over, and an agent owes an answer".to_owned();
+            self.fail(Promise::EverythingEnds, what);
+        }
+        let yes = before.answered && before.state == State::Evacuating;
+        if yes && after.state == State::Withdrawing {
+            let what =
+                "a preemption is called off after its room was promised to the caller".to_owned();
+            self.fail(Promise::NoRoomTwice, what);
+        }
+        let over = matches!(
+            after.state,
+            State::Withdrawing | State::Withdrawn | State::Refused
+        );
+        if over && after.reason.as_ref().is_none_or(String::is_empty) {
+            let what = format!(
+                "a preemption is {}, and nobody says why",
+                after.state.as_str()
+            );
+            self.fail(Promise::Explained, what);
+        }
+        for (was, is) in before.victims.iter().zip(&after.victims) {
+            let gone = |state: &VictimState| matches!(state, VictimState::Gone { .. });
+            if gone(&was.state) && !gone(&is.state) {
+                self.fail(
+                    Promise::ExactlyOnce,
+                    "a victim that was gone is there again".to_owned(),
+                );
+            }
+            if gone(&is.state)
+                && self
+                    .ground
+                    .agents
+                    .iter()
+                    .any(|a| a.hypervisor.runs(is.server))
+            {
+                self.fail(
+                    Promise::NoRoomTwice,
+                    "a victim is written down as gone, and runs".to_owned(),
+                );
+            }
+        }
+    }
+
+    /// No more faults, then time until everything is over.
+    pub(crate) fn finish(&mut self) {
+        self.mend();
+        self.flow();
+        for second in 0..SECONDS {
+            self.run(1);
+            if self.broken.is_some() {
+                return;
+            }
+            if second % 5 == 4 && self.left_undone().is_none() {
+                return;
+            }
+        }
+        if let Some(what) = self.left_undone() {
+            self.fail(Promise::EverythingEnds, what);
+        }
+    }
+
+    fn left_undone(&self) -> Option<String> {
+        if let Some(row) = self.ledger.rows.values().find(|row| !row.finished) {
+            let newcomer = row
+                .record
+                .newcomers
+                .first()
+                .map(|n| self.story.of(n.instance));
+            return Some(format!(
+                "the preemption for {} stays {} for ever",
+                newcomer.unwrap_or_default(),
+                row.record.state.as_str()
+            ));
+        }
+        if let Some(request) = self.requests.iter().find(|r| r.waits) {
+            return Some(format!(
+                "nobody answers about {}",
+                self.story.of(request.instance)
+            ));
+        }
+        if let Some(agent) = self.agents.iter().find(|a| !a.is_quiet()) {
+            return Some(format!("the agent of {} does not come to rest", agent.name));
+        }
+        for (id, instance) in self.instances.iter().filter(|(_, i)| !i.deleted) {
+            let held = self.placement.consumers.get(id);
+            if held.map(|h| (h.host, h.vcpus)) != Some((instance.host, instance.vcpus)) {
+                return Some(format!(
+                    "{} runs, and Placement has {held:?}",
+                    self.story.of(*id)
+                ));
+            }
+            if !self.agents[instance.host].hypervisor.runs(ServerId(*id)) {
+                return Some(format!("{} does not run", self.story.of(*id)));
+            }
+        }
+        for id in self.placement.consumers.keys() {
+            let lives = self.instances.get(id).is_some_and(|i| !i.deleted);
+            // A caller that went away between claim and answer leaves what Nova itself would heal.
+            let asked = self
+                .requests
+                .iter()
+                .any(|r| r.instance == *id && !r.started);
+            if !lives && !asked {
+                return Some(format!("{} holds room and is gone", self.story.of(*id)));
+            }
+        }
+        let placed = self
+            .requests
+            .iter()
+            .find(|r| r.answer.is_some_and(|place| place.is_some()) && !r.started && !r.deleted);
+        placed.map(|r| format!("{} has a place and never starts", self.story.of(r.instance)))
+    }
+}

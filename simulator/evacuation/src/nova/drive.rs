@@ -1,0 +1,227 @@
+//! The loop that drives one record, as the door's does: what is due is decided, then done, then what came of it is written.
+
+use super::ledger::Written;
+use super::world::NovaWorld;
+use ebbtide_model::Timestamp;
+use ebbtide_preemption::{Action, Input, Preemption, State};
+use std::collections::VecDeque;
+use uuid::Uuid;
+
+/// A record that a scheduler drives.
+#[derive(Debug, Clone)]
+pub(super) struct Driven {
+    pub(super) version: u64,
+    pub(super) record: Preemption,
+    /// The request whose caller waits here.
+    pub(super) caller: Option<usize>,
+    /// A record without a caller was adopted then.
+    pub(super) adopted_at: Option<Timestamp>,
+    /// What was found to be due and is not done yet.
+    pub(super) pending: VecDeque<Action>,
+}
+
+/// The row is not ours any more, or cannot be written now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Stop;
+
+impl NovaWorld {
+    /// One record of a scheduler goes one thing further. True if something was done.
+    pub(super) fn drive_one(&mut self, who: usize, b: u32) -> bool {
+        let count = self.schedulers[who].driven.len().max(1);
+        let id = self.schedulers[who]
+            .driven
+            .keys()
+            .nth(b as usize % count)
+            .copied();
+        id.is_some_and(|id| self.drive(who, id))
+    }
+
+    pub(super) fn drive_all(&mut self, who: usize) -> bool {
+        let ids: Vec<Uuid> = self.schedulers[who].driven.keys().copied().collect();
+        let mut moved = false;
+        for id in ids {
+            for _ in 0..40 {
+                if !self.drive(who, id) {
+                    break;
+                }
+                moved = true;
+            }
+        }
+        moved
+    }
+
+    fn drive(&mut self, who: usize, id: Uuid) -> bool {
+        if !self.schedulers[who].works() || !self.schedulers[who].driven.contains_key(&id) {
+            return false;
+        }
+        let clock = self.clock(who);
+        let policy = self.policy.clone();
+        let idle = self.schedulers[who]
+            .driven
+            .get(&id)
+            .is_some_and(|d| d.pending.is_empty());
+        if idle {
+            if self.feed(who, id, &Input::Tick).is_err() {
+                return false;
+            }
+            self.look_again(who, id);
+            let Some(driven) = self.schedulers[who].driven.get_mut(&id) else {
+                return false;
+            };
+            driven.pending = driven.record.due(clock, &policy).into();
+            if driven.pending.is_empty() {
+                return driven.record.state.is_final() && self.close(who, id);
+            }
+        }
+        let driven = self.schedulers[who].driven.get_mut(&id);
+        let Some(action) = driven.and_then(|d| d.pending.pop_front()) else {
+            return false;
+        };
+        let before = self.schedulers[who]
+            .driven
+            .get(&id)
+            .map(|d| d.record.clone());
+        let _ = self.perform(who, id, &action);
+        // A thing that leaves everything as it was (an answer that did not come) rests until time passes.
+        let after = self.schedulers[who]
+            .driven
+            .get(&id)
+            .map(|d| d.record.clone());
+        before != after
+    }
+
+    /// Takes in an input and writes the record if it has changed.
+    pub(super) fn feed(&mut self, who: usize, id: Uuid, input: &Input<'_>) -> Result<(), Stop> {
+        let clock = self.clock(who);
+        let policy = self.policy.clone();
+        let name = self.schedulers[who].name.clone();
+        let Some(driven) = self.schedulers[who].driven.get_mut(&id) else {
+            return Err(Stop);
+        };
+        let before = driven.record.clone();
+        if !driven.record.feed(input, clock, &policy) {
+            return Ok(());
+        }
+        let (was, is) = (before.state, driven.record.state);
+        let (record, version) = (driven.record.clone(), driven.version);
+        if was != is {
+            self.tell(|s| {
+                let why = record.reason.as_ref().map(|why| format!(": {why}"));
+                let newcomer = record.newcomers.first().map(|n| s.of(n.instance));
+                format!(
+                    "{name}: the preemption for {} is {}{}",
+                    newcomer.unwrap_or_default(),
+                    is.as_str(),
+                    why.unwrap_or_default()
+                )
+            });
+        }
+        // What Placement says is read anew by whoever adopts the row, so that state alone need not be written.
+        if is == State::Claimed {
+            return Ok(());
+        }
+        if self.dies_before_writing(who) {
+            return Err(Stop);
+        }
+        let written = self.ledger.rows.get(&id).map(|row| row.record.clone());
+        match self.ledger.update(id, version, &record) {
+            Written::Updated(version) => {
+                if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
+                    driven.version = version;
+                }
+                self.check_row(&written.unwrap_or(before), &record);
+                Ok(())
+            }
+            Written::Lost => self.reload(who, id),
+            _ => {
+                // It is written when the ledger is back; until then nothing goes on.
+                if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
+                    driven.record = before;
+                    driven.pending.clear();
+                }
+                self.schedulers[who].rests = true;
+                Err(Stop)
+            }
+        }
+    }
+
+    /// Somebody else has written the row: if it is still ours, what they wrote counts.
+    fn reload(&mut self, who: usize, id: Uuid) -> Result<(), Stop> {
+        let owner = (who, self.schedulers[who].life);
+        let row = self.ledger.rows.get(&id).cloned();
+        match row {
+            Some(row) if row.owner == owner && !row.finished => {
+                if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
+                    driven.version = row.version;
+                    driven.record = row.record;
+                }
+                Ok(())
+            }
+            _ => {
+                self.let_go(who, id);
+                Err(Stop)
+            }
+        }
+    }
+
+    /// Another scheduler goes on with it; whoever waited here is answered there.
+    fn let_go(&mut self, who: usize, id: Uuid) {
+        if let Some(driven) = self.schedulers[who].driven.remove(&id)
+            && let Some(n) = driven.caller
+        {
+            self.requests[n].holders.retain(|holder| *holder != who);
+            let name = self.schedulers[who].name.clone();
+            self.tell(|_| format!("{name}: another scheduler goes on with it"));
+        }
+    }
+
+    fn look_again(&mut self, who: usize, id: Uuid) {
+        let version = self.schedulers[who].driven.get(&id).map(|d| d.version);
+        let row = self.ledger.rows.get(&id);
+        let same = row.map(|r| r.version) == version || self.ledger.careless;
+        if !self.ledger.away && !same {
+            let _ = self.reload(who, id);
+        }
+    }
+
+    /// The end: the victims can be planned with again, and the caller is told.
+    fn close(&mut self, who: usize, id: Uuid) -> bool {
+        let Some(driven) = self.schedulers[who].driven.get(&id).cloned() else {
+            return false;
+        };
+        let written = self.ledger.rows.get(&id).map(|row| row.record.clone());
+        match self.ledger.finish(id, driven.version, &driven.record) {
+            Written::Updated(_) => {
+                if let Some(written) = written {
+                    self.check_row(&written, &driven.record);
+                }
+            }
+            Written::Lost => {
+                self.let_go(who, id);
+                return true;
+            }
+            _ => {
+                self.schedulers[who].rests = true;
+                return false;
+            }
+        }
+        self.schedulers[who].driven.remove(&id);
+        for victim in &driven.record.victims {
+            self.schedulers[who].leaving.remove(&victim.server.0);
+        }
+        if let Some(n) = driven.caller {
+            match driven.record.state {
+                State::Done => self.answer_with(who, n, &driven.record),
+                // The request goes on with another plan.
+                State::Refused => self.decide(who, n),
+                _ => self.answer(who, n, None),
+            }
+        }
+        true
+    }
+
+    pub(super) fn answer_with(&mut self, who: usize, n: usize, record: &Preemption) {
+        let host = record.result.as_u64().and_then(|h| usize::try_from(h).ok());
+        self.answer(who, n, host);
+    }
+}

@@ -1,0 +1,16 @@
+//! The world of Nova's door: Placement, a ledger that several schedulers share, callers who wait for an answer, agents, and the record of
+//! a preemption (`ebbtide-preemption`) that whoever owns its row drives.
+
+mod act;
+mod adopt;
+mod callers;
+mod check;
+mod drive;
+mod faults;
+mod inbox;
+mod ledger;
+mod placement;
+mod plan;
+mod world;
+
+pub(crate) use world::NovaWorld;

@@ -1,0 +1,360 @@
+//! The world as a whole: who is in it, and what one step does.
+
+use super::callers::Request;
+use super::drive::Driven;
+use super::ledger::Ledger;
+use super::placement::Placement;
+use crate::agent::{Agent, Deed};
+use crate::chance::Chance;
+use crate::ground::Ground;
+use crate::hypervisor::Fate;
+use crate::script::{Op, Step};
+use crate::story::Story;
+use crate::violation::Promise;
+use crate::{Ends, Mutation};
+use ebbtide_model::{Seconds, ServerId, Timestamp};
+use ebbtide_preemption::{Policy, VictimState};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use uuid::Uuid;
+
+/// More rounds than any burst of messages takes.
+const ROUNDS: u32 = 2_000;
+
+/// A scheduler of Nova's door.
+#[derive(Debug)]
+pub(super) struct Scheduler {
+    pub(super) name: String,
+    pub(super) up: bool,
+    pub(super) paused: bool,
+    /// A write has failed: it rests for a moment.
+    pub(super) rests: bool,
+    /// It dies after doing the next but so many, before what came of it is written.
+    pub(super) dies_in: Option<u32>,
+    pub(super) skew: i64,
+    /// Which life it is in.
+    pub(super) life: u64,
+    pub(super) driven: BTreeMap<Uuid, Driven>,
+    /// Victims of open rows, as it saw them last.
+    pub(super) leaving: BTreeSet<Uuid>,
+}
+
+impl Scheduler {
+    pub(super) fn works(&self) -> bool {
+        self.up && !self.paused && !self.rests
+    }
+}
+
+/// An instance as Nova knows it.
+#[derive(Debug, Clone)]
+pub(super) struct Instance {
+    pub(super) host: usize,
+    pub(super) vcpus: u64,
+    pub(super) spot: bool,
+    pub(super) deleted: bool,
+}
+
+/// Everything.
+pub(crate) struct NovaWorld {
+    pub(super) ground: Ground,
+    pub(super) policy: Policy,
+    pub(super) placement: Placement,
+    pub(super) ledger: Ledger,
+    pub(super) schedulers: Vec<Scheduler>,
+    pub(super) instances: BTreeMap<Uuid, Instance>,
+    pub(super) requests: Vec<Request>,
+    /// Requests that wait in the queue for any scheduler.
+    pub(super) queue: VecDeque<usize>,
+    /// Preemptions whose swap is in force.
+    pub(super) in_force: BTreeSet<Uuid>,
+    /// Preemptions whose swap has ever been in force.
+    pub(super) swapped: BTreeSet<Uuid>,
+    /// What became of evacuations, by identifier: also those that were begun anew.
+    pub(super) told: BTreeMap<Uuid, Uuid>,
+    /// Evacuations whose spare the broker has.
+    pub(super) spares: BTreeSet<Uuid>,
+    pub(super) at_once: bool,
+    pub(super) ids: u128,
+}
+
+impl std::ops::Deref for NovaWorld {
+    type Target = Ground;
+
+    fn deref(&self) -> &Ground {
+        &self.ground
+    }
+}
+
+impl std::ops::DerefMut for NovaWorld {
+    fn deref_mut(&mut self) -> &mut Ground {
+        &mut self.ground
+    }
+}
+
+/// Short times, so that every limit is met within a run.
+fn policy() -> Policy {
+    Policy {
+        notice_timeout: Seconds(4),
+        notice_attempts: 3,
+        act_timeout: Seconds(12),
+        room_timeout: Seconds(60),
+        caller_every: Seconds(5),
+        give_back_pause: Seconds(2),
+        failed_rest: Seconds(10),
+    }
+}
+
+impl NovaWorld {
+    pub(crate) fn new(seed: u64, mutation: Option<Mutation>, story: Story) -> Self {
+        let mut chance = Chance::new(seed, 4);
+        let hosts = 1 + chance.below(3) as usize;
+        let mut capacity = Vec::with_capacity(hosts);
+        let agents: Vec<Agent> = (0..hosts)
+            .map(|n| {
+                let vcpus = 4 + 2 * u64::from(chance.below(3));
+                capacity.push(vcpus);
+                let skew = i64::from(chance.below(3001)) - 1500;
+                let now = Timestamp::from_millis(crate::ground::BEGIN);
+                let mut agent = Agent::new(&format!("host-{n}"), vcpus, skew, now);
+                agent.mutation = mutation;
+                agent
+            })
+            .collect();
+        let ground = Ground::new(agents, mutation, story);
+        let schedulers: Vec<Scheduler> = (0..=chance.below(3))
+            .map(|n| Scheduler {
+                name: format!("scheduler-{n}"),
+                up: true,
+                paused: false,
+                rests: false,
+                dies_in: None,
+                skew: i64::from(chance.below(1001)) - 500,
+                life: 1,
+                driven: BTreeMap::new(),
+                leaving: BTreeSet::new(),
+            })
+            .collect();
+        let ledger = Ledger {
+            beats: vec![(1, ground.now); schedulers.len()],
+            careless: mutation == Some(Mutation::TwoOwnersOfOneRow),
+            keyless: mutation == Some(Mutation::UsageWithoutKey),
+            ..Ledger::default()
+        };
+        let placement = Placement {
+            capacity,
+            careless: mutation == Some(Mutation::StaleGenerationAccepted),
+            ..Placement::default()
+        };
+        Self {
+            ground,
+            policy: policy(),
+            placement,
+            ledger,
+            schedulers,
+            instances: BTreeMap::new(),
+            requests: Vec::new(),
+            queue: VecDeque::new(),
+            in_force: BTreeSet::new(),
+            swapped: BTreeSet::new(),
+            told: BTreeMap::new(),
+            spares: BTreeSet::new(),
+            at_once: chance.percent(25),
+            ids: 0x2d00_0000_0000_4000_8000_0000_0000_0000,
+        }
+    }
+
+    pub(super) fn new_id(&mut self) -> Uuid {
+        self.ids += 1;
+        Uuid::from_u128(self.ids)
+    }
+
+    pub(super) fn clock(&self, who: usize) -> Timestamp {
+        Timestamp::from_millis(self.now.as_millis() + self.schedulers[who].skew)
+    }
+
+    fn scheduler_of(&self, a: u32) -> usize {
+        a as usize % self.schedulers.len()
+    }
+
+    /// One step.
+    pub(crate) fn step(&mut self, step: Step) {
+        let Step { op, a, b } = step;
+        self.story.fold(op as u64);
+        match op {
+            Op::CreateSpot => self.ask(a, b, true),
+            Op::CreateNormal => self.ask(a, b, false),
+            Op::Delete => self.delete(a),
+            Op::Release | Op::ToggleHost | Op::Send => {
+                let who = self.scheduler_of(a);
+                self.drive_one(who, b);
+            }
+            Op::Deliver => {
+                let host = self.host_of(a);
+                self.take_message(host);
+            }
+            Op::Complete => {
+                let host = self.host_of(a);
+                self.end_call(host, b, Fate::Works);
+            }
+            Op::Confirm => {
+                let host = self.host_of(a);
+                self.publish_one(host, false);
+            }
+            Op::Read => {
+                let who = self.scheduler_of(a);
+                if b.is_multiple_of(2) {
+                    self.read_report(who);
+                } else {
+                    self.take_request(who);
+                }
+            }
+            Op::Flow => self.flow(),
+            Op::Pass => self.pass(i64::from([50, 200, 500, 1000, 1000, 3000][a as usize % 6])),
+            Op::Run => self.run(1 + b % 8),
+            Op::Mend => self.mend(),
+            _ => self.inject(op, a, b),
+        }
+        self.look_at_hosts();
+    }
+
+    /// What hosts have done to guests, held against the ledger; who is gone has gone from Nova, too.
+    pub(super) fn look_at_hosts(&mut self) {
+        for (host, deed) in self.deeds() {
+            let (id, server, ends) = match deed {
+                Deed::Tells(id, server) => (id, server, false),
+                Deed::Ends(id, server) => (id, server, true),
+            };
+            self.look_at(host, id.0, server, ends);
+        }
+        self.forget_the_gone();
+        self.start_who_may();
+    }
+
+    fn look_at(&mut self, host: usize, id: Uuid, server: ServerId, ends: bool) {
+        let name = self.agents[host].name.clone();
+        let what = if ends { "ended" } else { "told of its end" };
+        let Some(record) = self.told.get(&id).copied() else {
+            let what =
+                format!("{name}: a guest is {what} for an evacuation of which nobody was told");
+            return self.fail(Promise::NobodyDiesForNothing, what);
+        };
+        let row = self.ledger.rows.get(&record);
+        let victims = row
+            .map(|row| row.record.victims.as_slice())
+            .unwrap_or_default();
+        let spared = victims
+            .iter()
+            .any(|v| v.evacuation.0 == id && v.state == VictimState::Spared);
+        // Of an agent that stayed silent nobody knows anything; but it must have been asked to let its victim live.
+        let failed = victims
+            .iter()
+            .any(|v| v.evacuation.0 == id && matches!(v.state, VictimState::Failed { .. }));
+        let unknown = failed && self.spares.contains(&id);
+        if spared && ends || !self.in_force.contains(&record) && !unknown {
+            let why = if spared {
+                "the ledger says that it is spared"
+            } else {
+                "its preemption was given back"
+            };
+            let what = format!(
+                "{name}: {} is {what} although {why}",
+                self.story.of(server.0)
+            );
+            return self.fail(Promise::NobodyDiesForNothing, what);
+        }
+        self.tell(|s| format!("{name}: {} is {what}", s.of(server.0)));
+    }
+
+    /// Instances whose guests are not there any more are deleted in Nova, and hold nothing.
+    fn forget_the_gone(&mut self) {
+        for host in 0..self.agents.len() {
+            let there = &self.ground.agents[host].hypervisor;
+            for (id, instance) in &mut self.instances {
+                if instance.host == host && !instance.deleted && !there.runs(ServerId(*id)) {
+                    instance.deleted = true;
+                    self.placement.consumers.remove(id);
+                }
+            }
+        }
+    }
+
+    // ---- time ----
+
+    /// Everything that can move without time passing moves.
+    pub(super) fn flow(&mut self) {
+        for _ in 0..ROUNDS {
+            if self.broken.is_some() {
+                return;
+            }
+            let mut moved = false;
+            for who in 0..self.schedulers.len() {
+                for _ in 0..8 {
+                    moved |= self.take_request(who);
+                }
+                moved |= self.drive_all(who);
+                while self.read_report(who) {
+                    moved = true;
+                }
+            }
+            for host in 0..self.agents.len() {
+                while self.take_message(host) {
+                    moved = true;
+                }
+                moved |= self.end_calls(host);
+                while self.publish_one(host, false) {
+                    moved = true;
+                }
+            }
+            self.look_at_hosts();
+            if !moved {
+                return;
+            }
+        }
+        self.fail(
+            Promise::EverythingEnds,
+            "messages go back and forth without end".to_owned(),
+        );
+    }
+
+    /// Time passes; everybody looks at the clock.
+    pub(super) fn pass(&mut self, millis: i64) {
+        self.ground.now = Timestamp::from_millis(self.now.as_millis() + millis);
+        let now = self.now;
+        for host in 0..self.agents.len() {
+            self.agents[host].tick(now);
+        }
+        self.look_at_hosts();
+        self.callers_lose_patience();
+        for who in 0..self.schedulers.len() {
+            self.schedulers[who].rests = false;
+            self.beat(who);
+        }
+    }
+
+    pub(super) fn run(&mut self, seconds: u32) {
+        for _ in 0..seconds {
+            if self.broken.is_some() {
+                return;
+            }
+            self.pass(1000);
+            self.flow();
+        }
+    }
+
+    /// What came of the evacuations.
+    pub(crate) fn ends(&self) -> Ends {
+        let mut ends = Ends::default();
+        for row in self.ledger.rows.values() {
+            for victim in &row.record.victims {
+                match victim.state {
+                    VictimState::Gone { .. } => ends.evacuated += 1,
+                    VictimState::Spared => ends.spared += 1,
+                    VictimState::Failed { .. } => ends.failed += 1,
+                    // A swap that was refused is no evacuation.
+                    VictimState::Waiting => {}
+                    _ => ends.open += 1,
+                }
+            }
+        }
+        ends
+    }
+}
