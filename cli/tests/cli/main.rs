@@ -12,5 +12,6 @@ mod fake;
 mod nouns;
 mod replay;
 mod run;
+mod simulate;
 mod story;
 mod waiting;

@@ -18,7 +18,10 @@ async fn seeds_without_a_violation_end_with_a_line_that_says_so() {
     let json = simulate(&["--seeds", "6", "--steps", "120", "-o", "json"])
         .await
         .json();
-    assert_eq!((&json["violations"], &json["seeds"]), (&0.into(), &6.into()));
+    assert_eq!(
+        (&json["violations"], &json["seeds"]),
+        (&0.into(), &6.into())
+    );
     assert!(json["evacuations"].as_u64() > Some(0), "{json}");
     let value = simulate(&["--seeds", "2", "--steps", "50", "-o", "value"]).await;
     assert_eq!(value.out.trim(), "violations: 0");
@@ -26,9 +29,21 @@ async fn seeds_without_a_violation_end_with_a_line_that_says_so() {
 
 #[tokio::test]
 async fn a_broken_rule_is_told_as_a_story_that_can_be_played_again() {
-    let ran = simulate(&["--seeds", "100", "--break", "spare-ignored", "--threads", "2"]).await;
+    let ran = simulate(&[
+        "--seeds",
+        "100",
+        "--break",
+        "spare-ignored",
+        "--threads",
+        "2",
+    ])
+    .await;
     assert_eq!(ran.code, 1, "{}", ran.err);
-    assert!(ran.out.contains("BROKEN: nobody dies for nothing"), "{}", ran.out);
+    assert!(
+        ran.out.contains("BROKEN: nobody dies for nothing"),
+        "{}",
+        ran.out
+    );
     let again = ran
         .out
         .lines()
@@ -38,7 +53,10 @@ async fn a_broken_rule_is_told_as_a_story_that_can_be_played_again() {
     let played = alone(&words).await;
     assert_eq!(played.code, 1, "{}", played.err);
     let last = played.out.lines().last().unwrap_or_default();
-    assert!(last.starts_with("violations: 1 (nobody dies for nothing"), "{last}");
+    assert!(
+        last.starts_with("violations: 1 (nobody dies for nothing"),
+        "{last}"
+    );
 }
 
 #[tokio::test]
