@@ -201,6 +201,8 @@ impl NovaWorld {
             unique_id: format!("message-{n}"),
             planned_at: self.now,
             state: State::Planned,
+            // Who answers is known to this world by who holds the message.
+            answerer: None,
             reply_when: if at_once {
                 ReplyWhen::AtOnce
             } else {
