@@ -25,7 +25,7 @@ impl NovaWorld {
         match action {
             Action::Swap => self.swap(who, id, &record),
             Action::ReadSwap => {
-                let held = self.newcomer_holds(&record);
+                let held = self.is_swapped(&record);
                 self.feed(who, id, &Input::SwapRead { held })
             }
             Action::AskCaller => {
@@ -81,9 +81,9 @@ impl NovaWorld {
                 generation: newcomer.claim.generation,
             });
         }
-        let held_before = self.newcomer_holds(record);
+        let held_before = self.is_swapped(record);
         let answer = self.placement.post(&writes);
-        if !held_before && self.newcomer_holds(record) {
+        if !held_before && self.is_swapped(record) {
             self.in_force.insert(id);
             self.swapped.insert(id);
         }
@@ -94,7 +94,7 @@ impl NovaWorld {
             },
             Answer::Lost => Input::SwapUnknown,
             // Perhaps it was sent before and its answer was lost: then the victims are not as they were.
-            Answer::Conflict if self.newcomer_holds(record) => Input::Swapped,
+            Answer::Conflict if self.is_swapped(record) => Input::Swapped,
             Answer::Conflict => Input::SwapRefused { reason: "409" },
         };
         if self.dies_before_writing(who) {
@@ -109,6 +109,15 @@ impl NovaWorld {
             let held = self.placement.consumers.get(&newcomer.instance);
             held.map(|h| (h.host, h.vcpus)) == amounts(&newcomer.claim)
         })
+    }
+
+    /// Whether the swap of this record is in force: the newcomer alone does not tell, because another preemption may have put it there.
+    fn is_swapped(&self, record: &Preemption) -> bool {
+        self.newcomer_holds(record)
+            && record.victims.iter().all(|victim| {
+                let held = self.placement.consumers.get(&victim.server.0);
+                held.map(|h| (h.host, h.vcpus)) == victim.keeps.as_ref().and_then(amounts)
+            })
     }
 
     fn caller_waits(&self, who: usize, id: Uuid) -> bool {
