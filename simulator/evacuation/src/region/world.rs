@@ -227,7 +227,7 @@ impl RegionWorld {
                 self.tell(|s| match ends {
                     true => format!("{name}: {} is ended, by {}", s.of(server.0), s.of(id.0)),
                     false => format!(
-                        "{host}: {} is told of its end, by {}",
+                        "{name}: {} is told of its end, by {}",
                         s.of(server.0),
                         s.of(id.0)
                     ),
