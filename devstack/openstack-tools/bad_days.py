@@ -108,7 +108,7 @@ def whose_loss(log, request):
     """Why a server was never built: its request never came to us, or it was answered. Anything else is our loss."""
     if not log.lines(request):
         return 'never asked for'
-    must(log.lines(request, 'selected') or log.lines(request, '-> done') or log.lines(request, 'WARN'),
+    must(log.lines(request, 'selected') or log.lines(request, '-> done') or log.lines(request, 'outcome="no_valid_host"'),
          'request %s came to the scheduler and was never answered: %s' % (request, log.lines(request)[-3:]))
     return 'answered in vain'
 

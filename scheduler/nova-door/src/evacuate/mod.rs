@@ -30,6 +30,10 @@ use uuid::Uuid;
 /// How long a row rests that somebody else has just written, before it is taken over again.
 const TAKE_OVER_PAUSE: Duration = Duration::from_millis(50);
 
+/// How often, and after what rest, a ledger that is away is asked to take a new row: ten seconds in all.
+const LEDGER_TRIES: u32 = 20;
+const LEDGER_PAUSE: Duration = Duration::from_millis(500);
+
 /// What became of a preemption, for the request that wanted it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Outcome {
@@ -146,7 +150,7 @@ impl Evacuations {
             victims: record.victims.iter().map(|v| v.server.0).collect(),
             document: document(&record),
         };
-        self.shared.ledger.insert(&row).await?;
+        self.write_down(&row).await?;
         crash_point("recorded");
         for victim in &record.victims {
             self.shared
@@ -166,6 +170,26 @@ impl Evacuations {
                 Ok(known.unwrap_or_else(|| Outcome::Withdrawn("it was called off".to_owned())))
             }
             (outcome, _) => Ok(outcome),
+        }
+    }
+
+    /// Writes a new row. A ledger that is away for a moment is waited for: there is room to be made, and the caller waits.
+    async fn write_down(&self, row: &NewRow) -> Result<(), LedgerError> {
+        let stop = self.shared.tasks.stop();
+        let mut left = LEDGER_TRIES;
+        loop {
+            match self.shared.ledger.insert(row).await {
+                // The first try was written, and its answer was lost.
+                Err(LedgerError::Exists { .. }) if left < LEDGER_TRIES => return Ok(()),
+                Err(error) if error.is_retryable() && left > 0 => {
+                    tracing::warn!(code = error.code(), "{error}; trying again");
+                    left -= 1;
+                    if !pause(stop, LEDGER_PAUSE).await {
+                        return Err(error);
+                    }
+                }
+                done => return done,
+            }
         }
     }
 

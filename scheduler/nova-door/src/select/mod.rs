@@ -145,6 +145,9 @@ impl Selector {
             (Err(_), None) => "failed",
         };
         self.metrics.answered(kind, watch.elapsed());
+        if let Err(error) = &answer {
+            tracing::info!(outcome = kind, class = error.class, "{}", error.message);
+        }
         answer
     }
 
