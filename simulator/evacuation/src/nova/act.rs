@@ -116,7 +116,8 @@ impl NovaWorld {
         self.newcomer_holds(record)
             && record.victims.iter().all(|victim| {
                 let held = self.placement.consumers.get(&victim.server.0);
-                held.map(|h| (h.host, h.vcpus)) == victim.keeps.as_ref().and_then(amounts)
+                // A victim that its owner has deleted since holds nothing at all.
+                held.is_none() || held.map(|h| (h.host, h.vcpus)) != amounts(&victim.had)
             })
     }
 
