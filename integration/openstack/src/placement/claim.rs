@@ -1,6 +1,9 @@
 //! Claiming for one server, as Nova's `SchedulerReportClient.claim_resources` does.
 
-use super::{CLAIM_VERSION, CONSUMER_GENERATION_VERSION, ConsumerAllocations, NewClaim, Placement};
+use super::{
+    CLAIM_VERSION, CONSUMER_GENERATION_VERSION, ConsumerAllocations, Generation, NewClaim,
+    Placement,
+};
 use crate::adapter::Ask;
 use crate::error::{ConflictCode, OpenStackError};
 use crate::ids;
@@ -11,6 +14,15 @@ use std::borrow::Cow;
 const TRIES: u32 = 4;
 /// Placement's words for a consumer that is not as we named it; there is no code of its own for it.
 const CONSUMER_CONFLICT: &str = "consumer generation conflict";
+/// Its words about a consumer to which nothing was ever written: a Placement that died while it took a first claim has left it behind,
+/// without allocations and at generation 0, so that it looks as if it were not there (`placement/handlers/util.py`, `ensure_consumer`).
+const LEFT_BEHIND: &str = "consumer generation conflict - expected 0 but got";
+
+/// Whether a conflict is about a consumer that a Placement that died has left behind. A claim at generation 0 is taken then, and
+/// cannot overwrite anything: whoever has written has raised it.
+pub(super) fn is_left_behind(text: &str) -> bool {
+    text.contains(LEFT_BEHIND)
+}
 
 /// What became of a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,6 +64,15 @@ impl Placement {
     /// As [`claim`](Self::claim).
     pub async fn claim_new(&self, claim: &NewClaim) -> Result<Claimed, OpenStackError> {
         match self.try_claim(claim, false).await {
+            Err(OpenStackError::ConsumerChanged { text, .. })
+                if claim.generation.is_none() && is_left_behind(&text) =>
+            {
+                let first = NewClaim {
+                    generation: Some(Generation(0)),
+                    ..claim.clone()
+                };
+                self.try_claim(&first, false).await
+            }
             Err(OpenStackError::ConsumerChanged { .. }) => self.try_claim(claim, true).await,
             other => other,
         }

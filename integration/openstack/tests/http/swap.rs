@@ -285,3 +285,45 @@ async fn the_consumers_of_a_provider_come_with_their_generations() {
         format!("/resource_providers/{HOST}/allocations")
     );
 }
+
+/// As Placement treats a consumer that it has left behind when it died: at generation 0, without allocations.
+async fn with_one_left_behind() -> Server {
+    Server::start(|_, seen| {
+        if seen.method == "GET" {
+            return nothing_held();
+        }
+        let entry = seen.body.get(Uuid::from_u128(7).to_string());
+        match &entry.unwrap_or(&seen.body)["consumer_generation"] {
+            Value::Null => conflict(
+                "placement.concurrent_update",
+                "conflict.\n\n consumer generation conflict - expected 0 but got None  ",
+            ),
+            _ => Reply::empty(204),
+        }
+    })
+    .await
+}
+
+#[tokio::test]
+async fn a_consumer_that_a_dying_placement_left_behind_gets_its_claim() {
+    let server = with_one_left_behind().await;
+    let claimed = placement(&server.url).claim_new(&newcomer(None)).await;
+    assert_eq!(claimed.unwrap(), Claimed::Yes);
+    assert_eq!(methods(&server), ["PUT", "PUT"]);
+}
+
+#[tokio::test]
+async fn a_newcomer_that_a_dying_placement_left_behind_takes_its_victims_place() {
+    let server = with_one_left_behind().await;
+    placement(&server.url)
+        .post_allocations(&[victim(1)], &[newcomer(None)])
+        .await
+        .unwrap();
+    let newcomer = Uuid::from_u128(7).to_string();
+    let generations: Vec<Value> = server
+        .seen()
+        .into_iter()
+        .map(|seen| seen.body[&newcomer]["consumer_generation"].clone())
+        .collect();
+    assert_eq!(generations, [Value::Null, json!(0)]);
+}

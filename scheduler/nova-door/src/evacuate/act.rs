@@ -110,7 +110,8 @@ impl Driver {
         }
     }
 
-    /// Whether Placement has the newcomers where the swap puts them. It is one transaction: one of them tells for all.
+    /// Whether Placement has taken the swap: the newcomers are where it puts them, and no victim has what it had. It is one transaction, so
+    /// one newcomer tells for all; but the newcomer alone could be there by another preemption for the same request.
     async fn newcomers_hold(&self) -> Result<bool, OpenStackError> {
         let record = &self.held.record;
         let Some(newcomer) = record.newcomers.first() else {
@@ -123,7 +124,16 @@ impl Driver {
             .providers
             .placement(&record.request_id);
         let holds = placement.allocations(newcomer.instance).await?;
-        Ok(super::give_back::same(&holds, &newcomer.claim))
+        if !super::give_back::same(&holds, &newcomer.claim) {
+            return Ok(false);
+        }
+        for victim in &record.victims {
+            let holds = placement.allocations(victim.server.0).await?;
+            if super::give_back::same(&holds, &victim.had) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// What the swap means for the cloud in memory.

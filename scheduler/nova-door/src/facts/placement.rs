@@ -9,7 +9,9 @@
 use crate::clock::Stopwatch;
 use crate::error::DoorError;
 use crate::task::{Tasks, pause};
-use ebbtide_nova_cloud::{Allocations, Cloud, Consumer, Inventory, ProviderFacts, ProviderLine};
+use ebbtide_nova_cloud::{
+    Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine,
+};
 use ebbtide_openstack::{OpenStackError, Placement};
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -90,9 +92,7 @@ impl Providers {
         self.take_list(&lines);
         for class in USUAL {
             // One question that all hosts answer is enough.
-            let cloud = self.cloud.read().unwrap_or_else(PoisonError::into_inner);
-            let counts = cloud.counts();
-            drop(cloud);
+            let counts = self.counts();
             if counts.believed == 0 && counts.hosts > 0 {
                 break;
             }
@@ -120,6 +120,11 @@ impl Providers {
         self.write(|cloud| cloud.put_memberships(&members));
         self.take_list(&lines);
         Ok(())
+    }
+
+    fn counts(&self) -> Counts {
+        let cloud = self.cloud.read().unwrap_or_else(PoisonError::into_inner);
+        cloud.counts()
     }
 
     /// Keeps the belief up until the door has to end.
