@@ -167,7 +167,8 @@ pub struct Victim {
     pub had: Holding,
     /// Its consumer generation when it was chosen. Never null: Placement would make a consumer that cannot be removed.
     pub generation: u64,
-    /// What it goes on holding: the disk of a server that is stopped and not deleted.
+    /// What it goes on holding: the disk of a server that is stopped and not deleted, for good; and, until it is gone, what the
+    /// newcomers do not need of it.
     #[serde(default)]
     pub keeps: Option<Holding>,
     /// How it leaves.

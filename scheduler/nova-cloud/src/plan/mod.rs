@@ -54,7 +54,8 @@ pub struct PlannedVictim {
     pub host: HostRef,
     /// What we believe that it has in Placement. A swap empties all of it, but for `keeps`.
     pub allocations: Allocations,
-    /// What it should go on having: the disk of a server that is stopped and not deleted. Mostly empty.
+    /// What it goes on having: the disk of a server that is stopped and not deleted. [`Cloud::verify`](crate::Cloud::verify) adds what
+    /// the newcomers do not need, for as long as a server that ends is still there.
     pub keeps: Allocations,
     /// Its consumer generation, if it is known. Without one it must not be named in a swap: read the host's consumers first.
     pub generation: Option<i64>,

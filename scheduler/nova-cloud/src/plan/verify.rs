@@ -1,8 +1,9 @@
 //! Whether a plan still holds once Placement has said who has what.
 
-use super::{Plan, ProviderTruth, Verdict};
+use super::{Plan, PlannedVictim, ProviderTruth, Verdict};
 use crate::cloud::Cloud;
-use crate::facts::Consumer;
+use crate::facts::{Allocations, Consumer};
+use ebbtide_model::InterruptionBehaviour;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
@@ -12,12 +13,16 @@ type Freed = BTreeMap<String, i64>;
 impl Cloud {
     /// Holds a plan against what Placement has just said of its hosts' consumers: every victim is there and as big as
     /// believed, everything that is to be claimed fits once they are gone, and no victim has become superfluous. Inventories are those of
-    /// the cloud. Good: the victims' generations are filled into the plan.
+    /// the cloud. Good: the victims' generations are filled into the plan, and what each goes on holding while it is still there.
     pub fn verify(&self, plan: &mut Plan, truth: &[ProviderTruth]) -> Verdict {
         match self.check(plan, truth) {
-            Ok(generations) => {
+            Ok(found) => {
                 for victim in &mut plan.victims {
-                    victim.generation = generations.get(&victim.uuid).copied();
+                    let found = found.get(&victim.uuid);
+                    victim.generation = found.map(|found| found.generation);
+                    if let Some(found) = found {
+                        victim.keeps.clone_from(&found.keeps);
+                    }
                 }
                 Verdict::Good
             }
@@ -25,13 +30,14 @@ impl Cloud {
         }
     }
 
-    fn check(&self, plan: &Plan, truth: &[ProviderTruth]) -> Result<BTreeMap<Uuid, i64>, String> {
+    fn check(&self, plan: &Plan, truth: &[ProviderTruth]) -> Result<BTreeMap<Uuid, Found>, String> {
         let providers: BTreeSet<Uuid> = plan
             .instances
             .iter()
             .flat_map(|i| i.allocations.keys().copied())
             .collect();
         let mut generations = BTreeMap::new();
+        let mut found = BTreeMap::new();
         for provider in providers {
             let told = truth.iter().find(|told| told.provider == provider);
             let told = told.ok_or_else(|| format!("nobody said who has what of {provider}"))?;
@@ -84,8 +90,14 @@ impl Cloud {
             if let Some(superfluous) = freed.keys().find(|uuid| fits_without(Some(**uuid))) {
                 return Err(format!("the victim {superfluous} need not leave any more"));
             }
+            let here = plan.victims.iter().filter(|v| v.host.uuid == provider);
+            for (victim, keeps) in keeps(here, provider, &free) {
+                if let Some(generation) = generations.remove(&victim) {
+                    found.insert(victim, Found { generation, keeps });
+                }
+            }
         }
-        Ok(generations)
+        Ok(found)
     }
 
     /// What is left of each class that the plan claims on a provider, with everybody there and the claims made: below zero where
@@ -125,6 +137,57 @@ impl Cloud {
         }
         Ok(free)
     }
+}
+
+/// What Placement has said of a victim, and what follows.
+struct Found {
+    generation: i64,
+    keeps: Allocations,
+}
+
+/// What victims of a provider go on holding until they are gone: everything that the newcomers do not need, so that nobody else is given
+/// it while they still run. Then Nova takes the rest from them as from any server that ends. A server that is stopped does not end, so
+/// nobody would take it: it keeps what it keeps for good. `free`: what is left of each class that is claimed, with the claims made.
+fn keeps<'a>(
+    victims: impl Iterator<Item = &'a PlannedVictim>,
+    provider: Uuid,
+    free: &BTreeMap<String, i64>,
+) -> Vec<(Uuid, Allocations)> {
+    let mut missing: BTreeMap<&String, u64> = free
+        .iter()
+        .map(|(class, free)| (class, free.saturating_neg().max(0).unsigned_abs()))
+        .collect();
+    let (stopped, ending): (Vec<_>, Vec<_>) =
+        victims.partition(|victim| victim.interruption == InterruptionBehaviour::Stop);
+    for victim in &stopped {
+        let kept = victim.keeps.get(&provider);
+        for (class, amount) in victim.allocations.get(&provider).into_iter().flatten() {
+            let kept = kept.and_then(|kept| kept.get(class)).copied().unwrap_or(0);
+            if let Some(missing) = missing.get_mut(class) {
+                *missing = missing.saturating_sub(amount.saturating_sub(kept));
+            }
+        }
+    }
+    let mut all: Vec<(Uuid, Allocations)> = stopped
+        .iter()
+        .map(|victim| (victim.uuid, victim.keeps.clone()))
+        .collect();
+    for victim in ending {
+        let mut keeps = victim.allocations.clone();
+        if let Some(here) = keeps.get_mut(&provider) {
+            for (class, amount) in here.iter_mut() {
+                if let Some(missing) = missing.get_mut(class) {
+                    let gives = (*amount).min(*missing);
+                    *amount -= gives;
+                    *missing -= gives;
+                }
+            }
+            here.retain(|_, amount| *amount > 0);
+        }
+        keeps.retain(|_, amounts| !amounts.is_empty());
+        all.push((victim.uuid, keeps));
+    }
+    all
 }
 
 fn signed(amount: u64) -> i64 {

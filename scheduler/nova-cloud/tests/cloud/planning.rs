@@ -278,3 +278,34 @@ fn who_was_driven_out_is_no_room_for_the_next() {
         "only normal servers are left"
     );
 }
+
+#[test]
+fn a_victim_holds_what_the_newcomer_does_not_need_until_it_is_gone() {
+    let cloud = full(&[(50, 40), (30, 65)]);
+    let mut planned = plan(&cloud, 1, 1).unwrap();
+    assert_eq!(victims(&planned), [server(3)]);
+    let told = truth(&cloud, 1, &[2, 3], 42);
+    let had = planned.victims[0].allocations[&node(1)].clone();
+    assert_eq!(
+        cloud.verify(&mut planned, std::slice::from_ref(&told)),
+        Verdict::Good
+    );
+    let keeps = &planned.victims[0].keeps[&node(1)];
+    let claimed = &planned.instances[0].allocations[&node(1)];
+    assert!(claimed["VCPU"] < had["VCPU"], "{claimed:?} {had:?}");
+    for (class, amount) in &had {
+        // With the claim and what the victim holds on, the host is as full as it was.
+        let kept = keeps.get(class).copied().unwrap_or(0);
+        assert_eq!(
+            kept + claimed.get(class).copied().unwrap_or(0),
+            *amount,
+            "{class}"
+        );
+    }
+    let mut whole = plan(&cloud, 4, 1).unwrap();
+    assert_eq!(cloud.verify(&mut whole, &[told]), Verdict::Good);
+    assert!(
+        whole.victims[0].keeps.is_empty(),
+        "a newcomer of its size needs all of it"
+    );
+}
