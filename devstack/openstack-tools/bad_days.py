@@ -203,14 +203,14 @@ def the_scheduler_is_killed_at_any_moment(stage):
 @day
 def two_schedulers_race_for_the_same_victims(stage):
     """200 rounds of two requests at once, each wanting the cheapest victim, decided by two schedulers of ours that answer at once: one of
-    them gets it, and what it leaves is enough for the other. The victims are really ended, by the agent and Nova's computes, while the
+    them gets it, the other takes the next. The victims are really ended, by the agent and Nova's computes, while the
     next rounds are decided."""
     config = processes.HOME + '/etc/race.conf'
     with open(config, 'w', encoding='utf-8') as file:
         file.write('[ebbtide]\nreply_when = at_once\ndefault_grace = 1\n')
     race = None
     try:
-        race = Race(stage, 67)
+        race = Race(stage, 134)
         processes.kill(OURS, signal.SIGTERM)
         stack('stack_scheduler_conf', '2')
         for n in '12':
@@ -219,8 +219,8 @@ def two_schedulers_race_for_the_same_victims(stage):
         began = time.monotonic()
         answer = race.run()
         decided = time.monotonic() - began
-        race.audit(answer, 240)
-        print('      %d requests in 200 rounds, decided in %.0f s (median %.0f ms); 200 victims, each ended once, after %.0f s' % (
+        race.audit(answer, 480)
+        print('      %d requests in 200 rounds, decided in %.0f s (median %.0f ms); 400 victims, each ended once, after %.0f s' % (
             answer['n'], decided, answer['median'], time.monotonic() - began), flush=True)
     finally:
         end_second('ebbtide-scheduler-2')

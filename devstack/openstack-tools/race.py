@@ -12,10 +12,10 @@ from database import one, rows, run
 from fake_hosts import COPIED, insert_like
 from preempt import must
 
-# What a newcomer takes, and a victim: Placement's classes VCPU, MEMORY_MB, DISK_GB. The flavors small and medium.preemptible: one victim
-# makes room for two newcomers, so of two requests at the same moment one evicts and the other has to see what is left beside it.
-SIZE = {0: 1, 1: 2000, 2: 20}
+# What a victim has, and what a newcomer takes: Placement's classes VCPU, MEMORY_MB, DISK_GB (the flavor medium.preemptible). Of two requests
+# at the same moment one gets the cheapest victim's place, and the other has to see that and take the next one's.
 VICTIM = {0: 2, 1: 4000, 2: 40}
+SIZE = VICTIM
 # Rows of an instance in Nova's API database. Without its request spec Nova's API calls a server gone whose cell answers late.
 API_COPIED = ['instance_mappings', 'request_specs']
 HOSTS = ['compute1', 'compute2', 'compute3']
@@ -50,7 +50,7 @@ def copies(template, table, **changed):
 
 
 class Race:
-    """The stage of a race: `each` victims on each of three hosts that they fill, and twice as many newcomers, less two."""
+    """The stage of a race: `each` victims on each of three hosts that they fill, and as many newcomers of their size, less two."""
 
     def __init__(self, stage, each):
         self.stage, self.each = stage, each
@@ -60,7 +60,7 @@ class Race:
         run('drop table if exists victim, newcomer',
             "create table victim as select p.id rp, p.name host, uuid() cu, row_number() over (order by p.id, n.seq) n "
             "from resource_providers p, seq_1_to_%d n where p.name like 'compute%%'" % each,
-            'create table newcomer as select seq n, uuid() cu from seq_1_to_%d' % (6 * each - 2))
+            'create table newcomer as select seq n, uuid() cu from seq_1_to_%d' % (3 * each - 2))
         copies(old, 'victim', host='t.host', node='t.host', launched_on='t.host',
                launched_at='utc_timestamp() - interval (600 + (t.n * 7919) mod 2400) second')
         copies(new, 'newcomer', host='null', node='null', vm_state="'shelved_offloaded'", task_state="'unshelving'", power_state='4')
@@ -84,7 +84,7 @@ class Race:
 
     def audit(self, answer, seconds):
         """Each newcomer has exactly one victim's place, and each of those victims is really gone, once."""
-        needed = len(self.newcomers) // 2
+        needed = len(self.newcomers)
         until('%d victims to be gone' % needed, seconds, lambda: one(
             'select count(*) from nova_cell1.instances where deleted != 0 and uuid in (select cu from placement.victim)') >= needed, pause=0.5)
         until('all preemptions to end', 60, lambda: not rows('select id from ebbtide.nova_preemptions where finished_at is null'), pause=0.5)

@@ -8,8 +8,9 @@ import time
 import traceback
 
 import processes
+from cloud import until
 from database import rows
-from invariants import audit, check
+from invariants import allocations, audit, check
 from preempt import Stage, Watch, must, wait_up
 
 CHAPTERS = []
@@ -53,6 +54,25 @@ def one_normal_server(stage):
     """A normal boot on a full cloud: the server whose begun hour is youngest makes room."""
     ages = stage.fill()
     arrives(stage, ages, stage.cheapest(ages), lambda: [stage.cloud.create('important', 'large')], 'one normal server')
+    audit()
+    return ages
+
+
+@chapter
+def a_small_server(stage):
+    """A newcomer that needs a quarter of its victim: the victim holds the rest until it is gone, so that nobody else is placed over it."""
+    ages = stage.fill()
+    (victim,) = stage.cheapest(ages)
+    had = allocations()[victim]
+
+    def begin():
+        uuid = stage.cloud.create('little', 'small')
+        held = until('the claim of the small server', 60, lambda: (lambda all_: all_ if uuid in all_ else None)(allocations()))
+        # What was free on the host before is used, too, so the two may hold more than the victim had, and never less.
+        both = {key: held.get(victim, {}).get(key, 0) + held[uuid].get(key, 0) for key in had}
+        must(all(both[key] >= had[key] for key in had), 'while the victim runs, it holds %s and the newcomer %s, of %s' % (held.get(victim), held[uuid], had))
+        return [uuid]
+    arrives(stage, ages, {victim}, begin, 'a small server')
     audit()
     return ages
 
