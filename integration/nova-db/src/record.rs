@@ -23,16 +23,9 @@ pub struct Release {
 
 /// Nova's major version by the highest `SERVICE_VERSION` that it knows (`SERVICE_VERSION_ALIASES`). 66 is the one of Antelope, Bobcat and
 /// Caracal; it is taken for the last of them.
-const MAJORS: [(i64, u32); 8] = [
-    (65, 26),
-    (66, 29),
-    (67, 30),
-    (68, 31),
-    (70, 32),
-    (72, 33),
-    (74, 34),
-    (i64::MAX, 34),
-];
+const MAJORS: [(i64, u32); 6] = [(65, 26), (66, 29), (67, 30), (68, 31), (70, 32), (72, 33)];
+/// The major version of all that are newer: the newest that is known.
+const NEWEST_MAJOR: u32 = 34;
 
 impl Release {
     /// Nova's major version: 26 is Zed.
@@ -41,7 +34,7 @@ impl Release {
         let known = MAJORS
             .iter()
             .find(|(version, _)| self.service_version <= *version);
-        known.map_or(0, |(_, major)| *major)
+        known.map_or(NEWEST_MAJOR, |(_, major)| *major)
     }
 
     /// The release of a cloud whose newest service has this version: with more in the record, the cloud's own nova-scheduler would

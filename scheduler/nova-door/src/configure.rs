@@ -80,7 +80,7 @@ pub(crate) fn tolerates_old_computes(conf: &NovaConf) -> bool {
         })
 }
 
-/// How the cloud decides.
+/// Nova's options for deciding, as that release of Nova reads them; what has no effect is told.
 pub(crate) fn deciding(conf: &NovaConf, release: u32) -> Result<Options, DoorError> {
     let (options, notes) = conf
         .options_for(Release(release))
@@ -92,6 +92,7 @@ pub(crate) fn deciding(conf: &NovaConf, release: u32) -> Result<Options, DoorErr
     Ok(options)
 }
 
+/// What of our own wishes the cloud decides by.
 pub(crate) fn cloud(conf: &NovaConf) -> CloudSettings {
     let mut settings = CloudSettings {
         grace: seconds(conf.ebbtide.default_grace),

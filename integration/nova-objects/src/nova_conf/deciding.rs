@@ -91,8 +91,8 @@ const OPTIONS: [(&str, &[&str]); 6] = [
 
 const AVAILABLE_FILTERS: Opt = Opt::many("filter_scheduler", "available_filters");
 
-/// A filter of Nova until 27: since Placement knows zones it only repeats what the query asked.
 const FILTERS: &str = "filter_scheduler.enabled_filters";
+/// A filter of Nova until 27: since Placement knows zones it only repeats what the query asked.
 const ZONE_FILTER: &str = "AvailabilityZoneFilter";
 
 const ZONE_OPTION: Opt = Opt::text("scheduler", "query_placement_for_availability_zone");
