@@ -178,6 +178,10 @@ pub struct Server {
     /// Hosts that could not take it; they are not tried again for this server.
     #[serde(default)]
     pub refused_hosts: Vec<String>,
+    /// The time of the last start or first notice that was said about it to an agent. Agents know by the times of words which is the later
+    /// one, so whatever is said next is said later, also by a scheduler whose clock is behind or was set back.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub told_at: Option<Timestamp>,
 }
 
 impl Server {

@@ -73,6 +73,7 @@ impl Region {
             ignore_hosts: Vec::new(),
             force_hosts: Vec::new(),
             refused_hosts: Vec::new(),
+            told_at: None,
         };
         if adopt.start_now {
             self.start(step, &mut server);

@@ -1,6 +1,6 @@
 //! The way of a victim: begun with the preemptor's claim, ended by what the agent says, spared if the preemptor goes away.
 
-use crate::step::Step;
+use crate::step::{Sent, Step};
 use crate::{Region, servers};
 use ebbtide_model::message::{Body, Notice, Spare};
 use ebbtide_model::server::Fault;
@@ -54,7 +54,7 @@ impl Region {
             deadline_at: None,
             ended_at: None,
         };
-        self.send_notice(step, &mut evacuation);
+        server.told_at = Some(self.send_notice(step, &mut evacuation).time);
         server.status = ServerStatus::Evacuating;
         server.evacuation_id = Some(id);
         self.save_server(step, server);
@@ -63,7 +63,7 @@ impl Region {
 
     /// Puts the next attempt of a notice into the outbox. An attempt that has not gone out yet is replaced, not repeated: it may
     /// say by now that it is too late to begin.
-    pub(crate) fn send_notice(&mut self, step: &mut Step<'_>, evacuation: &mut Evacuation) {
+    pub(crate) fn send_notice(&mut self, step: &mut Step<'_>, evacuation: &mut Evacuation) -> Sent {
         if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
             step.unsend(unsent);
         } else {
@@ -85,8 +85,16 @@ impl Region {
             attempt: evacuation.attempts,
             begin_before: step.now.plus(Seconds(once.0.saturating_mul(left))),
         };
-        let message = step.send(&evacuation.host, Body::Notice(notice), Some(evacuation.id));
-        self.unsent_notices.insert(evacuation.id, message);
+        let said = self.told_at(evacuation.victim_id);
+        let body = Body::Notice(notice);
+        let sent = step.send(&evacuation.host, body, Some(evacuation.id), said);
+        self.unsent_notices.insert(evacuation.id, sent.id);
+        sent
+    }
+
+    /// When something was said about a server last.
+    pub(crate) fn told_at(&self, id: ServerId) -> Option<Timestamp> {
+        self.servers.get(&id).and_then(|server| server.told_at)
     }
 
     /// The longest time from the first notice until the scheduler gives up.
@@ -128,7 +136,7 @@ impl Region {
             evacuation_id,
             server_id,
         };
-        step.send(host, Body::Spare(spare), None);
+        step.send(host, Body::Spare(spare), None, self.told_at(server_id));
     }
 
     /// The victim lives on.

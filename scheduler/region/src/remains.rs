@@ -77,8 +77,13 @@ impl Region {
         } else {
             server.id
         };
-        let message = step.send(host, Body::Delete(Delete { server_id }), None);
+        let sent = step.send(
+            host,
+            Body::Delete(Delete { server_id }),
+            None,
+            server.told_at,
+        );
         let until = step.now.plus(self.config.start_timeout_seconds);
-        self.asked.sent(server.id, message, until);
+        self.asked.sent(server.id, sent.id, until);
     }
 }

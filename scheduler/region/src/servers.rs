@@ -92,6 +92,7 @@ impl Region {
                 ignore_hosts: request.ignore_hosts.clone(),
                 force_hosts: request.force_hosts.clone(),
                 refused_hosts: Vec::new(),
+                told_at: None,
             });
         }
         match &decision.outcome {
@@ -209,11 +210,12 @@ impl Region {
             resources: properties.resources,
             preemptible: properties.preemptible,
         };
-        let message = step.send(&host, Body::Start(start), None);
+        let sent = step.send(&host, Body::Start(start), None, server.told_at);
+        server.told_at = Some(sent.time);
         server.status = ServerStatus::Building;
         self.save_server(step, server.clone());
         let until = step.now.plus(self.config.start_timeout_seconds);
-        self.asked.sent(server.id, message, until);
+        self.asked.sent(server.id, sent.id, until);
     }
 
     /// A server by id, or by name if only one has it.
@@ -310,7 +312,8 @@ impl Region {
             evacuation_id: evacuation.id,
             server_id: id,
         };
-        step.send(&evacuation.host, Body::Release(release), None);
+        let said = self.told_at(id);
+        step.send(&evacuation.host, Body::Release(release), None, said);
         Ok(Reply::Evacuation(Box::new(evacuation)))
     }
 }

@@ -10,6 +10,14 @@ use uuid::Uuid;
 /// Who the scheduler is on the bus.
 const SOURCE: &str = "/ebbtide/scheduler";
 
+/// A message that was put into the outbox.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) id: MessageId,
+    /// When it was said, as its receiver reads it.
+    pub(crate) time: Timestamp,
+}
+
 /// One input on its way through the region.
 pub(crate) struct Step<'a> {
     pub(crate) now: Timestamp,
@@ -29,17 +37,19 @@ impl<'a> Step<'a> {
         }
     }
 
-    /// Puts a message for an agent into the outbox and returns its id.
+    /// Puts a message for an agent into the outbox. `after`: what was said about the server before; this is said later.
     pub(crate) fn send(
         &mut self,
         host: &str,
         body: Body,
         notice_of: Option<EvacuationId>,
-    ) -> MessageId {
+        after: Option<Timestamp>,
+    ) -> Sent {
+        let next = after.map(|at| Timestamp::from_millis(at.as_millis().saturating_add(1)));
         let message = Message {
             id: MessageId(self.ids.next()),
             source: SOURCE.to_owned(),
-            time: self.now,
+            time: next.map_or(self.now, |next| next.max(self.now)),
             body,
         };
         match message.to_bytes() {
@@ -53,7 +63,10 @@ impl<'a> Step<'a> {
             // Only numbers that are not finite cannot be written, and what we send to agents has none.
             Err(error) => self.ignored(format!("message {} to {host}: {error}", message.id)),
         }
-        message.id
+        Sent {
+            id: message.id,
+            time: message.time,
+        }
     }
 
     /// Takes a message out of the outbox that nobody shall get any more.

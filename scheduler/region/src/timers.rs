@@ -96,7 +96,7 @@ impl Region {
             ),
             // While the broker has not taken the notice, the agent is not to blame.
             _ if unsent || attempts < self.config.notice_attempts => {
-                self.send_notice(step, &mut evacuation);
+                let _ = self.send_notice(step, &mut evacuation);
                 self.save_evacuation(step, evacuation);
                 return;
             }

@@ -5,7 +5,7 @@ use super::host::Fate;
 use super::world::{World, normal, spot};
 use crate::RegionConfig;
 use ebbtide_model::message::{Body, Evacuated, EvacuatedHow};
-use ebbtide_model::{EvacuationState, Seconds, ServerStatus};
+use ebbtide_model::{EvacuationState, Seconds, ServerStatus, Timestamp};
 
 #[test]
 fn a_start_that_the_broker_has_not_taken_does_not_time_out() {
@@ -218,4 +218,22 @@ fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
         "it is known, and it is true"
     );
     assert_eq!(world.status(cattle), ServerStatus::Active);
+}
+
+#[test]
+fn a_deletion_is_said_later_than_the_start_that_it_overtakes_although_the_clock_was_set_back() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let pet = world.claim(&normal(4));
+    assert!(world.send_one("host-a"), "the start");
+    world.now = Timestamp::from_millis(world.now.as_millis() - 1500);
+    // Another scheduler, which knows only what is written.
+    world.restart_scheduler();
+    world.delete(pet);
+    assert!(world.send_one("host-a"), "the deletion");
+    world.host("host-a").queue.swap(0, 1);
+    world.flush();
+    assert!(!world.hosts["host-a"].runs(pet));
+    let next = world.create(&normal(4));
+    world.flush();
+    assert!(world.runs(next));
 }
