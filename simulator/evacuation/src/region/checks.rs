@@ -32,7 +32,7 @@ impl RegionWorld {
     }
 
     fn check_server(&mut self, server: &Server) {
-        let before = self.database.servers.get(&server.id).map(|s| s.status);
+        let before = self.database.server(server.id).map(|s| s.status);
         // A place that was only reserved, and given back, may be asked for again by the same hand; and what a start that was given up may
         // have left is looked after again whenever it is heard of again.
         let remains = server.fault.as_ref().is_some_and(|f| f.code == REMAINS);
@@ -64,7 +64,7 @@ impl RegionWorld {
     }
 
     fn check_evacuation(&mut self, evacuation: &Evacuation, changes: &[Change]) {
-        let before = self.database.evacuations.get(&evacuation.id);
+        let before = self.database.evacuation(evacuation.id);
         let (was, spared) = before.map_or((None, false), |e| (Some(e.state), e.spare_requested));
         let over = matches!(was, Some(EvacuationState::Evacuated));
         if over && evacuation.state != EvacuationState::Evacuated {
@@ -127,13 +127,13 @@ impl RegionWorld {
         if !self.database.outbox.iter().any(|m| m.id == message.id) {
             return;
         }
-        let Some(evacuation) = self.database.evacuations.get(&id) else {
+        let Some(evacuation) = self.database.evacuation(id) else {
             return self.fail(
                 Promise::NobodyDiesForNothing,
                 "a notice of an evacuation that is not durable".to_owned(),
             );
         };
-        let preemptor = self.database.servers.get(&evacuation.preemptor_id);
+        let preemptor = self.database.server(evacuation.preemptor_id);
         let claims = preemptor.is_some_and(|p| {
             p.status == ServerStatus::Waiting && p.host.as_deref() == Some(&message.host)
         });
@@ -166,7 +166,7 @@ impl RegionWorld {
             let takes = u64::from(server.flavor.vcpus);
             let spared = server
                 .evacuation_id
-                .and_then(|id| self.database.evacuations.get(&id))
+                .and_then(|id| self.database.evacuation(id))
                 .is_some_and(|e| e.spare_requested);
             match server.status {
                 ServerStatus::Waiting => later += takes,
@@ -196,10 +196,7 @@ impl RegionWorld {
         }
         let memory: BTreeMap<ServerId, &Server> = region.servers().map(|s| (s.id, s)).collect();
         let durable = self.database.servers.values();
-        let durable: BTreeMap<ServerId, &Server> = durable
-            .filter(|s| !s.status.is_gone())
-            .map(|s| (s.id, s))
-            .collect();
+        let durable: BTreeMap<ServerId, &Server> = durable.map(|s| (s.id, s)).collect();
         if memory != durable {
             let differs = memory
                 .iter()
@@ -216,11 +213,7 @@ impl RegionWorld {
             return self.fail(Promise::MemoryIsDurable, what);
         }
         let active: BTreeSet<EvacuationId> = region.active_evacuations().collect();
-        let durable = self.database.evacuations.values();
-        let durable: BTreeSet<EvacuationId> = durable
-            .filter(|e| !e.state.is_final())
-            .map(|e| e.id)
-            .collect();
+        let durable: BTreeSet<EvacuationId> = self.database.active.keys().copied().collect();
         if active != durable {
             self.fail(
                 Promise::MemoryIsDurable,

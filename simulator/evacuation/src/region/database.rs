@@ -32,8 +32,14 @@ pub(crate) struct Database {
     pub(crate) hosts: BTreeMap<String, Host>,
     pub(crate) groups: BTreeMap<GroupId, ServerGroup>,
     pub(crate) budgets: BTreeMap<BudgetScope, DisruptionBudget>,
+    /// Servers that are not gone.
     pub(crate) servers: BTreeMap<ServerId, Server>,
-    pub(crate) evacuations: BTreeMap<EvacuationId, Evacuation>,
+    /// Those that are, kept apart because they are many and nothing happens to them.
+    pub(crate) gone: BTreeMap<ServerId, Server>,
+    /// Evacuations under way.
+    pub(crate) active: BTreeMap<EvacuationId, Evacuation>,
+    /// Evacuations that have ended. Identifiers count up, so the latest are last.
+    pub(crate) ended: BTreeMap<EvacuationId, Evacuation>,
     pub(crate) outbox: Vec<OutboxMessage>,
     pub(crate) lease: Lease,
     pub(crate) disk_full: bool,
@@ -119,8 +125,22 @@ impl Database {
                 Change::DeleteGroup(id) => drop(self.groups.remove(id)),
                 Change::PutBudget(b) => drop(self.budgets.insert(b.scope.clone(), b.clone())),
                 Change::DeleteBudget(scope) => drop(self.budgets.remove(scope)),
-                Change::PutServer(s) => drop(self.servers.insert(s.id, (**s).clone())),
-                Change::PutEvacuation(e) => drop(self.evacuations.insert(e.id, (**e).clone())),
+                Change::PutServer(s) => {
+                    let (to, from) = match s.status.is_gone() {
+                        true => (&mut self.gone, &mut self.servers),
+                        false => (&mut self.servers, &mut self.gone),
+                    };
+                    from.remove(&s.id);
+                    to.insert(s.id, (**s).clone());
+                }
+                Change::PutEvacuation(e) => {
+                    let (to, from) = match e.state.is_final() {
+                        true => (&mut self.ended, &mut self.active),
+                        false => (&mut self.active, &mut self.ended),
+                    };
+                    from.remove(&e.id);
+                    to.insert(e.id, (**e).clone());
+                }
                 Change::Enqueue(message) => self.outbox.push(message.clone()),
                 Change::Dequeue(id) => self.outbox.retain(|m| m.id != *id),
                 // Decisions are read by people only; the world has neither aggregates nor flavors of its own.
@@ -133,21 +153,37 @@ impl Database {
         }
     }
 
+    /// A server, also one that is gone.
+    pub(crate) fn server(&self, id: ServerId) -> Option<&Server> {
+        self.servers.get(&id).or_else(|| self.gone.get(&id))
+    }
+
+    /// An evacuation, also one that has ended.
+    pub(crate) fn evacuation(&self, id: EvacuationId) -> Option<&Evacuation> {
+        self.active.get(&id).or_else(|| self.ended.get(&id))
+    }
+
     /// What a scheduler reads that begins to lead.
     pub(crate) fn snapshot(&self) -> Snapshot {
         let mut hosts: Vec<Host> = self.hosts.values().cloned().collect();
         hosts.sort_by(|a, b| (a.created_at, &a.name).cmp(&(b.created_at, &b.name)));
-        let alive = self.servers.values().filter(|s| !s.status.is_gone());
-        let mut servers: Vec<Server> = alive.cloned().collect();
+        let mut servers: Vec<Server> = self.servers.values().cloned().collect();
         servers.sort_by_key(|s| (s.created_at, s.id));
-        let went = self.servers.values().filter(|s| s.status.is_gone());
-        let mut gone: Vec<(ServerId, Timestamp)> = went
+        let mut gone: Vec<(ServerId, Timestamp)> = self
+            .gone
+            .values()
             .map(|s| (s.id, s.ended_at.unwrap_or(s.created_at)))
             .collect();
         gone.sort_by_key(|(id, at)| (*at, *id));
         let last = gone.last().map(|(_, at)| *at).unwrap_or_default();
         gone.retain(|(_, at)| *at >= last.minus(REMEMBER_GONE));
-        let mut evacuations: Vec<Evacuation> = self.evacuations.values().cloned().collect();
+        // As the service reads them: those under way, and those that were claimed lately.
+        let oldest = self.ended.values().next_back();
+        let oldest = oldest.map(|e| e.claimed_at.minus(REMEMBER_GONE));
+        let lately = self.ended.values().rev();
+        let lately = lately.take_while(|e| Some(e.claimed_at) >= oldest);
+        let mut evacuations: Vec<Evacuation> =
+            self.active.values().chain(lately).cloned().collect();
         evacuations.sort_by_key(|e| (e.claimed_at, e.id));
         Snapshot {
             hosts,

@@ -108,7 +108,7 @@ impl RegionWorld {
             sizes.insert(server.id, takes);
             let spared = server
                 .evacuation_id
-                .and_then(|id| self.database.evacuations.get(&id))
+                .and_then(|id| self.database.evacuation(id))
                 .is_some_and(|e| e.spare_requested);
             let leaves = match server.status {
                 ServerStatus::Evacuating => !spared,

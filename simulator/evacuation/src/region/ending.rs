@@ -36,12 +36,7 @@ impl RegionWorld {
         if self.leader().is_none() {
             return Some("nobody leads".to_owned());
         }
-        let open = self
-            .database
-            .evacuations
-            .values()
-            .find(|e| !e.state.is_final());
-        if let Some(e) = open {
+        if let Some(e) = self.database.active.values().next() {
             return Some(format!(
                 "an evacuation stays {} for ever ({})",
                 e.state,
@@ -57,7 +52,7 @@ impl RegionWorld {
                     | ServerStatus::Hibernated
                     | ServerStatus::Reserved
             );
-            if !rests && !server.status.is_gone() {
+            if !rests {
                 return Some(format!(
                     "{} stays {} for ever",
                     self.story.of(server.id.0),
@@ -81,7 +76,7 @@ impl RegionWorld {
                 .keys()
                 .filter(|id| agent.hypervisor.runs(**id))
             {
-                let known = self.database.servers.get(id);
+                let known = self.database.server(*id);
                 let here = known.is_some_and(|s| {
                     s.status == ServerStatus::Active && s.host.as_ref() == Some(&agent.name)
                 });

@@ -12,7 +12,9 @@ use ebbtide_region::{Command, Effects, Input, Region, RegionError, Reply};
 /// How long a lease lasts that is not renewed.
 const LEASE: Seconds = Seconds(15);
 /// Every so many commits everything is compared with everything.
-const THOROUGH: u64 = 16;
+const THOROUGH: u64 = 64;
+/// So is what was restored, as often.
+const THOROUGH_RESTORED: u64 = 8;
 
 /// The changes could not be written, or nobody knows: nothing is answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +75,10 @@ impl RegionWorld {
                 scheduler.replace_outbox(&rows);
                 scheduler.confirmed.clear();
                 scheduler.region = Some(region);
-                self.check_region(who);
+                self.restored += 1;
+                if self.restored.is_multiple_of(THOROUGH_RESTORED) {
+                    self.check_region(who);
+                }
             }
             Err(error) => self.fail(
                 Promise::MemoryIsDurable,
@@ -214,10 +219,7 @@ impl RegionWorld {
             return;
         };
         if let Body::Notice(notice) = &parsed.body
-            && !self
-                .database
-                .evacuations
-                .contains_key(&notice.evacuation_id)
+            && self.database.evacuation(notice.evacuation_id).is_none()
         {
             self.fail(
                 Promise::NobodyDiesForNothing,

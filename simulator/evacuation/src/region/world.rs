@@ -36,6 +36,8 @@ pub(crate) struct RegionWorld {
     pub(super) only_asked: bool,
     /// Commits so far: what is dear is looked at after some of them only.
     pub(super) commits: u64,
+    /// How often a region was read from the database.
+    pub(super) restored: u64,
 }
 
 impl std::ops::Deref for RegionWorld {
@@ -111,6 +113,7 @@ impl RegionWorld {
             group: None,
             only_asked: false,
             commits: 0,
+            restored: 0,
         };
         world.begin(&mut chance);
         world
@@ -208,7 +211,7 @@ impl RegionWorld {
         };
         let name = self.agents[host].name.clone();
         let what = if ends { "ended" } else { "told of its end" };
-        match self.database.evacuations.get(&id) {
+        match self.database.evacuation(id) {
             None => {
                 let what =
                     format!("{name}: a guest is {what} for an evacuation that nobody wrote down");
@@ -239,7 +242,12 @@ impl RegionWorld {
     /// What came of the evacuations.
     pub(crate) fn ends(&self) -> Ends {
         let mut ends = Ends::default();
-        for evacuation in self.database.evacuations.values() {
+        for evacuation in self
+            .database
+            .active
+            .values()
+            .chain(self.database.ended.values())
+        {
             match evacuation.state {
                 EvacuationState::Evacuated => ends.evacuated += 1,
                 EvacuationState::Spared => ends.spared += 1,
