@@ -8,7 +8,6 @@ phantom, and no more victims gone than normal servers have come in their place.
 """
 import os
 import signal
-import subprocess
 import sys
 import time
 import traceback
@@ -18,6 +17,7 @@ from cloud import until
 from database import rows
 from invariants import audit, check
 from preempt import Stage, must, wait_scheduler
+from processes import stack
 from race import Race
 
 DAYS = []
@@ -30,10 +30,6 @@ STEPS = ['planned', 'recorded', 'swapped', 'noticed', 'evacuated', 'replied']
 def day(function):
     DAYS.append(function)
     return function
-
-
-def stack(*command):
-    subprocess.run(['./devstack/openstack', 'run', *command], cwd=os.environ['STACK_CHECKOUT'], check=True)
 
 
 def end_second(name):
@@ -286,6 +282,39 @@ def beside_the_original(stage):
     audit()
     print('      beside the original %d of 3 servers ACTIVE (the others asked nova-scheduler), after it 2 of 2, %d victims gone' % (
         len(answered) - 2, len(gone)), flush=True)
+
+
+@day
+def rolled_back_in_haste(stage):
+    """The operator ends ours in the middle of a preemption and starts nova-scheduler, without waiting as the documents ask. What is under way
+    ends as they say: warned victims leave, newcomers that nobody answers get NoValidHost, and nothing is leaked when those are deleted."""
+    other = 'nova-scheduler-2'
+    ages = stage.fill()
+    log = Log()
+    stack('stack_scheduler_conf', '2')
+    uuid = stage.cloud.create('hasty', 'large')
+    until('a victim to be warned', 60, lambda: log.lines('claimed -> evacuating'), pause=0.02)
+    processes.kill(OURS, signal.SIGTERM)
+    stack('stack_start_scheduler', 'nova-scheduler', '2')
+    try:
+        server = stage.cloud.settled(uuid, ('ACTIVE', 'ERROR'), seconds=150)
+        until('the warned victim to leave', 60, lambda: len(stage.left(ages)) < len(ages))
+        stage.cloud.delete(uuid)
+        check('rolled back', seconds=180)
+        # What the victim had is room like any other.
+        after = stage.cloud.boot('after', 'large')
+        must(after['status'] == 'ACTIVE', 'nova-scheduler finds no room where the victim was: %s' % after.get('fault'))
+    finally:
+        processes.start(OURS)
+        wait_scheduler()
+        end_second(other)
+    gone = set(ages) - set(stage.left(ages))
+    must(len(gone) == 1, 'rolled back: %d victims are gone' % len(gone))
+    until('the preemption to end', 60, lambda: not rows('select id from ebbtide.nova_preemptions where finished_at is null'), pause=0.5)
+    check('ours again', seconds=60)
+    audit()
+    print('      the newcomer was %s (%s); 1 victim gone, its room free, nothing leaked' % (
+        server['status'], (server.get('fault') or {}).get('message', 'no fault')), flush=True)
 
 
 def main():

@@ -18,6 +18,7 @@ import bench_page
 import processes
 from cloud import Cloud, until
 from database import one, rows
+from processes import stack
 
 HOME, TOOLS = os.environ['STACK_HOME'], os.environ['STACK_TOOLS']
 # Whose processor time is told apart.
@@ -53,10 +54,6 @@ class Client:
     def close(self):
         self.process.stdin.close()
         self.process.wait(20)
-
-
-def stack(*command):
-    subprocess.run(['./devstack/openstack', 'run', *command], cwd=os.environ['STACK_CHECKOUT'], check=True)
 
 
 def scheduler_name(which):

@@ -6,11 +6,12 @@ import sys
 import time
 
 import processes
-from bad_days import OURS, Log, stack
+from bad_days import OURS, Log
 from cloud import until
 from database import rows, run
 from invariants import check
 from preempt import Stage, must
+from processes import stack
 
 
 def reload(log):

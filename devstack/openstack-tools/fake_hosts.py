@@ -65,6 +65,7 @@ def hosts(count, used):
         insert_like('nova_cell1.compute_nodes', "nova_cell1.compute_nodes s, seq_1_to_%d n where s.host = 'compute1' and s.deleted = 0" % count,
                     host=name, hypervisor_hostname=name, uuid='uuid()', vcpus='64', memory_mb='256000', local_gb='4000',
                     vcpus_used=str(share[0]), memory_mb_used=str(share[1]), local_gb_used=str(share[2]), running_vms=str(EACH),
+                    cpu_allocation_ratio='1', ram_allocation_ratio='1', disk_allocation_ratio='1',
                     free_ram_mb=free_ram, free_disk_gb=str(4000 - share[2]), disk_available_least=str(4000 - share[2]),
                     created_at='utc_timestamp()', updated_at='utc_timestamp()', mapped='1'),
         "insert into nova_api.host_mappings (created_at, cell_id, host) select utc_timestamp(), @cell, %s from seq_1_to_%d n" % (name, count),

@@ -8,6 +8,11 @@ from cloud import until
 HOME = os.environ['STACK_HOME']
 
 
+def stack(*command):
+    """A function of devstack/lib/openstack."""
+    subprocess.run(['./devstack/openstack', 'run', *command], cwd=os.environ['STACK_CHECKOUT'], check=True)
+
+
 def _birth(pid):
     """The time of birth of a living process, else None (proc(5), field 22 of stat)."""
     try:

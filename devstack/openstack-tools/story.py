@@ -3,15 +3,19 @@
 
 Usage: story.py [CHAPTER…]
 """
+import os
+import signal
 import sys
 import time
 import traceback
+import urllib.request
 
 import processes
 from cloud import until
-from database import rows
+from database import rows, run
 from invariants import allocations, audit, check
-from preempt import Stage, Watch, must, wait_up
+from preempt import Stage, Watch, must, wait_scheduler, wait_up
+from processes import stack
 
 CHAPTERS = []
 
@@ -145,6 +149,59 @@ def slow_hypervisors(stage):
         for name in computes:
             processes.restart(name)
         wait_up(computes)
+
+
+def told(path):
+    """What our scheduler says on its own HTTP port."""
+    port = os.environ['STACK_PORT_SCHED_HTTP']
+    with urllib.request.urlopen('http://127.0.0.1:%s%s' % (port, path), timeout=10) as answer:
+        return answer.read().decode()
+
+
+def metric(page, name):
+    found = [line.rpartition(' ')[2] for line in page.splitlines() if line.startswith(name + ' ')]
+    must(len(found) == 1, 'the page of metrics has %d lines %s' % (len(found), name))
+    return float(found[0])
+
+
+@chapter
+def what_an_operator_sees(stage):
+    """Ready, the figures of a preemption, and the books of hosts and instances."""
+    must('' != told('/readyz') and '' != told('/healthz'), 'the pages of health are empty')
+    ages = stage.fill()
+    counted = ['ebbtide_preemptions_total{kind="done"}', 'ebbtide_victims_total{kind="gone"}', 'ebbtide_requests_total{kind="answered"}']
+    before = {name: metric(told('/metrics'), name) for name in counted}
+    arrives(stage, ages, stage.cheapest(ages), lambda: [stage.cloud.create('watched', 'large')], 'what an operator sees')
+    page = until('the preemption to be counted', 10, lambda: (lambda p: p if metric(p, counted[0]) > before[counted[0]] else None)(told('/metrics')))
+    for name in counted:
+        must(metric(page, name) == before[name] + 1, '%s went from %s to %s' % (name, before[name], metric(page, name)))
+    must(metric(page, 'ebbtide_preemptions_under_way') == 0 and metric(page, 'ebbtide_hosts') == 3,
+         'the page of metrics does not know the cloud: %s' % [line for line in page.splitlines() if line.startswith('ebbtide_')])
+
+
+@chapter
+def a_compute_that_nobody_mapped(stage):
+    """With discover_hosts_in_cells_interval a compute comes into its cell by itself, as with nova-scheduler."""
+    config = processes.HOME + '/etc/discover.conf'
+    with open(config, 'w', encoding='utf-8') as file:
+        file.write('[scheduler]\ndiscover_hosts_in_cells_interval = 2\n')
+    run("delete from nova_api.host_mappings where host = 'compute3'", 'update nova_cell1.compute_nodes set mapped = 0 where host = \'compute3\'')
+    processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+    stack('stack_start_scheduler', 'ebbtide', '1', config)
+    try:
+        until('compute3 to be mapped', 60, lambda: rows("select 1 from nova_api.host_mappings where host = 'compute3'"))
+        wait_scheduler()
+        hosts = set()
+        for n in range(3):
+            server = stage.cloud.boot('mapped-%d' % n, 'large')
+            must(server['status'] == 'ACTIVE', 'mapped-%d is %s' % (n, server['status']))
+            hosts.add(server['OS-EXT-SRV-ATTR:host'])
+        must('compute3' in hosts, 'no server came to compute3, only to %s' % hosts)
+        check('a compute that nobody mapped')
+    finally:
+        processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+        stack('stack_start_scheduler', 'ebbtide', '1')
+        wait_scheduler()
 
 
 def main():

@@ -1,4 +1,4 @@
-//! One call of the driver: bounded in time, and a panic in a driver is an answer like any other.
+//! One call of the driver: bounded in time once it is its turn, and a panic in a driver is an answer like any other.
 
 use crate::driver::{Driver, DriverError};
 use crate::protocol::{Action, ActionId, Done};
@@ -25,6 +25,7 @@ pub(super) async fn drive(
     limit: Duration,
 ) -> Answer {
     let words = what.words();
+    let _turn = driver.turn().await;
     let call = AssertUnwindSafe(call(&*driver, server_id, what)).catch_unwind();
     let result = match tokio::time::timeout(limit, call).await {
         Ok(Ok(result)) => result,

@@ -39,6 +39,22 @@ use ebbtide_model::message::Start;
 use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
 use std::fmt::Debug;
 
+/// The right to ask a hypervisor for one thing, until it is dropped. The default is for hypervisors that take whatever comes.
+#[derive(Debug, Default)]
+pub struct Turn {
+    _permit: Option<tokio::sync::OwnedSemaphorePermit>,
+}
+
+impl Turn {
+    /// One of a limited number.
+    #[must_use]
+    pub fn of(permit: tokio::sync::OwnedSemaphorePermit) -> Self {
+        Self {
+            _permit: Some(permit),
+        }
+    }
+}
+
 /// A hypervisor, as the agent needs it. The contract is in the module's text.
 #[async_trait]
 pub trait Driver: Send + Sync + Debug {
@@ -69,6 +85,12 @@ pub trait Driver: Send + Sync + Debug {
     /// # Errors
     /// [`DriverError::Failed`].
     async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError>;
+
+    /// Waits until the hypervisor can be asked for one thing more. The agent's time limit for a call begins then, so that calls
+    /// which stand in line behind others do not fail for that. The turn ends when what is returned is dropped.
+    async fn turn(&self) -> Turn {
+        Turn::default()
+    }
 
     /// Starts a server, or lets a stopped or hibernated one go on. Returns since when it runs.
     ///

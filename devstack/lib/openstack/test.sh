@@ -2,7 +2,7 @@
 # devstack/openstack test: the same answers, the story, bad days. Each part brings the cloud into a state of its own and prints its time.
 
 _stack_test_usage() { cat <<X
-./devstack/openstack test [--release debian|newest] [PART…]
+./devstack/openstack test [--release debian|newest] [--one-cloud] [PART…]
 
   same-answers   the scenarios against nova-scheduler and against ours, on equal databases; every reply, notification and claim
                  and the databases at the end are compared field by field
@@ -10,27 +10,39 @@ _stack_test_usage() { cat <<X
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
-Recordings stay in $stack_home/recordings.
+Without parts: the first three, same-answers in a second cloud beside the others ($stack_home-2), because all of them wait more than they
+work; --one-cloud runs them one after the other. Recordings stay in recordings/ of the cloud that made them.
 X
 }
 
 stack_command_test() {
-    local parts=() part
+    local parts=() part one_cloud=
     stack_test_release=debian
     while [ $# -gt 0 ]; do
         case $1 in
             -h|--help) _stack_test_usage; return 0 ;;
             --release) stack_test_release=$2; shift ;;
+            --one-cloud) one_cloud=1 ;;
             same-answers|same-original|story|bad-days|cells) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
         shift
     done
-    [ ${#parts[@]} -gt 0 ] || parts=(same-answers story bad-days)
     stack_test_failed=()
     stack_test_times=()
+    stack_test_second=
+    if [ ${#parts[@]} -gt 0 ]; then :
+    elif [ -n "$one_cloud" ]; then parts=(same-answers story bad-days)
+    else
+        parts=(story bad-days)
+        stack_build_ebbtide
+        # The ports of the first are taken when the second looks for its own.
+        _stack_test_cloud
+        _stack_test_second_begins same-answers
+    fi
     for part in "${parts[@]}"; do "_stack_test_${part//-/_}"; done
     ./devstack/openstack down
+    [ -z "$stack_test_second" ] || _stack_timed 'waiting for the second cloud' _stack_test_second_ends
     echo
     printf '%s\n' "${stack_test_times[@]}"
     if [ ${#stack_test_failed[@]} -gt 0 ]; then
@@ -38,6 +50,27 @@ stack_command_test() {
         return 1
     fi
     echo "All parts passed."
+}
+
+# _stack_test_second_begins PART…: the same command for other parts, in a cloud of its own, in the background.
+_stack_test_second_begins() {
+    EBBTIDE_OPENSTACK_HOME=$stack_home-2 EBBTIDE_BIN_DIR=${EBBTIDE_BIN_DIR:-$stack_target/debug} \
+        ./devstack/openstack test --release "$stack_test_release" "$@" > "$stack_home-2.log" 2>&1 &
+    stack_test_second=$!
+    # An interrupted test leaves no second cloud behind that nobody knows of.
+    trap 'if [ -n "$stack_test_second" ]; then
+        kill "$stack_test_second" 2>/dev/null || true
+        EBBTIDE_OPENSTACK_HOME=$stack_home-2 ./devstack/openstack down
+    fi' EXIT
+    echo "The same answers are looked at beside this, in $stack_home-2 (what it says: $stack_home-2.log)."
+}
+
+_stack_test_second_ends() {
+    local status=0
+    wait "$stack_test_second" || status=$?
+    stack_test_second=
+    sed 's/^/   | /' "$stack_home-2.log"
+    return $status
 }
 
 # _stack_timed NAME COMMAND…: notes how long it took and whether it failed, and goes on.

@@ -79,6 +79,7 @@ impl Door {
             pages::start(address, pages, &tasks).await?;
         }
         let selector = Selector {
+            wanted: crate::select::Wanted::default(),
             facts: facts.clone(),
             settings: Arc::clone(&settings),
             notices,

@@ -7,7 +7,7 @@ use super::servers::Servers;
 use super::settings::{NovaSettings, seconds};
 use super::{facts, notice};
 use crate::clock::Clock;
-use crate::driver::{DriverError, HostFacts, ServerView};
+use crate::driver::{DriverError, HostFacts, ServerView, Turn};
 use crate::error::AgentError;
 use crate::task::Tasks;
 use ebbtide_model::{ServerId, Timestamp};
@@ -15,9 +15,10 @@ use ebbtide_openstack::compute::{Server, ServerFilter};
 use ebbtide_openstack::{Compute, OpenStackError, Session, SessionOptions};
 use futures::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use uuid::Uuid;
 
 /// What is older than so many intervals is not told any more: the agent then sends no heartbeats.
@@ -30,14 +31,31 @@ const LOOK_LIMIT: Duration = Duration::from_secs(5);
 /// How many requests Nova's API has from us at the same time. With hundreds of victims at once it would answer none of them in time.
 const IN_FLIGHT: usize = 16;
 
-/// So many servers of a host that have their notice are looked at one by one at a time, those first that were not seen for the longest.
+/// How many calls of the agent are under way at the same time; the others wait for their turn, without their time limits running. A call
+/// asks Nova's API a few times, so that with all of them at it, and a second for each answer, none comes near its limit.
+const TURNS: usize = 128;
+
+/// How many requests for lists Nova's API has from us at the same time. They have a line of their own: without them nothing is known of any
+/// host, however much is to be done on some.
+const LISTS: usize = 2;
+
+/// So many servers that have their notice are looked at one by one at a time, of each host those first that were not seen for the longest.
 /// With more of them the list of changes is quicker, and Nova's API is left to those that are being ended.
-const LOOKS: usize = 2;
+const LOOKS: usize = 4;
+
+/// So many servers are ended at the same time with a look at each as often as the settings say. With more of them the looks become
+/// rarer; then the lists tell who is gone.
+const WATCHED_ENDS: u32 = 8;
+
+/// The longest pause between two looks at a server that is being ended.
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
 
 /// One OpenStack.
 #[derive(Debug)]
 pub(super) struct NovaCloud {
     compute: Compute,
+    /// For lists.
+    lists: Compute,
     settings: NovaSettings,
     /// If only this host matters.
     only: Option<String>,
@@ -45,6 +63,19 @@ pub(super) struct NovaCloud {
     heard: Mutex<Heard>,
     rounds: watch::Sender<u64>,
     asking: Mutex<Option<Tasks<()>>>,
+    turns: Arc<Semaphore>,
+    looks: Semaphore,
+    /// How many servers are being ended.
+    ends: AtomicU32,
+}
+
+/// A server is being ended, until this is dropped.
+pub(super) struct Ending<'a>(&'a AtomicU32);
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Debug, Default)]
@@ -68,21 +99,28 @@ impl NovaCloud {
         clock: Arc<dyn Clock>,
     ) -> Result<Self, AgentError> {
         let refused = |error: OpenStackError| AgentError::config("driver.nova", error.to_string());
-        let options = SessionOptions {
-            max_in_flight: IN_FLIGHT,
-            ..SessionOptions::new("ebbtide-agent")
+        let client = |max_in_flight| {
+            let options = SessionOptions {
+                max_in_flight,
+                ..SessionOptions::new("ebbtide-agent")
+            };
+            let session = Session::new(settings.auth_options()?, options).map_err(refused)?;
+            Compute::new(session, settings.adapter_options()?).map_err(refused)
         };
-        let session = Session::new(settings.auth_options()?, options).map_err(refused)?;
-        let compute = Compute::new(session, settings.adapter_options()?).map_err(refused)?;
+        let (compute, lists) = (client(IN_FLIGHT)?, client(LISTS)?);
         let (heard, asking) = (Mutex::default(), Mutex::new(None));
         Ok(Self {
             compute,
+            lists,
             settings,
             only,
             clock,
             heard,
             rounds: watch::Sender::new(0),
             asking,
+            turns: Arc::new(Semaphore::new(TURNS)),
+            looks: Semaphore::new(LOOKS),
+            ends: AtomicU32::new(0),
         })
     }
 
@@ -96,6 +134,42 @@ impl NovaCloud {
 
     pub(super) fn clock(&self) -> Arc<dyn Clock> {
         Arc::clone(&self.clock)
+    }
+
+    /// The right to one call of the agent.
+    pub(super) async fn turn(&self) -> Turn {
+        // The semaphore is ours and never closed.
+        match Arc::clone(&self.turns).acquire_owned().await {
+            Ok(permit) => Turn::of(permit),
+            Err(_) => Turn::default(),
+        }
+    }
+
+    /// Counts a server that is being ended.
+    pub(super) fn ending(&self) -> Ending<'_> {
+        self.ends.fetch_add(1, Ordering::Relaxed);
+        Ending(&self.ends)
+    }
+
+    /// Waits until it is time for the next look at a server that is being ended: after `pause`, longer where many are ended, or as soon
+    /// as a list says that it is gone.
+    pub(super) async fn pause_or_gone(&self, server_id: ServerId, pause: Duration) {
+        let many = self.ends.load(Ordering::Relaxed) / WATCHED_ENDS;
+        let pause = (pause * many.max(1)).min(LONGEST_PAUSE);
+        let mut rounds = self.rounds.subscribe();
+        let known = self.heard().servers.contains(server_id.0);
+        let gone = async {
+            // What no list has ever told of cannot vanish from one.
+            while known && self.heard().servers.contains(server_id.0) {
+                if rounds.changed().await.is_err() {
+                    break;
+                }
+            }
+            if !known {
+                std::future::pending::<()>().await;
+            }
+        };
+        let _ = tokio::time::timeout(pause, gone).await;
     }
 
     fn heard(&self) -> MutexGuard<'_, Heard> {
@@ -170,7 +244,11 @@ impl NovaCloud {
             due
         };
         // An API that hangs must not keep the host from its heartbeats; then the last list has to do.
-        let looks = join_all(due.into_iter().map(|id| self.look_again(ServerId(id))));
+        let looks = join_all(due.into_iter().map(|id| async move {
+            if let Ok(_one_of_few) = self.looks.try_acquire() {
+                self.look_again(ServerId(id)).await;
+            }
+        }));
         let _ = tokio::time::timeout(LOOK_LIMIT, looks).await;
         Ok(self.heard().servers.on(host).map(facts::view).collect())
     }
@@ -198,20 +276,26 @@ impl NovaCloud {
 
     /// Puts right what is known of one server. If it cannot be asked, the next list will tell.
     pub(super) async fn look_again(&self, server_id: ServerId) {
-        let found = self.compute.server(server_id.0).await;
-        let now = self.clock.now();
-        let mut heard = self.heard();
-        match found {
-            Ok(server) => {
-                heard.looked.insert(server.id, now);
-                heard.servers.put(server);
-            }
-            Err(OpenStackError::NotFound { .. }) => {
-                heard.looked.remove(&server_id.0);
-                heard.servers.remove(server_id.0);
-            }
+        match self.compute.server(server_id.0).await {
+            Ok(server) => self.believe(Some(server), server_id),
+            Err(OpenStackError::NotFound { .. }) => self.believe(None, server_id),
             Err(error) => {
                 tracing::warn!(%server_id, code = error.code(), "a server cannot be seen: {error}")
+            }
+        }
+    }
+
+    /// What we have just done to a server, without asking Nova what it knows.
+    pub(super) fn believe(&self, server: Option<Server>, server_id: ServerId) {
+        let mut heard = self.heard();
+        match server {
+            Some(server) => {
+                heard.looked.insert(server.id, self.clock.now());
+                heard.servers.put(server);
+            }
+            None => {
+                heard.looked.remove(&server_id.0);
+                heard.servers.remove(server_id.0);
             }
         }
     }
@@ -232,7 +316,7 @@ impl NovaCloud {
         let hosts_are_old = !is_younger(self.heard().hosts_at, now, self.settings.hosts_seconds);
         let mut problem = None;
         if hosts_are_old {
-            match self.compute.hypervisors().await {
+            match self.lists.hypervisors().await {
                 Ok(hypervisors) => {
                     let mut heard = self.heard();
                     heard.hosts = facts::hosts(&hypervisors);
@@ -256,7 +340,7 @@ impl NovaCloud {
 
     async fn ask_for_servers(&self, now: Timestamp) -> Result<(), OpenStackError> {
         let filter = self.filter(now);
-        let found = self.compute.servers(&filter).await?;
+        let found = self.lists.servers(&filter).await?;
         let mut heard = self.heard();
         if filter.changes_since.is_none() {
             // What is in a cell that does not answer is where it was.

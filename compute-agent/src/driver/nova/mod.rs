@@ -20,7 +20,9 @@ mod usage;
 pub use settings::NovaSettings;
 
 use super::registry::{DriverContext, Fleet};
-use super::{Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
+use super::{
+    Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView, Turn,
+};
 use crate::clock::Clock;
 use crate::error::AgentError;
 use async_trait::async_trait;
@@ -142,7 +144,11 @@ impl NovaDriver {
         how: EvacuatedHow,
     ) -> Result<(), DriverError> {
         let reached = self.reach(server_id, goal, how).await;
-        self.cloud.look_again(server_id).await;
+        match &reached {
+            Ok(server) => self.cloud.believe(server.clone(), server_id),
+            // Perhaps it is on another host by now.
+            Err(_) => self.cloud.look_again(server_id).await,
+        }
         match reached {
             Ok(server) => {
                 self.usage.ended(server_id, how, self.clock.now()).await?;
@@ -192,6 +198,10 @@ impl Driver for NovaDriver {
         }
     }
 
+    async fn turn(&self) -> Turn {
+        self.cloud.turn().await
+    }
+
     async fn start(&self, start: &Start) -> Result<Timestamp, DriverError> {
         Err(DriverError::Unsupported {
             driver: NAME,
@@ -209,7 +219,7 @@ impl Driver for NovaDriver {
         notice: &GuestNotice,
     ) -> Result<NoticeOutcome, DriverError> {
         let what = "give the guest its notice";
-        let server = self.here(server_id, what).await?;
+        let mut server = self.here(server_id, what).await?;
         self.usage
             .noticed(&server, &self.host, notice.evacuation_id, self.clock.now())
             .await?;
@@ -226,14 +236,12 @@ impl Driver for NovaDriver {
                     .await;
                 removed.map_err(|error| cloud::failed(what, &error))?;
             }
-            self.tell(
-                &server,
-                notice::pairs(notice, &self.cloud.settings().notice_reason),
-                what,
-            )
-            .await?;
+            let pairs = notice::pairs(notice, &self.cloud.settings().notice_reason);
+            self.tell(&server, pairs.clone(), what).await?;
+            server.metadata.remove(notice::RELEASE);
+            server.metadata.extend(pairs);
         }
-        self.cloud.look_again(server_id).await;
+        self.cloud.believe(Some(server), server_id);
         Ok(NoticeOutcome::Told)
     }
 

@@ -31,6 +31,7 @@ impl NovaDriver {
         // Nova may have heard us, even if we have not heard its answer.
         let mut heard = false;
         let mut refusal = String::new();
+        let _counted = self.cloud.ending();
         loop {
             let server = match compute.server(server_id.0).await {
                 Ok(server) => server,
@@ -91,7 +92,7 @@ impl NovaDriver {
                     }
                 }
             }
-            tokio::time::sleep(pause).await;
+            self.cloud.pause_or_gone(server_id, pause).await;
             // What was not done at once takes its time; a hundred of them would keep Nova's API from doing it.
             pause = (pause * 3 / 2).min(longest);
         }

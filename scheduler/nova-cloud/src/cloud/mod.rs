@@ -172,10 +172,6 @@ impl Cloud {
     /// How many of everything there are.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let believed = |provider: &Uuid| {
-            let known = self.providers.get(provider);
-            known.is_none_or(|known| known.inventories.is_none())
-        };
         let preemptible = |i: &&Instance| i.terms.is_some();
         Counts {
             hosts: self.enabled().count(),
@@ -185,7 +181,11 @@ impl Cloud {
                 .values()
                 .filter(|provider| provider.root.is_some())
                 .count(),
-            believed: self.nodes.keys().filter(|uuid| believed(uuid)).count(),
+            believed: self
+                .nodes
+                .keys()
+                .filter(|uuid| self.only_believed(**uuid))
+                .count(),
             instances: self.instances.len(),
             preemptible: self.instances.values().filter(preemptible).count(),
             leaving: self.leaving.len(),

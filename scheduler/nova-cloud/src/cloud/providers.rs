@@ -58,6 +58,14 @@ impl Cloud {
         self.follow_provider(uuid);
     }
 
+    /// Whether what a provider has was never read: the compute node's row is believed, which knows nothing of what is reserved and
+    /// learns of new allocation ratios late.
+    #[must_use]
+    pub fn only_believed(&self, provider: Uuid) -> bool {
+        let known = self.providers.get(&provider);
+        known.is_none_or(|known| known.inventories.is_none())
+    }
+
     /// A provider is gone: a compute node without one gets nothing.
     pub fn remove_provider(&mut self, uuid: Uuid) {
         self.others.remove(&uuid);

@@ -131,7 +131,8 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Writes a preemption down and drives it. Returns when the caller can be answered.
+    /// Writes a preemption down and drives it. Returns when the caller can be answered. `written` is called as soon as nobody plans with
+    /// its victims any more.
     ///
     /// # Errors
     /// [`LedgerError::VictimTaken`]: another preemption was faster. Others: nothing is written, nothing has happened.
@@ -139,6 +140,7 @@ impl Evacuations {
         &self,
         mut record: Preemption,
         caller: CallState,
+        written: impl FnOnce(),
     ) -> Result<Outcome, LedgerError> {
         record.answerer = Some(self.shared.owner.name.clone());
         let row = NewRow {
@@ -157,6 +159,7 @@ impl Evacuations {
                 .facts
                 .write(|cloud| cloud.set_leaving(victim.server.0, true));
         }
+        written();
         let request = (row.newcomers.first().copied(), record.unique_id.clone());
         let held = Held {
             id: record.id,

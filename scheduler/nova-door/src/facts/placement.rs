@@ -281,22 +281,11 @@ impl Providers {
         .into_iter()
         .min()
         .map(|generation| signed(generation.0));
-        let inventories = inventories.inventories.into_iter().map(|(class, has)| {
-            let inventory = Inventory {
-                total: signed(has.total),
-                reserved: signed(has.reserved),
-                min_unit: signed(has.min_unit),
-                max_unit: signed(has.max_unit),
-                step_size: signed(has.step_size),
-                allocation_ratio: has.allocation_ratio,
-            };
-            (class, inventory)
-        });
         let used = usages.usages.into_iter();
         let facts = ProviderFacts {
             uuid,
             generation,
-            inventories: Some(inventories.collect()),
+            inventories: Some(inventories_of(inventories.inventories)),
             used: Some(used.map(|(class, used)| (class, signed(used))).collect()),
             traits: Some(traits.traits.into_iter().collect()),
             aggregates: Some(aggregates.aggregates.into_iter().collect()),
@@ -319,6 +308,26 @@ impl Providers {
         let facts = ProviderFacts {
             uuid,
             used: Some(used.map(|(class, used)| (class, signed(used))).collect()),
+            ..ProviderFacts::default()
+        };
+        self.write(|cloud| cloud.put_provider(facts));
+        Ok(())
+    }
+
+    /// Reads what a provider has if that was never read. The rest of it is read when its turn comes.
+    pub(crate) async fn read_if_believed(&self, uuid: Uuid) -> Result<(), OpenStackError> {
+        let believed = self
+            .cloud
+            .read()
+            .unwrap_or_else(PoisonError::into_inner)
+            .only_believed(uuid);
+        if !believed {
+            return Ok(());
+        }
+        let read = self.placement.inventories(uuid).await?;
+        let facts = ProviderFacts {
+            uuid,
+            inventories: Some(inventories_of(read.inventories)),
             ..ProviderFacts::default()
         };
         self.write(|cloud| cloud.put_provider(facts));
@@ -408,6 +417,24 @@ impl Drop for Writing<'_> {
 }
 
 /// Placement's numbers are 32-bit; what is larger is as good as infinite.
+/// Inventories as the cloud in memory has them.
+fn inventories_of(
+    read: BTreeMap<String, ebbtide_openstack::placement::Inventory>,
+) -> BTreeMap<String, Inventory> {
+    let inventory = |(class, has): (String, ebbtide_openstack::placement::Inventory)| {
+        let inventory = Inventory {
+            total: signed(has.total),
+            reserved: signed(has.reserved),
+            min_unit: signed(has.min_unit),
+            max_unit: signed(has.max_unit),
+            step_size: signed(has.step_size),
+            allocation_ratio: has.allocation_ratio,
+        };
+        (class, inventory)
+    };
+    read.into_iter().map(inventory).collect()
+}
+
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -87,11 +87,7 @@ impl Selector {
             return;
         }
         let options = super::preempt::plan_options(request);
-        let (spec, now) = (&request.schedule.spec, crate::clock::micros());
-        let planned = self
-            .facts
-            .read(|cloud| cloud.plan(spec, &request.call, asked, now, &options));
-        if let Ok(plan) = planned
+        if let Ok(plan) = self.plan_once(request, asked, &options)
             && let Ok(truth) = self.truth(request, &plan).await
         {
             request.ahead().truth = Some(truth);

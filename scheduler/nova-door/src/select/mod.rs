@@ -4,9 +4,12 @@ mod ahead;
 mod claim;
 mod decide;
 mod preempt;
+mod wanted;
 
 use self::ahead::Ahead;
 use self::preempt::Made;
+pub(crate) use self::wanted::Wanted;
+use self::wanted::Wish;
 use crate::clock::Stopwatch;
 use crate::evacuate::{Evacuations, Outcome};
 use crate::facts::Facts;
@@ -35,6 +38,8 @@ pub(crate) struct Selector {
     pub(crate) settings: Arc<Settings>,
     pub(crate) notices: Notices,
     pub(crate) metrics: Metrics,
+    /// Who is about to be asked to leave.
+    pub(crate) wanted: Wanted,
     /// `None`: preemption is switched off.
     pub(crate) evacuations: Option<Evacuations>,
 }
@@ -67,10 +72,14 @@ pub(crate) struct Request {
     said_start: AtomicBool,
     /// Placement did not answer when it was asked for this request.
     in_the_dark: AtomicBool,
+    /// Placement has refused a swap for this request.
+    was_refused: AtomicBool,
     /// Where there is chance, it falls the same way each time that this request is decided.
     seed: u64,
     /// What was asked of Placement since the request came, before it was sure that it would be needed.
     ahead: Mutex<Ahead>,
+    /// Whom the request wants to leave, as long as that is not written down.
+    wish: Mutex<Option<Wish>>,
 }
 
 impl Request {
@@ -83,8 +92,22 @@ impl Request {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn wish(&self) -> MutexGuard<'_, Option<Wish>> {
+        self.wish.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn is_in_the_dark(&self) -> bool {
         self.in_the_dark.load(Ordering::Relaxed)
+    }
+
+    /// Placement has refused a swap; perhaps because a newcomer holds something already.
+    fn note_refusal(&self) {
+        self.was_refused.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether an instance of the request may hold something of which memory does not know.
+    fn newcomers_may_hold(&self) -> bool {
+        self.redelivered || self.was_refused.load(Ordering::Relaxed)
     }
 
     /// This scheduler does not answer the request: another one does, which has the message already or gets it.
@@ -172,8 +195,10 @@ impl Selector {
             fields: call.context,
             said_start: AtomicBool::new(false),
             in_the_dark: AtomicBool::new(false),
+            was_refused: AtomicBool::new(false),
             seed: crate::ids::seed(),
             ahead: Mutex::default(),
+            wish: Mutex::default(),
             call: call_of,
             return_objects: wanted.return_objects,
             asked: None,

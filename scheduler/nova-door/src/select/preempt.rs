@@ -90,16 +90,7 @@ impl Selector {
         evacuations: &Evacuations,
         options: &mut PlanOptions,
     ) -> Round {
-        let planned = self.facts.read(|cloud| {
-            cloud.plan(
-                &request.schedule.spec,
-                &request.call,
-                asked,
-                clock::micros(),
-                options,
-            )
-        });
-        let mut plan = match planned {
+        let mut plan = match self.plan(request, asked, options).await {
             Ok(plan) => plan,
             Err(none) => {
                 if none.reason != NoPlanReason::Preemptible {
@@ -147,10 +138,15 @@ impl Selector {
         crate::evacuate::crash_point("planned");
         let hosts: Vec<Uuid> = plan.instances.iter().map(|i| i.host.uuid).collect();
         let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
-        match evacuations.begin(record, request.caller.clone()).await {
+        let written = || drop(request.wish().take());
+        match evacuations
+            .begin(record, request.caller.clone(), written)
+            .await
+        {
             Ok(Outcome::Room(result)) => Round::Made(Made::Room(result, names)),
             Ok(Outcome::Refused(why)) => {
                 tracing::info!(request = %request.id, "planning again: {why}");
+                request.note_refusal();
                 for host in hosts {
                     self.facts.providers.mark(host);
                 }
@@ -180,20 +176,23 @@ impl Selector {
         }
     }
 
-    /// What Placement says now of the hosts, the victims and the newcomers of a plan.
+    /// What Placement says now of the hosts and the victims of a plan, and of those newcomers that hold something already.
     pub(super) async fn truth(
         &self,
         request: &Request,
         plan: &Plan,
     ) -> Result<Truth, OpenStackError> {
+        let about = self.concerned(request, plan);
         let foreseen = request.ahead().truth.take();
-        if let Some(truth) = foreseen.filter(|truth| truth.covers(plan)) {
+        if let Some(truth) = foreseen.filter(|truth| truth.covers(&about)) {
             return Ok(truth);
         }
         let placement = self.facts.providers.placement(&request.id);
-        let (hosts, consumers) = concerned(plan);
+        let (hosts, consumers) = about;
         let providers = try_join_all(hosts.into_iter().map(|provider| async move {
-            let (generation, consumers) = self.facts.providers.consumers(provider).await?;
+            let of = &self.facts.providers;
+            let ((), (generation, consumers)) =
+                tokio::try_join!(of.read_if_believed(provider), of.consumers(provider))?;
             Ok::<_, OpenStackError>(ProviderTruth {
                 provider,
                 generation,
@@ -210,6 +209,32 @@ impl Selector {
             providers,
             held: held.into_iter().collect(),
         })
+    }
+
+    /// The providers that a plan has to do with, and the consumers whose holdings have to be known for it.
+    ///
+    /// A newcomer that nobody has placed yet holds nothing, so it is not asked about: that would cost each request a question. If it
+    /// holds something all the same, Placement refuses the swap (its claim names no consumer generation), and then it is asked.
+    fn concerned(&self, request: &Request, plan: &Plan) -> (BTreeSet<Uuid>, BTreeSet<Uuid>) {
+        let hosts = plan
+            .instances
+            .iter()
+            .flat_map(|instance| instance.allocations.keys())
+            .chain(plan.victims.iter().flat_map(|v| v.allocations.keys()))
+            .copied()
+            .collect();
+        let newcomers = plan.instances.iter().map(|instance| instance.uuid);
+        let placed: Vec<Uuid> = if request.newcomers_may_hold() {
+            newcomers.collect()
+        } else {
+            self.facts.read(|cloud| {
+                newcomers
+                    .filter(|uuid| cloud.instance(*uuid).is_some())
+                    .collect()
+            })
+        };
+        let victims = plan.victims.iter().map(|victim| victim.uuid);
+        (hosts, victims.chain(placed).collect())
     }
 
     /// The record of a plan.
@@ -270,24 +295,6 @@ pub(super) fn plan_options(request: &Request) -> PlanOptions {
     }
 }
 
-/// The providers and the consumers that a plan has to do with.
-fn concerned(plan: &Plan) -> (BTreeSet<Uuid>, BTreeSet<Uuid>) {
-    let hosts = plan
-        .instances
-        .iter()
-        .flat_map(|instance| instance.allocations.keys())
-        .chain(plan.victims.iter().flat_map(|v| v.allocations.keys()))
-        .copied()
-        .collect();
-    let consumers = plan
-        .victims
-        .iter()
-        .map(|victim| victim.uuid)
-        .chain(plan.instances.iter().map(|instance| instance.uuid))
-        .collect();
-    (hosts, consumers)
-}
-
 /// What Placement has just said.
 pub(super) struct Truth {
     providers: Vec<ProviderTruth>,
@@ -295,9 +302,8 @@ pub(super) struct Truth {
 }
 
 impl Truth {
-    /// Whether it says all that a plan has to know.
-    fn covers(&self, plan: &Plan) -> bool {
-        let (hosts, consumers) = concerned(plan);
+    /// Whether it says all that has to be known.
+    fn covers(&self, (hosts, consumers): &(BTreeSet<Uuid>, BTreeSet<Uuid>)) -> bool {
         let told: BTreeSet<Uuid> = self.providers.iter().map(|p| p.provider).collect();
         hosts.is_subset(&told)
             && consumers
