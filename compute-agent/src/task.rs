@@ -54,3 +54,24 @@ pub(crate) async fn blocking<T: Send + 'static>(
         Err(error) => Err(std::io::Error::other(error)),
     }
 }
+
+/// A task that ends with this value.
+#[derive(Debug)]
+pub(crate) struct Attended(tokio::task::AbortHandle);
+
+impl Attended {
+    #[allow(clippy::disallowed_methods)] // This is the crate's `task` module.
+    pub(crate) fn spawn(
+        name: &'static str,
+        future: impl Future<Output = ()> + Send + 'static,
+    ) -> Self {
+        let span = tracing::info_span!("task", name);
+        Self(tokio::spawn(future.instrument(span)).abort_handle())
+    }
+}
+
+impl Drop for Attended {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}

@@ -26,6 +26,7 @@
 //! A new driver is one module, one line in [`registry`], and a test that runs it through [`conformance`].
 
 pub mod conformance;
+pub mod libvirt;
 pub mod nova;
 pub mod registry;
 pub mod simulated;

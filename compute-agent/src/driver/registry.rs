@@ -1,6 +1,6 @@
 //! The list of drivers. A new one is added here and nowhere else.
 
-use super::{Driver, DriverError, nova, simulated};
+use super::{Driver, DriverError, libvirt, nova, simulated};
 use crate::clock::Clock;
 use crate::error::AgentError;
 use async_trait::async_trait;
@@ -72,6 +72,13 @@ pub struct DriverEntry {
 
 /// All drivers.
 pub const DRIVERS: &[DriverEntry] = &[
+    DriverEntry {
+        name: "libvirt",
+        about: "QEMU's virtual machines on this host, through libvirt",
+        build: libvirt::build,
+        check: libvirt::check_settings,
+        fleet: None,
+    },
     DriverEntry {
         name: "nova",
         about: "Nova's API: beside nova-compute, or one process for many hosts",

@@ -1,4 +1,5 @@
-//! Private RabbitMQ, MariaDB and PostgreSQL servers, and child processes in general, for tests and the devstack.
+//! Private RabbitMQ, MariaDB and PostgreSQL servers, private hypervisors with real guests, and child processes in general, for tests
+//! and the devstack.
 //!
 //! ```no_run
 //! # async fn example() -> Result<(), ebbtide_harness::Error> {
@@ -34,6 +35,7 @@ mod clock;
 mod error;
 mod eventually;
 mod home;
+pub mod hypervisor;
 mod ids;
 mod ports;
 mod process;
@@ -48,6 +50,7 @@ pub use clock::Deadline;
 pub use error::{Error, Result};
 pub use eventually::eventually;
 pub use home::DirectoryLock;
+pub use hypervisor::{Guest, Hypervisor};
 pub use ports::free_port;
 pub use process::{Command, Process, Signal};
 pub use server::mariadb::{Maria, MariaDb};

@@ -1,0 +1,159 @@
+//! How servers end: by the power button, by force, or with their memory on disk. Every step looks at what is there, so that a
+//! call that was cut off goes on where things are.
+
+use super::{LibvirtDriver, names};
+use crate::driver::DriverError;
+use ebbtide_model::ServerId;
+use ebbtide_model::message::HostedState;
+use std::time::Duration;
+use tokio::time::{Instant, sleep, timeout_at};
+
+/// Time between two looks at a guest that is shutting down.
+const LOOK: Duration = Duration::from_millis(300);
+
+/// Time between two presses of the power button: a guest that boots does not see the first one.
+const PRESS: Duration = Duration::from_secs(3);
+
+/// How often a domain is told to end that libvirt cannot end at once (its process hangs in the kernel, for instance).
+const DESTROY_TRIES: u32 = 3;
+
+impl LibvirtDriver {
+    /// Lets the guest shut down, and ends it when its time for that is over. Afterwards it does not run.
+    pub(super) async fn shut_down(
+        &self,
+        server_id: ServerId,
+        what: &'static str,
+    ) -> Result<(), DriverError> {
+        let patience = self.settings.shutdown_time();
+        // A timer, not a clock: how long it takes, not when.
+        #[allow(clippy::disallowed_methods)]
+        let deadline = Instant::now() + patience;
+        if patience > Duration::ZERO
+            && let Ok(done) = timeout_at(deadline, self.press_until_off(server_id, what)).await
+        {
+            return done;
+        }
+        self.destroy(server_id, what).await
+    }
+
+    async fn press_until_off(
+        &self,
+        server_id: ServerId,
+        what: &'static str,
+    ) -> Result<(), DriverError> {
+        let domain = names::domain(server_id);
+        let looks_per_press = PRESS.as_millis() / LOOK.as_millis();
+        let mut look = 0;
+        loop {
+            if !self.runs(server_id, what).await? {
+                return Ok(());
+            }
+            if look % looks_per_press == 0 {
+                let pressed = self
+                    .virsh
+                    .call(&["shutdown", &domain, "--mode", "acpi"])
+                    .await;
+                if let Err(refused) = pressed {
+                    // It may have ended meanwhile, or be busy: the next look tells.
+                    tracing::debug!(%server_id, ?refused, "the power button could not be pressed");
+                }
+            }
+            look += 1;
+            sleep(LOOK).await;
+        }
+    }
+
+    async fn runs(&self, server_id: ServerId, what: &'static str) -> Result<bool, DriverError> {
+        let state = self.domain(server_id, what).await?.state();
+        Ok(state == HostedState::Running)
+    }
+
+    /// Ends its process. Afterwards it does not run.
+    pub(super) async fn destroy(
+        &self,
+        server_id: ServerId,
+        what: &'static str,
+    ) -> Result<(), DriverError> {
+        let domain = names::domain(server_id);
+        let mut tries = 0;
+        loop {
+            if !self.runs(server_id, what).await? {
+                return Ok(());
+            }
+            tries += 1;
+            match self.virsh.call(&["destroy", &domain]).await {
+                Ok(_) => {}
+                Err(refused) if tries < DESTROY_TRIES => {
+                    tracing::debug!(%server_id, ?refused, "not destroyed yet");
+                    sleep(LOOK).await;
+                }
+                Err(refused) => return Err(refused.about(server_id, what)),
+            }
+        }
+    }
+
+    /// Removes a server that does not run, with all it has. Its files first: as long as the domain is there, a call that was cut
+    /// off is repeated.
+    pub(super) async fn remove(
+        &self,
+        server_id: ServerId,
+        what: &'static str,
+    ) -> Result<(), DriverError> {
+        self.messengers.forget(server_id);
+        self.noted(what, move |records| records.remove(server_id))
+            .await?;
+        let domain = names::domain(server_id);
+        let words = [
+            "undefine",
+            &domain,
+            "--managed-save",
+            "--snapshots-metadata",
+            "--checkpoints-metadata",
+            "--nvram",
+        ];
+        let undefined = self.virsh.call(&words).await;
+        for socket in [
+            names::notice_socket(&self.settings.run_dir, server_id),
+            names::metadata_socket(&self.settings.run_dir, server_id),
+        ] {
+            // Usually gone with their processes.
+            let _ = std::fs::remove_file(socket);
+        }
+        undefined
+            .map(drop)
+            .map_err(|refused| refused.about(server_id, what))
+    }
+
+    /// Writes the memory to disk. A server that is stopped stays stopped.
+    pub(super) async fn save(&self, server_id: ServerId) -> Result<(), DriverError> {
+        let what = "hibernate the server";
+        if !self.runs(server_id, what).await? {
+            return Ok(());
+        }
+        let domain = names::domain(server_id);
+        // Takes as long as the memory is large; the agent's own limit bounds it. If it fails, libvirt lets the guest go on.
+        let saved = self
+            .virsh
+            .wait(&["managedsave", &domain, "--running"])
+            .await;
+        if saved.is_ok() || !self.runs(server_id, what).await? {
+            return Ok(());
+        }
+        saved
+            .map(drop)
+            .map_err(|refused| refused.about(server_id, what))
+    }
+
+    /// A guest that does not run any more has no notice: when it goes on, it shall not find an old one.
+    pub(super) async fn forget_notice(
+        &self,
+        server_id: ServerId,
+        what: &'static str,
+    ) -> Result<(), DriverError> {
+        self.messengers.forget(server_id);
+        let forget = self.noted(what, move |records| {
+            records.change(server_id, |note| note.notice = None)
+        });
+        forget.await.map(drop)
+    }
+}

@@ -1,0 +1,347 @@
+//! The libvirt driver: real virtual machines of QEMU, through `virsh`.
+//!
+//! What runs is asked of libvirt at each look, never remembered: guests that powered themselves off or were killed, hosts
+//! that were rebooted and agents that were restarted need no special care. A server is the domain `ebbtide-UUID`; its disk
+//! and what is noted about it are in `instances_dir/UUID`. Domains with other names are somebody else's: they are never
+//! touched, and what they hold is reported as reserved.
+//!
+//! The power button (ACPI) is the end, not the notice: most guests shut down when it is pressed. The notice goes over the
+//! metadata that guests poll, the virtio channel (`channel.rs`) and the guest agent (`agent.rs`).
+
+mod agent;
+mod channel;
+mod disk;
+mod ending;
+mod inventory;
+mod migrate;
+mod names;
+mod notice;
+mod records;
+mod settings;
+mod snapshot;
+mod starting;
+mod template;
+mod virsh;
+
+pub use settings::{
+    Correction, DiskFormat, DomainType, LibvirtSettings, MetadataSettings, NoticeSettings, Peer,
+};
+
+use super::registry::DriverContext;
+use super::{Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
+use crate::clock::Clock;
+use crate::error::AgentError;
+use crate::task;
+use async_trait::async_trait;
+use ebbtide_model::message::{HostedState, Start};
+use ebbtide_model::{EvacuationId, Resources, ServerId, Timestamp};
+use notice::Messengers;
+use records::{Note, NoticeNote, Records};
+use snapshot::Snapshot;
+use std::collections::BTreeMap;
+use std::io;
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use template::Template;
+use virsh::Virsh;
+
+/// Its name in the registry.
+const NAME: &str = "libvirt";
+
+/// libvirt on one host.
+#[derive(Debug)]
+pub struct LibvirtDriver {
+    settings: LibvirtSettings,
+    template: Template,
+    virsh: Virsh,
+    records: Arc<Records>,
+    messengers: Messengers,
+    clock: Arc<dyn Clock>,
+    /// Held while a start looks for room and claims it.
+    looking_for_room: tokio::sync::Mutex<()>,
+    /// What servers will hold whose start is under way.
+    claims: Mutex<BTreeMap<ServerId, Resources>>,
+}
+
+pub(super) fn build(context: &DriverContext) -> Result<Arc<dyn Driver>, AgentError> {
+    let settings = LibvirtSettings::from_table(&context.settings)?;
+    Ok(Arc::new(LibvirtDriver::open(
+        settings,
+        Arc::clone(&context.clock),
+    )?))
+}
+
+pub(super) fn check_settings(settings: &toml::Table) -> Result<(), AgentError> {
+    LibvirtSettings::from_table(settings).map(drop)
+}
+
+impl LibvirtDriver {
+    /// A driver with these settings. libvirt need not be there yet.
+    ///
+    /// # Errors
+    /// [`AgentError::Config`] for the template, [`AgentError::Io`] for the directories.
+    pub fn open(settings: LibvirtSettings, clock: Arc<dyn Clock>) -> Result<Self, AgentError> {
+        let template = Template::open(settings.template.as_deref())?;
+        for dir in [&settings.instances_dir, &settings.run_dir] {
+            std::fs::create_dir_all(dir).map_err(|source| AgentError::Io {
+                what: "make the directory",
+                path: dir.clone(),
+                source,
+            })?;
+        }
+        let virsh = Virsh::new(
+            settings.virsh.clone(),
+            settings.uri.clone(),
+            settings.command_limit(),
+        );
+        let records = Arc::new(Records::new(settings.instances_dir.clone()));
+        let messengers = Messengers::new(&settings, Arc::clone(&records), virsh.clone());
+        Ok(Self {
+            settings,
+            template,
+            virsh,
+            records,
+            messengers,
+            clock,
+            looking_for_room: tokio::sync::Mutex::new(()),
+            claims: Mutex::new(BTreeMap::new()),
+        })
+    }
+
+    /// What the hypervisor says that there is.
+    async fn look(&self, what: &'static str) -> Result<Snapshot, DriverError> {
+        look(&self.virsh, what).await
+    }
+
+    /// The server's domain, which is there.
+    async fn domain(
+        &self,
+        server_id: ServerId,
+        what: &'static str,
+    ) -> Result<snapshot::Domain, DriverError> {
+        let snapshot = self.look(what).await?;
+        let domain = snapshot.servers.get(&server_id).copied();
+        domain.ok_or(DriverError::NotFound { server_id })
+    }
+
+    /// Works on the notes, beside the async threads.
+    async fn noted<T: Send + 'static>(
+        &self,
+        what: &'static str,
+        work: impl FnOnce(&Records) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, DriverError> {
+        let records = Arc::clone(&self.records);
+        task::blocking(move || work(&records))
+            .await
+            .map_err(|error| DriverError::Failed {
+                what,
+                detail: format!("its files cannot be used: {error}"),
+            })
+    }
+
+    async fn note_of(
+        &self,
+        server_id: ServerId,
+        what: &'static str,
+    ) -> Result<Option<Note>, DriverError> {
+        self.noted(what, move |records| records.get(server_id))
+            .await
+    }
+
+    async fn notes_of(
+        &self,
+        servers: Vec<ServerId>,
+        what: &'static str,
+    ) -> Result<BTreeMap<ServerId, Note>, DriverError> {
+        self.noted(what, move |records| {
+            let mut notes = BTreeMap::new();
+            for server_id in servers {
+                if let Some(note) = records.get(server_id)? {
+                    notes.insert(server_id, note);
+                }
+            }
+            Ok(notes)
+        })
+        .await
+    }
+
+    async fn facts(
+        &self,
+        snapshot: &Snapshot,
+        what: &'static str,
+    ) -> Result<HostFacts, DriverError> {
+        let dir = self.settings.instances_dir.clone();
+        let disk_gib = task::blocking(move || gib_of(&dir)).await;
+        let disk_gib = disk_gib.map_err(|error| DriverError::Failed {
+            what,
+            detail: format!("cannot tell how large the disk of the servers is: {error}"),
+        })?;
+        Ok(inventory::facts(&self.settings, snapshot, disk_gib))
+    }
+}
+
+async fn look(virsh: &Virsh, what: &'static str) -> Result<Snapshot, DriverError> {
+    let said = virsh.call(&[snapshot::COMMANDS]).await;
+    let said = said.map_err(|refused| refused.failed(what))?;
+    Snapshot::read(&said).map_err(|detail| DriverError::Failed { what, detail })
+}
+
+fn gib_of(dir: &Path) -> io::Result<u64> {
+    let system = rustix::fs::statvfs(dir)?;
+    Ok(system.f_blocks.saturating_mul(system.f_frsize) >> 30)
+}
+
+#[async_trait]
+impl Driver for LibvirtDriver {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    async fn health(&self) -> Result<(), DriverError> {
+        self.look("answer").await.map(drop)
+    }
+
+    async fn inventory(&self) -> Result<HostFacts, DriverError> {
+        let what = "tell what it has";
+        let snapshot = self.look(what).await?;
+        self.facts(&snapshot, what).await
+    }
+
+    async fn list(&self) -> Result<Vec<ServerView>, DriverError> {
+        let what = "list its servers";
+        let snapshot = self.look(what).await?;
+        let ids = snapshot.servers.keys().copied().collect();
+        let notes = self.notes_of(ids, what).await?;
+        let mut views = Vec::with_capacity(snapshot.servers.len());
+        for (server_id, domain) in &snapshot.servers {
+            let state = domain.state();
+            let notice = notes.get(server_id).and_then(|note| note.notice.as_ref());
+            if let Some(notice) = notice.filter(|n| state == HostedState::Running && !n.released) {
+                // After a restart of the agent nobody speaks with this guest.
+                self.messengers.send(*server_id, notice);
+            }
+            views.push(ServerView {
+                server_id: *server_id,
+                state,
+                released: notice.filter(|n| n.released).map(|n| n.evacuation_id),
+            });
+        }
+        self.messengers.tidy(|server_id| {
+            let domain = snapshot.servers.get(&server_id);
+            domain.is_some_and(|domain| domain.state() == HostedState::Running)
+        });
+        Ok(views)
+    }
+
+    async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError> {
+        let what = "tell what the server holds";
+        let snapshot = self.look(what).await?;
+        let Some(domain) = snapshot.servers.get(&server_id) else {
+            return Ok(Occupancy::Absent);
+        };
+        let note = self.note_of(server_id, what).await?;
+        Ok(Occupancy::Present {
+            state: domain.state(),
+            holds: inventory::holds(&snapshot, server_id, note.as_ref()),
+            since: note.map_or_else(|| self.clock.now(), |note| note.since),
+        })
+    }
+
+    async fn start(&self, start: &Start) -> Result<Timestamp, DriverError> {
+        self.start_server(start).await
+    }
+
+    async fn give_notice(
+        &self,
+        server_id: ServerId,
+        notice: &GuestNotice,
+    ) -> Result<NoticeOutcome, DriverError> {
+        let what = "give the guest its notice";
+        let snapshot = self.look(what).await?;
+        let domain = snapshot.servers.get(&server_id);
+        let domain = domain.ok_or(DriverError::NotFound { server_id })?;
+        if domain.state() != HostedState::Running {
+            return Ok(NoticeOutcome::NotRunning);
+        }
+        let (told, now) = (NoticeNote::of(notice, self.clock.now()), self.clock.now());
+        let unknown = inventory::adopted(&snapshot, server_id);
+        let noted = self.noted(what, move |records| {
+            let mut known = None;
+            let there = records.change(server_id, |note| {
+                let same = |n: &NoticeNote| n.evacuation_id == told.evacuation_id;
+                if !note.notice.as_ref().is_some_and(same) {
+                    note.notice = Some(told.clone());
+                }
+                known.clone_from(&note.notice);
+            })?;
+            if !there {
+                let (start, since) = (unknown, now);
+                records.put(&Note {
+                    start,
+                    since,
+                    notice: Some(told.clone()),
+                })?;
+            }
+            Ok(known.unwrap_or(told))
+        });
+        let noted = noted.await?;
+        if !noted.released {
+            self.messengers.send(server_id, &noted);
+        }
+        Ok(NoticeOutcome::Told)
+    }
+
+    async fn withdraw_notice(
+        &self,
+        server_id: ServerId,
+        evacuation_id: EvacuationId,
+    ) -> Result<(), DriverError> {
+        let what = "tell the guest that it may stay";
+        let domain = self.domain(server_id, what).await?;
+        let taken = self.noted(what, move |records| {
+            let mut taken = false;
+            records.change(server_id, |note| {
+                let fits = |n: &mut NoticeNote| n.evacuation_id == evacuation_id;
+                taken = note.notice.take_if(fits).is_some();
+            })?;
+            Ok(taken)
+        });
+        if taken.await? && domain.state() == HostedState::Running {
+            self.messengers.take_back(server_id, evacuation_id);
+        }
+        Ok(())
+    }
+
+    async fn terminate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        let what = "terminate the server";
+        self.domain(server_id, what).await?;
+        self.shut_down(server_id, what).await?;
+        self.remove(server_id, what).await
+    }
+
+    async fn stop(&self, server_id: ServerId) -> Result<(), DriverError> {
+        let what = "stop the server";
+        self.domain(server_id, what).await?;
+        self.shut_down(server_id, what).await?;
+        self.forget_notice(server_id, what).await
+    }
+
+    async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        self.save(server_id).await?;
+        self.forget_notice(server_id, "hibernate the server").await
+    }
+
+    async fn live_migrate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        self.move_away(server_id).await
+    }
+
+    async fn delete(&self, server_id: ServerId) -> Result<(), DriverError> {
+        let what = "delete the server";
+        self.domain(server_id, what).await?;
+        self.destroy(server_id, what).await?;
+        self.remove(server_id, what).await
+    }
+}
+
+#[cfg(test)]
+mod tests;

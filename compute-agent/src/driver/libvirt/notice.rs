@@ -1,0 +1,174 @@
+//! How a guest is told: what is written down for it, and the tasks that speak with it.
+
+use super::records::{NoticeNote, Records};
+use super::settings::LibvirtSettings;
+use super::virsh::Virsh;
+use super::{agent, channel, names};
+use crate::task::{self, Attended};
+use ebbtide_model::{EvacuationId, ServerId};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How long the channel is tried for the word that a guest may stay.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Longest time between two tries of the guest agent.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+
+/// A task for each guest that has a notice.
+#[derive(Debug)]
+pub(super) struct Messengers {
+    records: Arc<Records>,
+    virsh: Virsh,
+    run_dir: PathBuf,
+    channel: bool,
+    agent_file: String,
+    underway: Mutex<BTreeMap<ServerId, (EvacuationId, Attended)>>,
+}
+
+impl Messengers {
+    pub(super) fn new(settings: &LibvirtSettings, records: Arc<Records>, virsh: Virsh) -> Self {
+        Self {
+            records,
+            virsh,
+            run_dir: settings.run_dir.clone(),
+            channel: settings.notice.channel,
+            agent_file: settings.notice.agent_file.clone(),
+            underway: Mutex::new(BTreeMap::new()),
+        }
+    }
+
+    fn underway(&self) -> MutexGuard<'_, BTreeMap<ServerId, (EvacuationId, Attended)>> {
+        self.underway.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees to it that a guest hears this notice; without effect if that is under way already.
+    pub(super) fn send(&self, server_id: ServerId, notice: &NoticeNote) {
+        let mut underway = self.underway();
+        if underway
+            .get(&server_id)
+            .is_some_and(|(id, _)| *id == notice.evacuation_id)
+        {
+            return;
+        }
+        let told = self.tell(server_id, notice.clone());
+        let task = Attended::spawn("notice to a guest", told);
+        underway.insert(server_id, (notice.evacuation_id, task));
+    }
+
+    fn tell(
+        &self,
+        server_id: ServerId,
+        notice: NoticeNote,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let socket = names::notice_socket(&self.run_dir, server_id);
+        let (records, file) = (Arc::clone(&self.records), self.agent_file.clone());
+        let (virsh, channel) = (self.virsh.clone(), self.channel);
+        async move {
+            let by_agent = async {
+                if !file.is_empty() {
+                    let text = channel::document(&notice).to_string();
+                    write(&virsh, server_id, &file, &text).await;
+                }
+            };
+            let by_channel = async {
+                if channel {
+                    let line = channel::notice_line(&notice);
+                    channel::converse(&socket, &line, notice.evacuation_id).await;
+                    release(records, server_id, notice.evacuation_id).await;
+                }
+            };
+            futures::future::join(by_agent, by_channel).await;
+        }
+    }
+
+    /// Tells a guest that it may stay.
+    pub(super) fn take_back(&self, server_id: ServerId, evacuation_id: EvacuationId) {
+        let socket = names::notice_socket(&self.run_dir, server_id);
+        let (virsh, channel, file) = (self.virsh.clone(), self.channel, self.agent_file.clone());
+        let told = async move {
+            let line = channel::withdrawn_line(evacuation_id);
+            if channel {
+                let said = tokio::time::timeout(FAREWELL, channel::say(&socket, &line)).await;
+                if let Err(problem) = said
+                    .map_err(|e| e.to_string())
+                    .and_then(|s| s.map_err(|e| e.to_string()))
+                {
+                    tracing::debug!(%server_id, problem, "the guest's channel does not take the word that it may stay");
+                }
+            }
+            if !file.is_empty() {
+                let text = serde_json::json!({ "evacuation_id": evacuation_id.to_string(), "withdrawn": true });
+                let text = text.to_string();
+                let written = write(&virsh, server_id, &file, &text);
+                // A guest agent that was not reached with the notice need not hear that it was taken back.
+                let _ = tokio::time::timeout(FAREWELL, written).await;
+            }
+        };
+        // In the place of the notice's task, whose connection has to be closed: a guest's port has one reader.
+        let nobody = EvacuationId(uuid::Uuid::nil());
+        let mut underway = self.underway();
+        underway.remove(&server_id);
+        underway.insert(
+            server_id,
+            (nobody, Attended::spawn("a notice taken back", told)),
+        );
+    }
+
+    /// Says no more to a guest.
+    pub(super) fn forget(&self, server_id: ServerId) {
+        self.underway().remove(&server_id);
+    }
+
+    /// Forgets the tasks that have nothing left to do and are not needed to know that they were done.
+    pub(super) fn tidy(&self, alive: impl Fn(ServerId) -> bool) {
+        self.underway().retain(|server_id, _| alive(*server_id));
+    }
+}
+
+/// Has the guest agent write a file; again and again, because a guest that boots has none yet, and more and more seldom, because
+/// many guests never have one.
+async fn write(virsh: &Virsh, server_id: ServerId, file: &str, text: &str) {
+    let mut pause = Duration::from_secs(1);
+    while let Err(problem) = agent::write_file(virsh, server_id, file, text).await {
+        tracing::debug!(%server_id, problem, "the guest agent was not reached");
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Notes that a guest needs no more time.
+pub(super) async fn release(
+    records: Arc<Records>,
+    server_id: ServerId,
+    evacuation_id: EvacuationId,
+) -> bool {
+    let noted = task::blocking(move || {
+        let mut fits = false;
+        records.change(server_id, |note| {
+            if let Some(notice) = note
+                .notice
+                .as_mut()
+                .filter(|n| n.evacuation_id == evacuation_id)
+            {
+                notice.released = true;
+                fits = true;
+            }
+        })?;
+        Ok(fits)
+    });
+    match noted.await {
+        Ok(fits) => {
+            if fits {
+                tracing::info!(%server_id, %evacuation_id, "the guest needs no more time");
+            }
+            fits
+        }
+        Err(error) => {
+            tracing::warn!(%server_id, %error, "an early release cannot be noted; the guest has its full time");
+            false
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! What the agent notes about a server beside what the hypervisor knows: since when it runs, what was asked for, what the
+//! guest was told. One small file in each server's directory, replaced atomically.
+//!
+//! The hypervisor alone says which servers exist. A note without a domain means nothing, a domain without a note is a server
+//! about which less is known.
+
+use super::names;
+use crate::driver::GuestNotice;
+use ebbtide_model::message::Start;
+use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+/// The note's name in the server's directory.
+const FILE: &str = "instance.json";
+
+/// What is noted about one server.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Note {
+    /// What was asked for.
+    pub(super) start: Start,
+    /// Since when it runs, or ran last.
+    pub(super) since: Timestamp,
+    /// What the guest was told; `None` if nothing, or if it was taken back.
+    #[serde(default)]
+    pub(super) notice: Option<NoticeNote>,
+}
+
+/// What a guest was told, and what it said to that.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct NoticeNote {
+    pub(super) evacuation_id: EvacuationId,
+    pub(super) behaviour: InterruptionBehaviour,
+    pub(super) grace: Seconds,
+    pub(super) not_before: Timestamp,
+    /// When it was told.
+    pub(super) at: Timestamp,
+    /// It has said that it needs no more time.
+    #[serde(default)]
+    pub(super) released: bool,
+}
+
+impl NoticeNote {
+    pub(super) fn of(notice: &GuestNotice, at: Timestamp) -> Self {
+        Self {
+            evacuation_id: notice.evacuation_id,
+            behaviour: notice.behaviour,
+            grace: notice.grace,
+            not_before: notice.not_before,
+            at,
+            released: false,
+        }
+    }
+}
+
+/// All notes of a host.
+#[derive(Debug)]
+pub(super) struct Records {
+    dir: PathBuf,
+    /// Held while a note is read, changed and written.
+    changing: Mutex<()>,
+}
+
+impl Records {
+    pub(super) fn new(dir: PathBuf) -> Self {
+        Self {
+            dir,
+            changing: Mutex::new(()),
+        }
+    }
+
+    /// The directory of one server.
+    pub(super) fn dir_of(&self, server_id: ServerId) -> PathBuf {
+        self.dir.join(server_id.to_string())
+    }
+
+    /// The server's disk.
+    pub(super) fn disk_of(&self, server_id: ServerId) -> PathBuf {
+        self.dir_of(server_id).join(names::DISK)
+    }
+
+    /// What is noted about a server; `None` if nothing that could be read.
+    pub(super) fn get(&self, server_id: ServerId) -> io::Result<Option<Note>> {
+        let path = self.dir_of(server_id).join(FILE);
+        let bytes = match fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        match serde_json::from_slice(&bytes) {
+            Ok(note) => Ok(Some(note)),
+            Err(error) => {
+                // A note is not worth a server: what it said is lost, the server is not.
+                tracing::warn!(path = %path.display(), %error, "not a note about a server; it is passed over");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes a new note.
+    pub(super) fn put(&self, note: &Note) -> io::Result<()> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        self.write(note)
+    }
+
+    /// Changes a note, if there is one. True if there is.
+    pub(super) fn change(
+        &self,
+        server_id: ServerId,
+        change: impl FnOnce(&mut Note),
+    ) -> io::Result<bool> {
+        let _changing = self.changing.lock().unwrap_or_else(PoisonError::into_inner);
+        let Some(before) = self.get(server_id)? else {
+            return Ok(false);
+        };
+        let mut after = before.clone();
+        change(&mut after);
+        if after != before {
+            self.write(&after)?;
+        }
+        Ok(true)
+    }
+
+    fn write(&self, note: &Note) -> io::Result<()> {
+        let dir = self.dir_of(note.start.server_id);
+        fs::create_dir_all(&dir)?;
+        let (path, temporary) = (dir.join(FILE), dir.join("instance.json.new"));
+        let mut file = File::create(&temporary)?;
+        file.write_all(&serde_json::to_vec_pretty(note)?)?;
+        file.sync_all()?;
+        fs::rename(&temporary, &path)?;
+        File::open(&dir)?.sync_all()
+    }
+
+    /// Removes all that a server had.
+    pub(super) fn remove(&self, server_id: ServerId) -> io::Result<()> {
+        match fs::remove_dir_all(self.dir_of(server_id)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,265 @@
+//! The table `driver.libvirt` of the configuration.
+
+use super::template::Template;
+use crate::error::AgentError;
+use ebbtide_model::{Inventory, ResourceClass, Trait};
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// More than any host has of anything; for checking corrections of what is not known yet.
+const MOST: u64 = i32::MAX as u64;
+
+/// Longest time limit that may be configured: an hour is beyond every time limit of the agent.
+const MAX_SECONDS: f64 = 3_600.0;
+
+/// `sun_path` of Linux has 108 bytes with its end; a guest's sockets are `run_dir`/UUID`.metadata` and a shorter one.
+const MAX_RUN_DIR: usize = 108 - 1 - 1 - 36 - 9;
+
+/// How the hypervisor is reached and how its guests are made.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct LibvirtSettings {
+    /// libvirt's name for the connection.
+    pub uri: String,
+    /// The program that speaks with libvirt.
+    pub virsh: PathBuf,
+    /// Where disks and what the agent notes about its servers are: one directory each. On storage that all hosts share if servers
+    /// are to be moved between hosts.
+    pub instances_dir: PathBuf,
+    /// Where the sockets of guests are, two for each. Of this host alone, never on shared storage.
+    pub run_dir: PathBuf,
+    /// How new servers are defined: a file with libvirt's domain XML and placeholders. Without it, a built-in one.
+    pub template: Option<PathBuf>,
+    /// `kvm`, or `qemu` for hosts without hardware virtualisation.
+    pub domain_type: DomainType,
+    /// From what the disk of a new server is made; without it the disk is empty.
+    pub image: Option<PathBuf>,
+    /// The same for single flavors.
+    pub images: BTreeMap<String, PathBuf>,
+    /// `raw` copies the image; `qcow2` lays a new file over it (with `qemu-img`), which takes no time and little room.
+    pub disk_format: DiskFormat,
+    /// Where it differs from what the hypervisor says.
+    pub inventory: BTreeMap<ResourceClass, Correction>,
+    /// What the host is.
+    pub traits: BTreeSet<Trait>,
+    /// How long a guest may take to shut down after its power button was pressed; then it is destroyed. Seconds.
+    pub shutdown_seconds: f64,
+    /// How long a command that should be quick may take. Seconds.
+    pub command_seconds: f64,
+    /// How notices reach the guest.
+    pub notice: NoticeSettings,
+    /// How metadata reaches the guest.
+    pub metadata: MetadataSettings,
+    /// Hosts to which servers may be moved, in the order of trial.
+    pub peers: Vec<Peer>,
+}
+
+/// libvirt's `<domain type='…'>`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DomainType {
+    /// With hardware virtualisation.
+    Kvm,
+    /// By software.
+    Qemu,
+}
+
+impl DomainType {
+    /// As libvirt writes it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Kvm => "kvm",
+            Self::Qemu => "qemu",
+        }
+    }
+}
+
+/// How a disk is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DiskFormat {
+    /// The bytes as they are, sparse.
+    Raw,
+    /// Over an image that is shared by many.
+    Qcow2,
+}
+
+impl DiskFormat {
+    /// As libvirt and qemu-img write it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Raw => "raw",
+            Self::Qcow2 => "qcow2",
+        }
+    }
+}
+
+/// What an operator knows better than the hypervisor; what is not set is as the hypervisor says.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Correction {
+    /// All there is.
+    pub total: Option<u64>,
+    /// Kept back for the host itself.
+    pub reserved: Option<u64>,
+    /// How often what is left is sold.
+    pub allocation_ratio: Option<f64>,
+}
+
+/// The table `driver.libvirt.notice`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct NoticeSettings {
+    /// Speak on the virtio channel `org.ebbtide.notice.0`.
+    pub channel: bool,
+    /// The file that the guest agent writes in the guest; empty if it is not to be asked.
+    pub agent_file: String,
+}
+
+/// The table `driver.libvirt.metadata`.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct MetadataSettings {
+    /// Serve it on the guest's own network interface as well as on the guest's socket in `run_dir`.
+    pub interface: bool,
+    /// Where on that interface.
+    pub port: u16,
+}
+
+/// Another host.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Peer {
+    /// libvirt's name for the connection, as seen from here.
+    pub uri: String,
+    /// Where the memory is sent; without it libvirt chooses.
+    pub migrate_uri: Option<String>,
+    /// The other host's `run_dir`, if it differs.
+    pub run_dir: Option<PathBuf>,
+    /// How much of its memory servers may take, in MiB; all of it if nothing is said.
+    pub memory_mb: Option<u64>,
+    /// More options of `virsh migrate`, for example `--copy-storage-all` where storage is not shared.
+    #[serde(default)]
+    pub options: Vec<String>,
+}
+
+impl Default for LibvirtSettings {
+    fn default() -> Self {
+        Self {
+            uri: "qemu:///system".to_owned(),
+            virsh: PathBuf::from("virsh"),
+            instances_dir: PathBuf::from("/var/lib/ebbtide/instances"),
+            run_dir: PathBuf::from("/run/ebbtide-agent"),
+            template: None,
+            domain_type: DomainType::Kvm,
+            image: None,
+            images: BTreeMap::new(),
+            disk_format: DiskFormat::Raw,
+            inventory: BTreeMap::new(),
+            traits: BTreeSet::new(),
+            // Debian's and Fedora's guests need five to ten seconds; the room is wanted by somebody who waits.
+            shutdown_seconds: 20.0,
+            // A busy libvirtd answers within a second.
+            command_seconds: 30.0,
+            notice: NoticeSettings::default(),
+            metadata: MetadataSettings::default(),
+            peers: Vec::new(),
+        }
+    }
+}
+
+impl Default for NoticeSettings {
+    fn default() -> Self {
+        Self {
+            channel: true,
+            agent_file: "/run/ebbtide-notice".to_owned(),
+        }
+    }
+}
+
+impl Default for MetadataSettings {
+    fn default() -> Self {
+        Self {
+            interface: true,
+            port: 80,
+        }
+    }
+}
+
+impl LibvirtSettings {
+    /// Reads and checks the table, and the template that it names.
+    ///
+    /// # Errors
+    /// [`AgentError::Config`] that names the key.
+    pub fn from_table(table: &toml::Table) -> Result<Self, AgentError> {
+        let settings: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
+            AgentError::config("driver.libvirt", error.message().to_owned())
+        })?;
+        let refused = |key: &str, problem: String| {
+            Err(AgentError::config(format!("driver.libvirt.{key}"), problem))
+        };
+        if settings.uri.is_empty() {
+            return refused(
+                "uri",
+                "it is empty; the usual one is qemu:///system".to_owned(),
+            );
+        }
+        for (key, seconds) in [
+            ("shutdown_seconds", settings.shutdown_seconds),
+            ("command_seconds", settings.command_seconds),
+        ] {
+            if !(0.0..=MAX_SECONDS).contains(&seconds) {
+                let problem = format!("{seconds} is out of range, allowed is 0 to {MAX_SECONDS}");
+                return refused(key, problem);
+            }
+        }
+        for (key, dir) in [
+            ("instances_dir", &settings.instances_dir),
+            ("run_dir", &settings.run_dir),
+        ] {
+            if !dir.is_absolute() {
+                return refused(key, "it must be an absolute path".to_owned());
+            }
+        }
+        let run_dir = settings.run_dir.as_os_str().len();
+        if run_dir > MAX_RUN_DIR {
+            let problem = format!(
+                "it has {run_dir} bytes, at most {MAX_RUN_DIR} are possible: the paths of sockets are limited to 107"
+            );
+            return refused("run_dir", problem);
+        }
+        for (class, correction) in &settings.inventory {
+            let mut whole = Inventory::of(correction.total.unwrap_or(MOST));
+            correction.apply(&mut whole);
+            if let Err(error) = whole.check(class) {
+                return refused(&format!("inventory.{class}"), error.to_string());
+            }
+        }
+        Template::open(settings.template.as_deref())?;
+        Ok(settings)
+    }
+
+    pub(super) fn shutdown_time(&self) -> Duration {
+        Duration::try_from_secs_f64(self.shutdown_seconds).unwrap_or(Duration::ZERO)
+    }
+
+    pub(super) fn command_limit(&self) -> Duration {
+        Duration::try_from_secs_f64(self.command_seconds).unwrap_or(Duration::ZERO)
+    }
+
+    pub(super) fn image_of(&self, flavor: &str) -> Option<&PathBuf> {
+        self.images.get(flavor).or(self.image.as_ref())
+    }
+}
+
+impl Correction {
+    pub(super) fn apply(&self, inventory: &mut Inventory) {
+        inventory.total = self.total.unwrap_or(inventory.total);
+        inventory.reserved = self.reserved.unwrap_or(inventory.reserved);
+        inventory.allocation_ratio = self.allocation_ratio.unwrap_or(inventory.allocation_ratio);
+    }
+}

@@ -1,0 +1,161 @@
+//! How servers begin, and go on.
+
+use super::records::Note;
+use super::snapshot::Snapshot;
+use super::virsh::Refused;
+use super::{LibvirtDriver, disk, inventory, names};
+use crate::driver::DriverError;
+use ebbtide_model::message::{HostedState, Start};
+use ebbtide_model::{Resources, ServerId, Timestamp};
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+
+const WHAT: &str = "start the server";
+
+/// Room that is promised to a start that is under way; given back when the start ends, also if it is cut off.
+#[derive(Debug)]
+struct Claim<'a> {
+    claims: &'a Mutex<BTreeMap<ServerId, Resources>>,
+    server_id: ServerId,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.remove(&self.server_id);
+    }
+}
+
+impl LibvirtDriver {
+    pub(super) async fn start_server(&self, start: &Start) -> Result<Timestamp, DriverError> {
+        let server_id = start.server_id;
+        let (snapshot, claim) = {
+            let _one_at_a_time = self.looking_for_room.lock().await;
+            let snapshot = self.look(WHAT).await?;
+            if let Some(since) = self.already_running(&snapshot, start).await? {
+                return Ok(since);
+            }
+            let claim = self.claim(&snapshot, start).await?;
+            (snapshot, claim)
+        };
+        let since = self.clock.now();
+        match snapshot.servers.get(&server_id) {
+            Some(_) => self.go_on(start, since).await?,
+            None => self.begin(start, since).await?,
+        }
+        drop(claim);
+        Ok(since)
+    }
+
+    /// Since when it runs, if it does. A guest that somebody has paused goes on.
+    async fn already_running(
+        &self,
+        snapshot: &Snapshot,
+        start: &Start,
+    ) -> Result<Option<Timestamp>, DriverError> {
+        let server_id = start.server_id;
+        let running = snapshot.servers.get(&server_id);
+        let Some(domain) = running.filter(|d| d.state() == HostedState::Running) else {
+            return Ok(None);
+        };
+        if domain.is_paused() {
+            let resumed = self
+                .virsh
+                .call(&["resume", &names::domain(server_id)])
+                .await;
+            resumed.map_err(|refused| refused.about(server_id, WHAT))?;
+        }
+        if let Some(note) = self.note_of(server_id, WHAT).await? {
+            return Ok(Some(note.since));
+        }
+        let since = self.clock.now();
+        self.write_down(start, since).await?;
+        Ok(Some(since))
+    }
+
+    async fn claim(&self, snapshot: &Snapshot, start: &Start) -> Result<Claim<'_>, DriverError> {
+        let others = snapshot.servers.keys().copied();
+        let others: Vec<ServerId> = others.filter(|id| *id != start.server_id).collect();
+        let notes = self.notes_of(others.clone(), WHAT).await?;
+        let mut held: BTreeMap<ServerId, Resources> = BTreeMap::new();
+        for id in others {
+            held.insert(id, inventory::holds(snapshot, id, notes.get(&id)));
+        }
+        let facts = self.facts(snapshot, WHAT).await?;
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        for (id, resources) in claims.iter().filter(|(id, _)| **id != start.server_id) {
+            held.insert(*id, resources.clone());
+        }
+        inventory::check_room(start, &facts, &held)?;
+        claims.insert(start.server_id, start.resources.clone());
+        Ok(Claim {
+            claims: &self.claims,
+            server_id: start.server_id,
+        })
+    }
+
+    async fn write_down(&self, start: &Start, since: Timestamp) -> Result<(), DriverError> {
+        let note = Note {
+            start: start.clone(),
+            since,
+            notice: None,
+        };
+        self.noted(WHAT, move |records| records.put(&note)).await
+    }
+
+    /// A server that is here and does not run: boots, or goes on with its memory.
+    async fn go_on(&self, start: &Start, since: Timestamp) -> Result<(), DriverError> {
+        self.write_down(start, since).await?;
+        let started = self
+            .virsh
+            .wait(&["start", &names::domain(start.server_id)])
+            .await;
+        started
+            .map(drop)
+            .map_err(|refused| refusal(refused, start.server_id))
+    }
+
+    /// A new server.
+    async fn begin(&self, start: &Start, since: Timestamp) -> Result<(), DriverError> {
+        let server_id = start.server_id;
+        self.write_down(start, since).await?;
+        let begun = self.define_and_start(start).await;
+        if begun.is_err() {
+            // Leaves nothing behind. What cannot be removed now is found by the next start or deletion.
+            if let Err(error) = self.remove(server_id, WHAT).await
+                && !matches!(error, DriverError::NotFound { .. })
+            {
+                tracing::warn!(%server_id, %error, "what is left of a server that could not be started cannot be removed");
+            }
+        }
+        begun
+    }
+
+    async fn define_and_start(&self, start: &Start) -> Result<(), DriverError> {
+        let server_id = start.server_id;
+        let disk = self.records.disk_of(server_id);
+        let made = disk::make(&self.settings, start, disk).await;
+        made.map_err(|detail| DriverError::Failed { what: WHAT, detail })?;
+        let xml = self.template.fill(&self.settings, start);
+        let path = self.records.dir_of(server_id).join("domain.xml");
+        let file = path.clone();
+        self.noted(WHAT, move |_| std::fs::write(file, xml)).await?;
+        let path = path.display().to_string();
+        let defined = self.virsh.call(&["define", &path, "--validate"]).await;
+        defined.map_err(|refused| refused.about(server_id, WHAT))?;
+        let started = self.virsh.wait(&["start", &names::domain(server_id)]).await;
+        started
+            .map(drop)
+            .map_err(|refused| refusal(refused, server_id))
+    }
+}
+
+fn refusal(refused: Refused, server_id: ServerId) -> DriverError {
+    match refused {
+        // QEMU's words when the host has not the memory after all.
+        Refused::Because(detail) if detail.contains("annot allocate memory") => {
+            DriverError::NoRoom { detail }
+        }
+        refused => refused.about(server_id, WHAT),
+    }
+}

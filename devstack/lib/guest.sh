@@ -1,0 +1,120 @@
+#!/usr/bin/env bash
+# Builds the virtual machine that tests run: Debian's cloud kernel and a static busybox. No image is downloaded, and nothing is
+# installed: packages that are not on this system are fetched and unpacked below DIR.
+#
+#   bash devstack/lib/guest.sh DIR
+#
+#   DIR/qemu-system-x86_64   QEMU: the system's, or a private one
+#   DIR/vmlinux              the kernel, uncompressed: software emulation is slow at decompressing
+#   DIR/initrd               busybox, a few modules, the guest agent, and integration/harness/guest
+#   DIR/accelerator          kvm if a guest was seen to boot with it here, else qemu
+#
+# Built once; a second call returns at once unless the scripts have changed.
+set -euo pipefail
+export LC_ALL=C
+lib=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
+guest=$(readlink -f -- "$lib/../../integration/harness/guest")
+[ $# -eq 1 ] || { sed -n '2,13p' "$0" | sed 's/^# \{0,1\}//' >&2; exit 2; }
+mkdir -p "$1"
+out=$(readlink -f -- "$1")
+cd -- "$out"
+
+# One at a time; the others find it done.
+exec 9>lock
+flock 9
+stamp=$(cat "$lib/guest.sh" "$guest/init" "$guest"/bin/* "$guest"/etc/acpi/PWRF/* | sha256sum | cut -d' ' -f1)
+[ "$(cat stamp 2>/dev/null)" != "$stamp" ] || exit 0
+rm -rf stamp root kernel
+mkdir -p debs prefix
+
+die() { echo "guest.sh: $*" >&2; exit 1; }
+type -P apt-get >/dev/null || die "this system has no apt-get; the guest is built from Debian's packages"
+type -P lz4 >/dev/null || die "lz4 is missing; run as root: bash devstack/lib/packages.sh libvirt"
+busybox=$(type -P busybox || true)
+[ -n "$busybox" ] && ! ldd "$busybox" >/dev/null 2>&1 || die "a static busybox is missing; run as root: bash devstack/lib/packages.sh libvirt"
+
+installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
+needs() { apt-cache depends --recurse --no-{recommends,suggests,conflicts,breaks,replaces,enhances} "$1" | sed -n 's/^\([a-z0-9][a-z0-9.+-]*\)$/\1/p' | sort -u; }
+fetch() {
+    local name missing=()
+    for name in "$@"; do
+        compgen -G "debs/${name}_*.deb" >/dev/null || missing+=("$name")
+    done
+    [ ${#missing[@]} -eq 0 ] || (cd debs && apt-get download -qq -o APT::Sandbox::User=root "${missing[@]}")
+}
+unpack() { local name=$1; shift; dpkg-deb -x debs/"${name}"_*.deb "$1"; }
+
+kernel=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
+[ -n "$kernel" ] || die "the package linux-image-cloud-amd64 is unknown; run as root: apt-get update"
+fetch "$kernel" qemu-guest-agent
+unpack "$kernel" kernel
+unpack qemu-guest-agent prefix
+
+# QEMU: the system's if it has one. Installing one is not tried: on a system with newer QEMU tools Debian's packages exclude each other.
+if qemu=$(type -P qemu-system-x86_64); then
+    ln -sfn "$qemu" qemu-system-x86_64
+else
+    missing=()
+    for name in $(needs qemu-system-x86); do
+        case $name in cdebconf*|install-info|libnewt*|libtextwrap*|libdebian-installer*|*elogind*) continue ;; esac
+        # The data files fit to this very QEMU only.
+        case $name in qemu-system-*|seabios|ipxe-qemu) ;; *) ! installed "$name" || continue ;; esac
+        missing+=("$name")
+    done
+    fetch "${missing[@]}"
+    for name in "${missing[@]}"; do unpack "$name" prefix; done
+    printf '#!/bin/sh\nexport LD_LIBRARY_PATH=%q\nexec %q "$@"\n' "$out/prefix/usr/lib/x86_64-linux-gnu" "$out/prefix/usr/bin/qemu-system-x86_64" >qemu-system-x86_64
+    chmod +x qemu-system-x86_64
+fi
+./qemu-system-x86_64 --version >/dev/null || die "QEMU does not run"
+
+# The kernel is an lz4 stream inside its boot image, which the loader would unpack; what follows the stream makes lz4 complain.
+image=$(compgen -G 'kernel/boot/vmlinuz-*')
+at=$(grep -obUaP '\x02\x21\x4c\x18' "$image" | head -n 1 | cut -d: -f1)
+[ -n "$at" ] || die "the kernel is not compressed with lz4"
+tail -c +$((at + 1)) "$image" | lz4 -dcf >vmlinux 2>/dev/null || true
+[ "$(head -c 4 vmlinux | tail -c 3)" = ELF ] || die "the kernel could not be unpacked"
+
+# Modules with all that they need, in the order in which they have to be loaded.
+release=$(basename kernel/lib/modules/*)
+modules=kernel/lib/modules/$release
+[ -s "$modules/modules.dep" ] || "$busybox" depmod -b kernel "$release"
+mkdir -p root/{bin,sbin,etc,proc,sys,dev,run,tmp,lib/mods}
+: >root/lib/mods.order
+add() {
+    local line file need
+    line=$(grep -E "(^|/)$1\.ko[^:]*:" "$modules/modules.dep" | head -n 1) || return 0 # built in
+    file=${line%%:*}
+    for need in $(printf '%s\n' ${line#*:} | tac); do add "$(basename "${need%%.ko*}")"; done
+    grep -qxF "$(basename "$file")" root/lib/mods.order && return 0
+    cp "$modules/$file" root/lib/mods/
+    basename "$file" >>root/lib/mods.order
+}
+for module in virtio_pci virtio_blk virtio_console virtio_net virtio_balloon evdev button; do add $module; done
+cp "$busybox" root/bin/busybox
+cp -r "$guest/." root/
+cp prefix/usr/sbin/qemu-ga root/bin/
+LD_LIBRARY_PATH=$out/prefix/usr/lib/x86_64-linux-gnu ldd root/bin/qemu-ga | grep -o '/[^ ]*' | while read -r library; do
+    case $library in /lib64/*) to=lib64 ;; *) to=lib/x86_64-linux-gnu ;; esac
+    mkdir -p "root/$to" && cp -L "$library" "root/$to/"
+done
+(cd root && find . | "$busybox" cpio -o -H newc 2>/dev/null) | gzip -1 >initrd
+
+# Whether hardware virtualisation works is seen, not asked: in a virtual machine it may be there and take for ever.
+echo qemu >accelerator
+if [ -r /dev/kvm ] && [ -w /dev/kvm ]; then
+    rm -f probe.log
+    timeout --signal=KILL 8 ./qemu-system-x86_64 -accel kvm -m 96 -nodefaults -no-user-config -display none -kernel vmlinux -initrd initrd \
+        -append 'console=ttyS0 quiet panic=-1 vm.name=probe' -serial file:probe.log >/dev/null 2>&1 9>&- &
+    probe=$!
+    for _ in $(seq 70); do
+        if grep -qas READY probe.log; then echo kvm >accelerator; break; fi
+        kill -0 $probe 2>/dev/null || break
+        sleep 0.1
+    done
+    # To `timeout`, which hands it on to QEMU.
+    kill -TERM $probe 2>/dev/null || true
+    wait $probe 2>/dev/null || true
+fi
+rm -rf root kernel
+echo "$stamp" >stamp
