@@ -51,15 +51,22 @@ stack_stop() {
 # The names of all processes that were started and not stopped, one a line.
 stack_names() { (cd "$stack_run" 2>/dev/null && for f in *.pid; do [ -e "$f" ] && echo "${f%.pid}"; done); return 0; }
 
+# stack_stop_each SECONDS NAME…: ends several at the same time. Waits for them and for nothing else that this shell has begun.
+stack_stop_each() {
+    local seconds=$1 name ends=()
+    shift
+    for name; do stack_stop "$name" $seconds & ends+=("$!"); done
+    [ ${#ends[@]} -eq 0 ] || wait "${ends[@]}"
+}
+
 # stack_stop_all: first Nova and ours, then the API services, then what they all stand on.
 stack_stop_all() {
-    local name base='^(rabbit|epmd|memcached|mysql)$' nova='^(nova-|ebbtide-)'
-    for name in $(stack_names | grep -E "$nova"); do stack_stop "$name" & done
-    wait
-    for name in $(stack_names | grep -vE "$base"); do stack_stop "$name" & done
-    wait
-    for name in rabbit memcached mysql; do stack_stop "$name" 30 & done
-    wait
+    local base='^(rabbit|epmd|memcached|mysql)$' nova='^(nova-|ebbtide-)'
+    # shellcheck disable=SC2046 # lists of names
+    stack_stop_each '' $(stack_names | grep -E "$nova")
+    # shellcheck disable=SC2046
+    stack_stop_each '' $(stack_names | grep -vE "$base")
+    stack_stop_each 30 rabbit memcached mysql
     stack_stop epmd
 }
 

@@ -76,9 +76,8 @@ X
 }
 
 stack_stop_schedulers() {
-    local name
-    for name in $(stack_names | grep -E '^(nova|ebbtide)-scheduler-|^ebbtide-agent'); do stack_stop "$name" & done
-    wait
+    # shellcheck disable=SC2046 # a list of names
+    stack_stop_each '' $(stack_names | grep -E '^(nova|ebbtide)-scheduler-|^ebbtide-agent')
 }
 
 # A scheduler is up when its service record says so.

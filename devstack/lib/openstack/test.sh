@@ -89,9 +89,8 @@ _stack_keep_databases() {
 
 # Nova and schedulers ended, the rows of the first day, Nova started again.
 stack_first_day() {
-    local name
-    for name in $(stack_names | grep -E '^(nova-|ebbtide-|tap)'); do stack_stop "$name" & done
-    wait
+    # shellcheck disable=SC2046 # a list of names
+    stack_stop_each '' $(stack_names | grep -E '^(nova-|ebbtide-|tap)')
     stack_fresh_ledger
     stack_sql < "$stack_home/first-day.sql"
     stack_forget_queues
