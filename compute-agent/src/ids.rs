@@ -8,3 +8,9 @@ use uuid::Uuid;
 pub(crate) fn session() -> Uuid {
     Uuid::now_v7()
 }
+
+/// A text that nobody can guess: 244 random bits from the system.
+#[allow(clippy::disallowed_methods)] // This is the crate's `ids` module.
+pub(crate) fn secret() -> String {
+    format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple())
+}

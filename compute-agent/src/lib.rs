@@ -23,6 +23,7 @@ pub mod fleet;
 mod ids;
 pub mod journal;
 pub mod logging;
+pub mod metadata;
 mod task;
 #[cfg(test)]
 mod testing;

@@ -94,27 +94,30 @@ for module in virtio_pci virtio_blk virtio_console virtio_net virtio_balloon evd
 cp "$busybox" root/bin/busybox
 cp -r "$guest/." root/
 cp prefix/usr/sbin/qemu-ga root/bin/
-LD_LIBRARY_PATH=$out/prefix/usr/lib/x86_64-linux-gnu ldd root/bin/qemu-ga | grep -o '/[^ ]*' | while read -r library; do
-    case $library in /lib64/*) to=lib64 ;; *) to=lib/x86_64-linux-gnu ;; esac
-    mkdir -p "root/$to" && cp -L "$library" "root/$to/"
-done
+# The guest agent's libraries are where only it looks: the static busybox would load parts of them that do not fit to it.
+mkdir -p root/ga
+mv root/bin/qemu-ga root/ga/
+LD_LIBRARY_PATH=$out/prefix/usr/lib/x86_64-linux-gnu ldd root/ga/qemu-ga | grep -o '/[^ ]*' | while read -r library; do cp -L "$library" root/ga/; done
 (cd root && find . | "$busybox" cpio -o -H newc 2>/dev/null) | gzip -1 >initrd
 
 # Whether hardware virtualisation works is seen, not asked: in a virtual machine it may be there and take for ever.
 echo qemu >accelerator
 if [ -r /dev/kvm ] && [ -w /dev/kvm ]; then
     rm -f probe.log
-    timeout --signal=KILL 8 ./qemu-system-x86_64 -accel kvm -m 96 -nodefaults -no-user-config -display none -kernel vmlinux -initrd initrd \
-        -append 'console=ttyS0 quiet panic=-1 vm.name=probe' -serial file:probe.log >/dev/null 2>&1 9>&- &
-    probe=$!
-    for _ in $(seq 70); do
-        if grep -qas READY probe.log; then echo kvm >accelerator; break; fi
-        kill -0 $probe 2>/dev/null || break
-        sleep 0.1
-    done
-    # To `timeout`, which hands it on to QEMU.
-    kill -TERM $probe 2>/dev/null || true
-    wait $probe 2>/dev/null || true
+    # In a shell of its own, which says nothing about how it ended.
+    (
+        timeout --signal=KILL 8 ./qemu-system-x86_64 -accel kvm -m 96 -nodefaults -no-user-config -display none -kernel vmlinux \
+            -initrd initrd -append 'console=ttyS0 quiet panic=-1 vm.name=probe' -serial file:probe.log 9>&- &
+        probe=$!
+        for _ in $(seq 70); do
+            if grep -qas READY probe.log; then echo kvm >accelerator; break; fi
+            kill -0 $probe || break
+            sleep 0.1
+        done
+        # To `timeout`, which hands it on to QEMU.
+        kill -TERM $probe
+        wait $probe
+    ) >/dev/null 2>&1 || true
 fi
 rm -rf root kernel
 echo "$stamp" >stamp

@@ -80,7 +80,7 @@ fn every_mistake_is_named_by_its_key() {
         (
             "driver.kind",
             "vmware",
-            "driver.kind: \"vmware\" is unknown, use one of nova, simulated",
+            "driver.kind: \"vmware\" is unknown, use one of libvirt, nova, simulated",
         ),
         ("bus.queue_type", "fast", "bus.queue_type"),
         ("bus.prefix", "a.b", "bus.prefix"),

@@ -1,5 +1,7 @@
 //! What the tests on real virtual machines share: a private hypervisor, the driver on it, and a look at its guests.
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use ebbtide_agent::clock::SystemClock;
 use ebbtide_agent::driver::libvirt::{LibvirtDriver, LibvirtSettings};
 use ebbtide_agent::driver::{Driver, GuestNotice, ServerView};
@@ -8,6 +10,7 @@ use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, ResourceClass, Resources, Seconds, ServerId, Timestamp,
 };
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -36,7 +39,9 @@ pub(crate) fn half() -> Resources {
 pub(crate) fn settings(node: &Hypervisor, more: &str) -> LibvirtSettings {
     let dir = node.dir();
     let template = dir.join("domain.xml");
-    std::fs::write(&template, node.guest().template()).unwrap();
+    if !template.exists() {
+        std::fs::write(&template, node.guest().template()).unwrap();
+    }
     let text = format!(
         r#"
         uri = "{uri}"
@@ -78,6 +83,17 @@ impl Scene {
         }
     }
 
+    /// The same hypervisor under a driver with other settings.
+    pub(crate) fn with(self, more: &str) -> Self {
+        let settings = settings(&self.node, more);
+        let driver = open(&settings);
+        Self {
+            node: self.node,
+            driver,
+            settings,
+        }
+    }
+
     /// Another driver, as after a restart of the agent.
     pub(crate) fn restart_agent(&mut self) {
         self.driver = open(&self.settings);
@@ -100,6 +116,45 @@ impl Scene {
         self.driver.start(&order).await.unwrap();
         self.says(order.server_id, "HB 1", BOOT).await;
         order.server_id
+    }
+
+    /// Runs a program of busybox in the guest, through its guest agent: its exit code and what it printed.
+    pub(crate) async fn run_in(&self, id: ServerId, words: &[&str]) -> (i64, String) {
+        let exec = json!({ "execute": "guest-exec", "arguments": {
+            "path": "/bin/busybox", "arg": words, "env": ["PATH=/bin:/sbin"], "capture-output": true,
+        } });
+        let begun = eventually(ANSWER, async || self.ask_agent(id, &exec).await).await;
+        let status =
+            json!({ "execute": "guest-exec-status", "arguments": { "pid": begun["pid"] } });
+        let ended = eventually(2 * ANSWER, async || {
+            let now = self.ask_agent(id, &status).await?;
+            if now["exited"] == true {
+                Ok(now)
+            } else {
+                Err(now.to_string())
+            }
+        })
+        .await;
+        let said = STANDARD.decode(ended["out-data"].as_str().unwrap_or_default());
+        let said = String::from_utf8(said.unwrap()).unwrap();
+        (ended["exitcode"].as_i64().unwrap_or(-1), said)
+    }
+
+    async fn ask_agent(&self, id: ServerId, command: &Value) -> Result<Value, String> {
+        let words = [
+            "qemu-agent-command",
+            &domain(id),
+            &command.to_string(),
+            "--timeout",
+            "5",
+        ];
+        let said = self
+            .node
+            .virsh(&words)
+            .await
+            .map_err(|error| error.to_string())?;
+        let said: Value = serde_json::from_str(&said).map_err(|error| error.to_string())?;
+        Ok(said["return"].clone())
     }
 
     fn file(&self, id: ServerId, name: &str) -> PathBuf {

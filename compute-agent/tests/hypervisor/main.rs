@@ -4,3 +4,5 @@
 mod conformance;
 mod kit;
 mod life;
+mod metadata;
+mod moves;

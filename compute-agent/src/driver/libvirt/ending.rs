@@ -100,6 +100,7 @@ impl LibvirtDriver {
         what: &'static str,
     ) -> Result<(), DriverError> {
         self.messengers.forget(server_id);
+        self.metadata.shut(server_id);
         self.noted(what, move |records| records.remove(server_id))
             .await?;
         let domain = names::domain(server_id);

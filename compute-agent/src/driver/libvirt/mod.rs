@@ -11,6 +11,7 @@
 mod agent;
 mod channel;
 mod disk;
+mod doors;
 mod ending;
 mod inventory;
 mod migrate;
@@ -33,12 +34,13 @@ use crate::clock::Clock;
 use crate::error::AgentError;
 use crate::task;
 use async_trait::async_trait;
+use doors::Metadata;
 use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{EvacuationId, Resources, ServerId, Timestamp};
 use notice::Messengers;
 use records::{Note, NoticeNote, Records};
 use snapshot::Snapshot;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
@@ -56,6 +58,7 @@ pub struct LibvirtDriver {
     virsh: Virsh,
     records: Arc<Records>,
     messengers: Messengers,
+    metadata: Metadata,
     clock: Arc<dyn Clock>,
     /// Held while a start looks for room and claims it.
     looking_for_room: tokio::sync::Mutex<()>,
@@ -96,12 +99,14 @@ impl LibvirtDriver {
         );
         let records = Arc::new(Records::new(settings.instances_dir.clone()));
         let messengers = Messengers::new(&settings, Arc::clone(&records), virsh.clone());
+        let metadata = Metadata::new(&settings, Arc::clone(&records), Arc::clone(&clock));
         Ok(Self {
             settings,
             template,
             virsh,
             records,
             messengers,
+            metadata,
             clock,
             looking_for_room: tokio::sync::Mutex::new(()),
             claims: Mutex::new(BTreeMap::new()),
@@ -226,10 +231,13 @@ impl Driver for LibvirtDriver {
                 released: notice.filter(|n| n.released).map(|n| n.evacuation_id),
             });
         }
-        self.messengers.tidy(|server_id| {
-            let domain = snapshot.servers.get(&server_id);
-            domain.is_some_and(|domain| domain.state() == HostedState::Running)
-        });
+        let running = views
+            .iter()
+            .filter(|view| view.state == HostedState::Running);
+        let running: BTreeSet<ServerId> = running.map(|view| view.server_id).collect();
+        self.messengers
+            .tidy(|server_id| running.contains(&server_id));
+        self.metadata.serve(&running);
         Ok(views)
     }
 

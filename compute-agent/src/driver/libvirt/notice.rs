@@ -139,12 +139,19 @@ async fn write(virsh: &Virsh, server_id: ServerId, file: &str, text: &str) {
     }
 }
 
-/// Notes that a guest needs no more time.
-pub(super) async fn release(
+/// Notes that a guest needs no more time; a failure is logged, and the guest has its full time.
+async fn release(records: Arc<Records>, server_id: ServerId, evacuation_id: EvacuationId) {
+    if let Err(error) = note_release(records, server_id, evacuation_id).await {
+        tracing::warn!(%server_id, %error, "an early release cannot be noted");
+    }
+}
+
+/// Notes that a guest needs no more time, if this is still what it was told about. True if it is.
+pub(super) async fn note_release(
     records: Arc<Records>,
     server_id: ServerId,
     evacuation_id: EvacuationId,
-) -> bool {
+) -> std::io::Result<bool> {
     let noted = task::blocking(move || {
         let mut fits = false;
         records.change(server_id, |note| {
@@ -159,16 +166,9 @@ pub(super) async fn release(
         })?;
         Ok(fits)
     });
-    match noted.await {
-        Ok(fits) => {
-            if fits {
-                tracing::info!(%server_id, %evacuation_id, "the guest needs no more time");
-            }
-            fits
-        }
-        Err(error) => {
-            tracing::warn!(%server_id, %error, "an early release cannot be noted; the guest has its full time");
-            false
-        }
+    let fits = noted.await?;
+    if fits {
+        tracing::info!(%server_id, %evacuation_id, "the guest needs no more time");
     }
+    Ok(fits)
 }

@@ -5,6 +5,7 @@
 //! that a person, a test and the agent can work on it at the same time.
 
 pub mod faults;
+mod metadata;
 mod settings;
 mod state;
 mod store;
@@ -22,6 +23,7 @@ use crate::task;
 use async_trait::async_trait;
 use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use metadata::Metadata;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -31,6 +33,7 @@ use std::time::Duration;
 pub struct SimulatedDriver {
     settings: SimulatedSettings,
     store: Arc<SimulatedStore>,
+    metadata: Option<Metadata>,
     clock: Arc<dyn Clock>,
 }
 
@@ -49,9 +52,15 @@ impl SimulatedDriver {
     /// A hypervisor with these settings on this file.
     #[must_use]
     pub fn new(settings: SimulatedSettings, store: SimulatedStore, clock: Arc<dyn Clock>) -> Self {
+        let store = Arc::new(store);
+        let metadata = settings
+            .metadata_dir
+            .clone()
+            .map(|dir| Metadata::new(dir, Arc::clone(&store), Arc::clone(&clock)));
         Self {
             settings,
-            store: Arc::new(store),
+            store,
+            metadata,
             clock,
         }
     }
@@ -128,7 +137,13 @@ impl Driver for SimulatedDriver {
 
     async fn list(&self) -> Result<Vec<ServerView>, DriverError> {
         let list = |state: &mut SimulatedState, _| Ok(state.views());
-        self.act(FaultyAction::List, list).await
+        let views = self.act(FaultyAction::List, list).await?;
+        if let Some(metadata) = &self.metadata {
+            let running = views.iter().filter(|v| v.state == HostedState::Running);
+            let running: Vec<ServerId> = running.map(|view| view.server_id).collect();
+            metadata.serve(&running);
+        }
+        Ok(views)
     }
 
     async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError> {

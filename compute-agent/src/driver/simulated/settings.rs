@@ -6,10 +6,14 @@ use crate::error::AgentError;
 use ebbtide_model::{Inventory, ResourceClass, Trait};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Longest time that an action may be configured to take: an hour is beyond every time limit of the agent.
 const MAX_SECONDS: f64 = 3_600.0;
+
+/// `sun_path` of Linux has 108 bytes with its end; a socket is this directory, `/`, a UUID and `.metadata`.
+const MAX_METADATA_DIR: usize = 108 - 1 - 1 - 36 - 9;
 
 /// How large the simulated host is, and how long its hypervisor takes. All times are in seconds.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
@@ -19,6 +23,8 @@ pub struct SimulatedSettings {
     pub inventory: BTreeMap<ResourceClass, Amount>,
     /// What the host is.
     pub traits: BTreeSet<Trait>,
+    /// Where each running guest has a socket with its metadata; nowhere if it is not set. At most 61 bytes long.
+    pub metadata_dir: Option<PathBuf>,
     /// Time to start a server.
     pub start_seconds: f64,
     /// Time to reach a guest with its notice.
@@ -48,6 +54,7 @@ impl Default for SimulatedSettings {
         Self {
             inventory: BTreeMap::new(),
             traits: BTreeSet::new(),
+            metadata_dir: None,
             // Of the order of what QEMU takes, shortened so that a demonstration is not dull.
             start_seconds: 0.3,
             notice_seconds: 0.05,
@@ -67,6 +74,7 @@ impl SimulatedSettings {
         Self {
             inventory: full.collect(),
             traits: BTreeSet::new(),
+            metadata_dir: None,
             start_seconds: 0.0,
             notice_seconds: 0.0,
             terminate_seconds: 0.0,
@@ -98,6 +106,14 @@ impl SimulatedSettings {
                 )
             };
             inventory.check(class).map_err(refused)?;
+        }
+        if let Some(dir) = &settings.metadata_dir
+            && dir.as_os_str().len() > MAX_METADATA_DIR
+        {
+            let problem = format!(
+                "it is longer than {MAX_METADATA_DIR} bytes, the paths of sockets are limited"
+            );
+            return Err(AgentError::config("driver.simulated.metadata_dir", problem));
         }
         for (key, seconds) in settings.seconds() {
             if !(0.0..=MAX_SECONDS).contains(&seconds) {

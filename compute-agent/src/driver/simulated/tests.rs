@@ -187,6 +187,107 @@ async fn the_word_of_a_guest_ends_with_its_notice() {
     assert_eq!(scene.view().await.released, None);
 }
 
+/// What the server on this socket answers, head and body.
+async fn ask(socket: &Path, method: &str, target: &str, more: &str, body: &str) -> String {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let mut stream = tokio::net::UnixStream::connect(socket).await.unwrap();
+    let length = body.len();
+    let request = format!(
+        "{method} {target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {length}\r\n{more}\r\n{body}"
+    );
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    said
+}
+
+#[tokio::test]
+async fn simulated_guests_read_their_metadata_and_answer_too() {
+    let scene = Scene::new().await;
+    let sockets = tempfile::tempdir().unwrap();
+    let mut settings = SimulatedSettings::instant(inventory());
+    settings.metadata_dir = Some(sockets.path().to_owned());
+    let store = SimulatedStore::open(scene.dir.path()).unwrap();
+    let driver = SimulatedDriver::new(settings, store, Arc::new(SystemClock));
+    driver.list().await.unwrap();
+    let socket = sockets.path().join(format!("{}.metadata", scene.server));
+
+    let action = "/latest/meta-data/spot/instance-action";
+    let none = ask(&socket, "GET", action, "", "").await;
+    assert!(none.starts_with("HTTP/1.1 404"), "{none}");
+    let preempted = "/computeMetadata/v1/instance/preempted";
+    let google = "Metadata-Flavor: Google\r\n";
+    let now = ask(&socket, "GET", preempted, google, "").await;
+    let tag = now
+        .lines()
+        .find_map(|line| line.strip_prefix("etag: "))
+        .unwrap();
+    let preempted = format!("{preempted}?wait_for_change=true&timeout_sec=60&last_etag={tag}");
+    let waiting = ask(&socket, "GET", &preempted, google, "");
+    let (preempted, evacuation_id) = tokio::join!(waiting, scene.tell());
+    assert!(preempted.ends_with("TRUE"), "{preempted}");
+    let told = ask(&socket, "GET", action, "", "").await;
+    assert!(told.contains("\"action\":\"terminate\""), "{told}");
+    let head = ask(&socket, "HEAD", action, "", "").await;
+    assert!(
+        head.starts_with("HTTP/1.1 200") && head.ends_with("\r\n\r\n"),
+        "{head}"
+    );
+    let large = "x".repeat(20_000);
+    let refused = ask(&socket, "POST", "/ebbtide/v1/release", "", &large).await;
+    assert!(refused.starts_with("HTTP/1.1 413"), "{refused}");
+
+    let start = format!("{{\"StartRequests\":[{{\"EventId\":\"{evacuation_id}\"}}]}}");
+    let events = "/metadata/scheduledevents?api-version=2020-07-01";
+    let done = ask(&socket, "POST", events, "Metadata: true\r\n", &start).await;
+    assert!(done.starts_with("HTTP/1.1 200"), "{done}");
+    assert_eq!(
+        driver.list().await.unwrap()[0].released,
+        Some(evacuation_id)
+    );
+    driver.stop(scene.server).await.unwrap();
+    driver.list().await.unwrap();
+    assert!(!socket.exists(), "a guest that does not run is served");
+}
+
+#[tokio::test]
+async fn a_guest_that_hoards_connections_shuts_out_nobody_but_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let sockets = tempfile::tempdir().unwrap();
+    let mut settings = SimulatedSettings::instant(inventory());
+    settings.metadata_dir = Some(sockets.path().to_owned());
+    let store = SimulatedStore::open(dir.path()).unwrap();
+    let driver = SimulatedDriver::new(settings, store, Arc::new(SystemClock));
+    let mut paths = Vec::new();
+    for n in 1..=2 {
+        let server_id = ServerId(Uuid::from_u128(n));
+        let start = Start {
+            server_id,
+            name: format!("guest-{n}"),
+            project_id: "p".to_owned(),
+            flavor: "half".to_owned(),
+            resources: half(),
+            preemptible: true,
+        };
+        driver.start(&start).await.unwrap();
+        paths.push(sockets.path().join(format!("{server_id}.metadata")));
+    }
+    driver.list().await.unwrap();
+    let mut hoard = Vec::new();
+    for _ in 0..32 {
+        hoard.push(tokio::net::UnixStream::connect(&paths[0]).await.unwrap());
+    }
+    let hostname = "/latest/meta-data/hostname";
+    let other = ask(&paths[1], "GET", hostname, "", "").await;
+    assert!(other.ends_with("guest-2"), "{other}");
+    let own = ask(&paths[0], "GET", hostname, "", "");
+    let own = tokio::time::timeout(Duration::from_millis(300), own).await;
+    assert!(own.is_err(), "a 33rd connection is served: {own:?}");
+    drop(hoard);
+    let own = ask(&paths[0], "GET", hostname, "", "").await;
+    assert!(own.ends_with("guest-1"), "{own}");
+}
+
 #[tokio::test]
 async fn a_state_file_that_is_not_one_is_named() {
     let scene = Scene::new().await;

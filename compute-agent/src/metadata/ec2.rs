@@ -1,0 +1,111 @@
+//! EC2's instance metadata, versions 1 and 2 (with a session token), as far as interruptions go.
+//!
+//! Sources: "Spot Instance interruption notices" and "EC2 instance rebalance recommendations" in the EC2 user guide. A guest that is to be moved
+//! alive reads nothing there: EC2's tools would give up work that need not be given up.
+
+use super::answer::{Answer, Reply};
+use super::{Document, Notice, Request, Tokens};
+use ebbtide_model::{InterruptionBehaviour, Timestamp};
+use serde_json::json;
+
+/// EC2's limit for the life of a token, in seconds.
+const LONGEST_TTL: u32 = 21_600;
+
+const TOKEN: &str = "x-aws-ec2-metadata-token";
+const TTL: &str = "x-aws-ec2-metadata-token-ttl-seconds";
+
+pub(super) fn answer(
+    request: &Request,
+    path: &[&str],
+    document: &Document,
+    now: Timestamp,
+    tokens: &mut Tokens,
+) -> Answer {
+    Answer::Reply(match path {
+        ["api", "token"] => token(request, now, tokens),
+        _ if !request.reads() => Reply::not_allowed(),
+        // Without a token it is version 1, which needs none.
+        _ if request
+            .header(TOKEN)
+            .is_some_and(|token| !tokens.is_good(token, now)) =>
+        {
+            Reply::new(401, "text/plain", "401 - Unauthorized\n")
+        }
+        _ => read(path, document),
+    })
+}
+
+fn token(request: &Request, now: Timestamp, tokens: &mut Tokens) -> Reply {
+    if request.method != "PUT" {
+        return Reply::not_allowed();
+    }
+    // Something in the guest forwards for others: EC2 refuses, so that an open proxy does not give the guest's identity away.
+    if request.header("x-forwarded-for").is_some() {
+        return Reply::new(403, "text/plain", "403 - Forbidden\n");
+    }
+    let ttl = request.header(TTL).and_then(|ttl| ttl.trim().parse().ok());
+    match ttl.filter(|ttl| (1..=LONGEST_TTL).contains(ttl)) {
+        Some(ttl) => Reply::text(tokens.issue(now, ttl)).header(TTL, ttl.to_string()),
+        None => Reply::new(400, "text/plain", "400 - Bad Request\n"),
+    }
+}
+
+fn read(path: &[&str], document: &Document) -> Reply {
+    let notice = document
+        .notice
+        .as_ref()
+        .filter(|notice| notice.interrupts());
+    let found = match path {
+        [] => Some("meta-data\n".to_owned()),
+        ["meta-data"] => Some(listing(notice)),
+        ["meta-data", "instance-id"] => Some(document.server_id.to_string()),
+        ["meta-data", "hostname" | "local-hostname"] => Some(document.name.clone()),
+        ["meta-data", "instance-type"] => Some(document.flavor.clone()),
+        ["meta-data", "instance-life-cycle"] => Some(
+            if document.preemptible {
+                "spot"
+            } else {
+                "on-demand"
+            }
+            .to_owned(),
+        ),
+        ["meta-data", "spot", "instance-action"] => notice.map(action),
+        // The moment of the shutdown signal; a guest that is hibernated gets none.
+        ["meta-data", "spot", "termination-time"] => notice
+            .filter(|notice| notice.behaviour != InterruptionBehaviour::Hibernate)
+            .map(|notice| seconds(notice.not_before)),
+        ["meta-data", "events", "recommendations", "rebalance"] => {
+            notice.map(|notice| json!({ "noticeTime": seconds(notice.at) }).to_string())
+        }
+        _ => None,
+    };
+    match found {
+        Some(body) if body.starts_with('{') => Reply::new(200, "application/json", body),
+        Some(body) => Reply::text(body),
+        None => Reply::not_found(),
+    }
+}
+
+fn listing(notice: Option<&Notice>) -> String {
+    let mut names = vec![
+        "hostname",
+        "instance-id",
+        "instance-life-cycle",
+        "instance-type",
+        "local-hostname",
+    ];
+    if notice.is_some() {
+        names.extend(["events/", "spot/"]);
+        names.sort_unstable();
+    }
+    names.join("\n")
+}
+
+fn action(notice: &Notice) -> String {
+    json!({ "action": notice.behaviour.as_str(), "time": seconds(notice.not_before) }).to_string()
+}
+
+/// EC2's times have whole seconds. Rounded down: better a second too early.
+fn seconds(at: Timestamp) -> String {
+    Timestamp::from_millis(at.as_millis().div_euclid(1_000) * 1_000).to_string()
+}

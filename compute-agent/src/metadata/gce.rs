@@ -1,0 +1,90 @@
+//! GCE's metadata server, as far as preemption goes: `instance/preempted` and `instance/maintenance-event`, also waiting for a change.
+//!
+//! Source: "View and query VM metadata" and "Preemptible VM instances" in GCE's documentation.
+
+use super::answer::{Answer, Held, Reply};
+use super::{Document, Request};
+use std::time::Duration;
+
+const FLAVOR: &str = "metadata-flavor";
+
+/// The longest time for which a request is held, whatever the guest asks for.
+const LONGEST_WAIT: u64 = 300;
+
+pub(super) fn answer(request: &Request, path: &[&str], document: &Document) -> Answer {
+    // Nobody who only follows a link, and nobody behind a proxy, sends this.
+    if !request.header_is(FLAVOR, "Google") || request.header("x-forwarded-for").is_some() {
+        let body = "Missing Metadata-Flavor:Google header.\n";
+        return Answer::Reply(marked(Reply::new(403, "text/html", body)));
+    }
+    if !request.reads() {
+        return Answer::Reply(marked(Reply::not_allowed()));
+    }
+    let Some(value) = value(path, document) else {
+        return Answer::Reply(marked(Reply::not_found()));
+    };
+    let tag = tag(&value);
+    let reply = marked(Reply::new(200, "application/text", value)).header("etag", tag.clone());
+    let waits = request.query.get("wait_for_change");
+    if !waits.is_some_and(|waits| waits.eq_ignore_ascii_case("true")) {
+        return Answer::Reply(reply);
+    }
+    // `last_etag=0` is never a tag: it gives what there is now.
+    let known = request
+        .query
+        .get("last_etag")
+        .cloned()
+        .unwrap_or_else(|| tag.clone());
+    if known != tag {
+        return Answer::Reply(reply);
+    }
+    let seconds = match request
+        .query
+        .get("timeout_sec")
+        .map(|text| text.parse::<u64>())
+    {
+        None => LONGEST_WAIT,
+        Some(Ok(seconds)) => seconds.min(LONGEST_WAIT),
+        Some(Err(_)) => {
+            let body = "Invalid timeout_sec.\n";
+            return Answer::Reply(marked(Reply::new(400, "text/html", body)));
+        }
+    };
+    Answer::Hold(Held {
+        tag,
+        limit: Duration::from_secs(seconds),
+        now: reply,
+    })
+}
+
+fn marked(reply: Reply) -> Reply {
+    reply.header(FLAVOR, "Google")
+}
+
+fn value(path: &[&str], document: &Document) -> Option<String> {
+    let truth = |value| if value { "TRUE" } else { "FALSE" }.to_owned();
+    let notice = document.notice.as_ref();
+    match path {
+        ["instance", "preempted"] => Some(truth(notice.is_some_and(super::Notice::interrupts))),
+        ["instance", "maintenance-event"] => Some(
+            match notice.map(super::Notice::interrupts) {
+                None => "NONE",
+                Some(true) => "TERMINATE_ON_HOST_MAINTENANCE",
+                Some(false) => "MIGRATE_ON_HOST_MAINTENANCE",
+            }
+            .to_owned(),
+        ),
+        ["instance", "name" | "hostname"] => Some(document.name.clone()),
+        // A number in GCE, and tools want nothing but that it is the same each time.
+        ["instance", "id"] => Some((document.server_id.0.as_u128() as u64 >> 1).to_string()),
+        ["instance", "machine-type"] => Some(document.flavor.clone()),
+        ["instance", "scheduling", "preemptible"] => Some(truth(document.preemptible)),
+        _ => None,
+    }
+}
+
+/// FNV-1a over the value: the same value has the same tag, also after a restart of the agent.
+fn tag(value: &str) -> String {
+    let mix = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    format!("{:016x}", value.bytes().fold(0xcbf2_9ce4_8422_2325, mix))
+}
