@@ -161,10 +161,12 @@ impl Scene {
         self.settings.instances_dir.join(id.to_string()).join(name)
     }
 
-    /// What the guest has written on its serial port.
+    /// What the guest has written on its serial port, as far as the lines are whole.
     pub(crate) fn console(&self, id: ServerId) -> String {
         let bytes = std::fs::read(self.file(id, "console.log")).unwrap_or_default();
-        String::from_utf8_lossy(&bytes).into_owned()
+        let text = String::from_utf8_lossy(&bytes);
+        let whole = text.rfind('\n').map_or(0, |end| end + 1);
+        text[..whole].to_owned()
     }
 
     /// What the guest has saved on its disk.
