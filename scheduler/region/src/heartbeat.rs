@@ -6,12 +6,7 @@ use ebbtide_model::message::{Heartbeat, HostedState};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
 use ebbtide_model::{Host, HostHealth, ServerId, ServerStatus, Timestamp, names};
-use std::collections::{BTreeSet, VecDeque};
-use uuid::Uuid;
-
-/// Former sessions of an agent that are remembered, so that a late heartbeat of one of them is known as such. Late by minutes is
-/// usual after a bad day, and nobody restarts an agent more often than that.
-const SESSIONS: usize = 8;
+use std::collections::BTreeSet;
 
 /// A host and what is known of its agent.
 #[derive(Debug, Clone)]
@@ -26,8 +21,6 @@ pub(crate) struct HostEntry {
     stored_seen: Option<Timestamp>,
     /// Until when the host counts as up although nothing was heard: the scheduler was not there to hear it.
     trusted_until: Timestamp,
-    /// Former sessions of the agent, the newest last.
-    former: VecDeque<Uuid>,
     /// Servers that should run and were not in the last heartbeat.
     missing: BTreeSet<ServerId>,
 }
@@ -40,7 +33,6 @@ impl HostEntry {
             said_at: Timestamp::default(),
             stored_seen: None,
             trusted_until: Timestamp::default(),
-            former: VecDeque::new(),
             missing: BTreeSet::new(),
             host,
         }
@@ -52,6 +44,8 @@ impl HostEntry {
         Self {
             stored_seen,
             trusted_until,
+            // By our clock instead of the agent's, which is not written down: near enough to know what has been under way for long.
+            said_at: stored_seen.unwrap_or_default(),
             ..Self::new(host)
         }
     }
@@ -66,13 +60,15 @@ impl HostEntry {
 
     /// True if a heartbeat is older than one that came before it.
     ///
-    /// Sessions have no order of their own, and reports can overtake one another. So a former session is heard again if it says
-    /// something newer than the present one, or if the present one has fallen silent: an agent that lives is never shut out.
+    /// Sessions have no order of their own, and reports can overtake one another, however many sessions there were between them. So another
+    /// session is heard if it says something newer than the present one, or if the present one has fallen silent: an agent that
+    /// lives is never shut out for longer than a host may be silent, even if its clock was set back. The same goes for the present session
+    /// as long as we do not know how far it had got, because the scheduler has just started.
     fn is_old(&self, beat: &Heartbeat, said_at: Timestamp, present_is_heard: bool) -> bool {
-        if self.host.agent_session == Some(beat.session) {
+        if self.host.agent_session == Some(beat.session) && self.sequence > 0 {
             beat.sequence <= self.sequence
         } else {
-            self.former.contains(&beat.session) && said_at <= self.said_at && present_is_heard
+            said_at <= self.said_at && present_is_heard
         }
     }
 }
@@ -233,15 +229,9 @@ impl Region {
 }
 
 impl HostEntry {
-    /// What follows from the entry before: a new session makes the old one a former one.
+    /// What follows from the entry before.
     fn after(mut self, before: &Self) -> Self {
         if self.host.agent_session != before.host.agent_session {
-            let present = self.host.agent_session;
-            self.former.retain(|session| Some(*session) != present);
-            self.former.extend(before.host.agent_session);
-            while self.former.len() > SESSIONS {
-                self.former.pop_front();
-            }
             // What the former agent's hypervisor had says nothing about the order of what comes now.
             self.missing.clear();
         }

@@ -84,11 +84,21 @@ faults! {
     PlacementChanged = "Placement changed by others",
     /// The ledger cannot be written.
     LedgerAway = "ledger away",
+    /// The ledger takes a write and the answer is lost.
+    LedgerSilent = "ledger's answer lost",
+    /// A second scheduler is started under the name of one that stands still.
+    SchedulerTwice = "scheduler started twice",
 }
 
 /// How often each kind of fault has been injected.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FaultCounts([u64; Fault::ALL.len()]);
+
+impl Default for FaultCounts {
+    fn default() -> Self {
+        Self([0; Fault::ALL.len()])
+    }
+}
 
 impl FaultCounts {
     pub(crate) fn add(&mut self, fault: Fault) {

@@ -10,6 +10,7 @@
 mod agent;
 mod broker;
 mod chance;
+mod cheapest;
 mod fault;
 mod ground;
 mod hypervisor;

@@ -64,6 +64,10 @@ mutations! {
     LateNoticeFollowed, "late-notice-followed", Region, "the agent follows a notice after the scheduler has given up on it";
     /// What a start that was given up left behind is not looked after.
     RemainsForgotten, "remains-forgotten", Region, "nobody asks the agent to remove what a start that was given up may have left";
+    /// The host is chosen by its weights, whatever its victims cost.
+    DearerVictims, "dearer-victims", Region, "the host is chosen by its weights, whatever its victims cost";
+    /// A decision depends on chance that comes from nowhere.
+    ChanceWithoutSeed, "chance-without-seed", Region, "which of two equal hosts is taken depends on chance";
     /// Victims are told before Placement has taken the swap.
     NoticeBeforeSwap, "notice-before-swap", Nova, "victims are told before Placement has taken the swap";
     /// No answer of Placement counts as a refusal.
@@ -78,6 +82,10 @@ mutations! {
     GivenBackBeforeSpared, "given-back-before-spared", Nova, "allocations go back before the agents have said that their victims live";
     /// More is given than the newcomer needs.
     SurplusGivenAtOnce, "surplus-given-at-once", Nova, "what victims free beyond the newcomer's need is given to others while they still run";
+    /// A scheduler of which there is a second one goes on.
+    SupersededGoesOn, "superseded-goes-on", Nova, "a scheduler goes on although another one was started under its name";
+    /// An own row that nobody drives is left to the next life.
+    OwnRowForgotten, "own-row-forgotten", Nova, "a row whose write lost its answer is driven by nobody until its scheduler starts anew";
     /// Usage is written without its key.
     UsageWithoutKey, "usage-without-key", Nova, "a usage record that is written again counts again";
 }

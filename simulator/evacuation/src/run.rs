@@ -113,6 +113,9 @@ impl Simulator {
     /// With a rule that is broken on purpose.
     #[must_use]
     pub fn breaking(mut self, mutation: Mutation) -> Self {
+        if let Some(engine) = crate::region::broken_engine(mutation) {
+            self.engine = engine;
+        }
         self.mutation = Some(mutation);
         self
     }
@@ -164,7 +167,11 @@ impl Simulator {
                 let world = RegionWorld::new(seed, engine, self.mutation, Story::new(told));
                 live(world, steps)
             }
-            WorldKind::Nova => live(NovaWorld::new(seed, self.mutation, Story::new(told)), steps),
+            WorldKind::Nova => {
+                let engine = Arc::clone(&self.engine);
+                let world = NovaWorld::new(seed, engine, self.mutation, Story::new(told));
+                live(world, steps)
+            }
         }
     }
 }

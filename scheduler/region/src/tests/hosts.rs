@@ -211,18 +211,26 @@ fn old_heartbeats_of_the_same_and_of_a_former_session_are_not_looked_at() {
     let seen = world.region.host("host-a").unwrap().host.last_seen;
     world.reports.push_back(before.clone());
     world.flush();
-    let now = world.now;
-    world.host("host-a").restart(now);
-    world.run(12);
-    let session = world.region.host("host-a").unwrap().host.agent_session;
-    world.reports.push_back(before);
-    world.flush();
-    let host = world.region.host("host-a").unwrap().host;
-    assert_eq!(
-        host.agent_session, session,
-        "a former agent does not come back"
-    );
-    assert!(host.last_seen > seen);
+    // However often it starts anew, also if the scheduler does so, too.
+    for _ in 0..12 {
+        let now = world.now;
+        world.host("host-a").restart(now);
+        world.run(12);
+    }
+    for again in [false, true] {
+        if again {
+            world.restart_scheduler();
+        }
+        let session = world.region.host("host-a").unwrap().host.agent_session;
+        world.reports.push_back(before.clone());
+        world.flush();
+        let host = world.region.host("host-a").unwrap().host;
+        assert_eq!(
+            host.agent_session, session,
+            "a former agent does not come back"
+        );
+        assert!(host.last_seen > seen);
+    }
 }
 
 #[test]

@@ -7,7 +7,9 @@ use crate::Mutation;
 use crate::violation::Promise;
 use ebbtide_model::message::{Body, Message, Notice, Spare};
 use ebbtide_model::{MessageId, Seconds};
-use ebbtide_preemption::{Action, Input, NoticeOrder, Preemption, State, Victim, VictimState};
+use ebbtide_preemption::{
+    Action, Holding, Input, NoticeOrder, Preemption, State, Victim, VictimState,
+};
 use uuid::Uuid;
 
 /// How long a request without a message may still be redelivered to somebody.
@@ -81,6 +83,8 @@ impl NovaWorld {
                 generation: newcomer.claim.generation,
             });
         }
+        let driven = self.schedulers[who].driven.get(&id);
+        let doubtful = driven.is_some_and(|d| d.doubtful);
         let held_before = self.is_swapped(record);
         let answer = self.placement.post(&writes);
         if !held_before && self.is_swapped(record) {
@@ -92,9 +96,15 @@ impl NovaWorld {
             Answer::Lost if self.breaks(Mutation::LostAnswerTakenAsRefusal) => Input::SwapRefused {
                 reason: "no answer",
             },
-            Answer::Lost => Input::SwapUnknown,
-            // Perhaps it was sent before and its answer was lost: then the victims are not as they were.
-            Answer::Conflict if self.is_swapped(record) => Input::Swapped,
+            Answer::Lost => {
+                if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
+                    driven.doubtful = true;
+                }
+                Input::SwapUnknown
+            }
+            // Perhaps it was sent before and its answer was lost: then the victims are not as they were. If it was not, the newcomer got its
+            // place from somebody else who had the message, too.
+            Answer::Conflict if doubtful && self.is_swapped(record) => Input::Swapped,
             Answer::Conflict => Input::SwapRefused { reason: "409" },
         };
         if self.dies_before_writing(who) {
@@ -111,14 +121,22 @@ impl NovaWorld {
         })
     }
 
-    /// Whether the swap of this record is in force: the newcomer alone does not tell, because another preemption may have put it there.
+    /// Whether the swap of this record is in force: the newcomer alone does not tell, because another preemption may have put it there. What
+    /// victims hold then, the swap has left to them; one that its owner has deleted since holds nothing at all.
     fn is_swapped(&self, record: &Preemption) -> bool {
         self.newcomer_holds(record)
             && record.victims.iter().all(|victim| {
                 let held = self.placement.consumers.get(&victim.server.0);
-                // A victim that its owner has deleted since holds nothing at all.
-                held.is_none() || held.map(|h| (h.host, h.vcpus)) != amounts(&victim.had)
+                let keeps = victim.keeps.as_ref().and_then(amounts);
+                held.is_none() || held.map(|h| (h.host, h.vcpus)) == keeps
             })
+    }
+
+    /// Nova has this instance where the record would put it, although the record never answered: somebody else has.
+    fn is_placed(&self, instance: Uuid, claim: &Holding) -> bool {
+        let request = self.of.get(&instance).map(|n| &self.requests[*n]);
+        let host = amounts(claim).map(|(host, _)| host);
+        request.is_some_and(|r| !r.deleted && r.answer.is_some() && r.answer == Some(host))
     }
 
     fn caller_waits(&self, who: usize, id: Uuid) -> bool {
@@ -126,13 +144,14 @@ impl NovaWorld {
             return false;
         };
         let instance = driven.record.newcomers.first().map(|n| n.instance);
-        let request = self.requests.iter().find(|r| Some(r.instance) == instance);
+        let request = instance.and_then(|id| self.of.get(&id));
+        let request = request.map(|n| &self.requests[*n]);
         let here = match (driven.caller, driven.adopted_at) {
             (Some(n), _) => self.requests[n].waits,
             (None, Some(since)) => since.plus(REDELIVERY) > self.clock(who),
             (None, None) => true,
         };
-        here && request.is_some_and(|r| !r.deleted)
+        here && request.is_some_and(super::callers::Request::is_open)
     }
 
     fn send(&mut self, host: &str, id: Uuid, body: Body) {
@@ -155,7 +174,9 @@ impl NovaWorld {
         attempt: u32,
         begin_before: ebbtide_model::Timestamp,
     ) {
-        if !self.swapped.contains(&record.id) {
+        // Of one that is gone already nobody can die; its record may be taken for swapped because the newcomer is there by another way.
+        let lives = self.instances.contains_key(&victim.server.0);
+        if lives && !self.swapped.contains(&record.id) {
             let what = format!(
                 "a notice is sent to {} before Placement has taken the swap",
                 self.story.of(victim.server.0)
@@ -311,7 +332,9 @@ impl NovaWorld {
         let mut writes = Vec::new();
         for newcomer in &record.newcomers {
             let held = self.placement.consumers.get(&newcomer.instance).copied();
-            if let Some(held) = held.filter(|h| Some((h.host, h.vcpus)) == amounts(&newcomer.claim))
+            let ours = held.filter(|h| Some((h.host, h.vcpus)) == amounts(&newcomer.claim));
+            if let Some(held) = ours
+                && !self.is_placed(newcomer.instance, &newcomer.claim)
             {
                 writes.push(Write {
                     consumer: newcomer.instance,
@@ -324,10 +347,7 @@ impl NovaWorld {
             let held = self.placement.consumers.get(&victim.server.0).copied();
             let keeps = victim.keeps.as_ref().and_then(amounts);
             let as_we_left_it = held.map(|h| (h.host, h.vcpus)) == keeps;
-            let lives = self
-                .instances
-                .get(&victim.server.0)
-                .is_some_and(|i| !i.deleted);
+            let lives = self.instances.contains_key(&victim.server.0);
             if as_we_left_it && lives {
                 writes.push(Write {
                     consumer: victim.server.0,

@@ -1,8 +1,10 @@
-//! Rows of schedulers that died, and requests that come again.
+//! Rows of schedulers that died or forgot them, and requests that come again.
 
 use super::drive::Driven;
 use super::ledger::{Row, Written};
-use super::world::NovaWorld;
+use super::world::{NovaWorld, Scheduler};
+use crate::Mutation;
+use crate::violation::Promise;
 use ebbtide_preemption::State;
 use std::collections::VecDeque;
 use uuid::Uuid;
@@ -11,43 +13,89 @@ use uuid::Uuid;
 const SILENCE_MILLIS: i64 = 10_000;
 
 impl NovaWorld {
-    /// A scheduler says that it lives, and looks after the others.
+    /// A scheduler says that it lives, and looks after rows that nobody drives.
     pub(super) fn beat(&mut self, who: usize) {
-        if !self.schedulers[who].works() || self.ledger.away {
+        let scheduler = &self.schedulers[who];
+        if !scheduler.stands() || scheduler.rests || self.ledger.away {
             return;
         }
-        let life = self.schedulers[who].life;
-        self.ledger.beats[who] = (life, self.now);
+        let (node, life) = self.schedulers[who].owner();
+        if self.ledger.beats[node].0 > life && !self.breaks(Mutation::SupersededGoesOn) {
+            let name = self.schedulers[who].name.clone();
+            self.tell(|_| format!("{name} finds that another one has its name, and ends"));
+            self.kill(who);
+            self.schedulers[who].gone = true;
+            return;
+        }
+        self.ledger.beats[node] = (life, self.now);
+        self.schedulers[who].beat_at = Some(self.now);
+        self.schedulers[who].registered = true;
         self.schedulers[who].leaving = self.ledger.victims();
-        let open: Vec<(Uuid, Row)> = self
-            .ledger
-            .rows
-            .iter()
-            .filter(|(_, row)| !row.finished && row.owner != (who, life))
-            .map(|(id, row)| (*id, row.clone()))
-            .collect();
-        for (id, row) in open {
-            let (owner, of) = row.owner;
-            let (seen, at) = self.ledger.beats[owner];
-            let dead = seen != of || self.now.millis_since(at) > SILENCE_MILLIS;
-            // Broken on purpose: whoever beats takes what it sees.
-            if dead || owner == who || self.ledger.careless {
-                self.take_over(who, id, row, None);
+        let open: Vec<Uuid> = self.ledger.rows.keys().copied().collect();
+        for id in open {
+            let Some(row) = self.ledger.rows.get(&id) else {
+                continue;
+            };
+            let scheduler = &self.schedulers[who];
+            let adopts = if row.owner == scheduler.owner() {
+                // A write of ours whose answer never came.
+                let begun =
+                    scheduler.driven.contains_key(&id) || scheduler.writing.contains_key(&id);
+                !begun && !self.breaks(Mutation::OwnRowForgotten)
+            } else {
+                let (owner, of) = row.owner;
+                let (seen, at) = self.ledger.beats[owner];
+                let dead = seen != of || self.now.millis_since(at) > SILENCE_MILLIS;
+                // Broken on purpose: whoever beats takes what it sees.
+                dead || self.ledger.careless
+            };
+            if adopts {
+                let row = row.clone();
+                let owner = row.owner;
+                if self.take_over(who, id, row, None) {
+                    self.check_orphan(who, owner);
+                }
             }
         }
     }
 
-    /// Makes a row ours, unless somebody else was faster.
-    fn take_over(&mut self, who: usize, id: Uuid, row: Row, caller: Option<usize>) -> bool {
-        let life = self.schedulers[who].life;
-        let Written::Updated(version) = self.ledger.adopt(id, row.version, (who, life)) else {
-            return false;
-        };
+    /// Rows of those who live and say so are left to them.
+    fn check_orphan(&mut self, who: usize, owner: super::ledger::Owner) {
+        let (now, mine) = (self.now, self.schedulers[who].owner());
+        let lives = self.schedulers.iter().any(|s| {
+            let beats = s
+                .beat_at
+                .is_some_and(|at| now.millis_since(at) <= SILENCE_MILLIS);
+            // One of which there is a newer one only does not know yet that it has to end.
+            let newest = s.life == self.lives[s.node];
+            s.owner() == owner && s.works() && beats && newest
+        });
+        if lives && owner != mine && !self.ledger.careless {
+            let what = "a record is taken from a scheduler that lives".to_owned();
+            self.fail(Promise::ExactlyOnce, what);
+        }
+    }
+
+    /// Makes a row ours, unless somebody else was faster. With a caller its answer is ours, too.
+    pub(super) fn take_over(
+        &mut self,
+        who: usize,
+        id: Uuid,
+        row: Row,
+        caller: Option<usize>,
+    ) -> bool {
+        let owner = self.schedulers[who].owner();
         let mut record = row.record;
         if record.state == State::Planned {
             // Whether its swap was sent nobody knows.
             record.in_doubt = true;
         }
+        if caller.is_some() {
+            record.answerer = Some(self.schedulers[who].name.clone());
+        }
+        let Written::Updated(version) = self.ledger.adopt(id, row.version, owner, &record) else {
+            return false;
+        };
         let name = self.schedulers[who].name.clone();
         self.tell(|_| {
             format!(
@@ -59,6 +107,7 @@ impl NovaWorld {
             version,
             record,
             caller,
+            doubtful: true,
             adopted_at: caller.is_none().then(|| self.clock(who)),
             pending: VecDeque::new(),
         };
@@ -66,46 +115,108 @@ impl NovaWorld {
         true
     }
 
-    /// A request that comes again: if there is a record of it, goes on with that. True if it is dealt with.
-    pub(super) fn resume(&mut self, who: usize, n: usize) -> bool {
+    /// A request of which there may be a record: goes on with that. Only who has the message can answer, so the record comes here,
+    /// unless whoever has it got the message later than we did. False: there is none, or it came to nothing.
+    pub(super) fn go_on(&mut self, who: usize, n: usize, from_another: bool) -> bool {
         let unique = format!("message-{n}");
-        let known = self.ledger.rows.iter().rev();
-        let known = known
-            .filter(|(_, row)| row.record.unique_id == unique)
-            .map(|(id, row)| (*id, row.clone()))
-            .next();
+        let open = self.ledger.rows.iter().rev();
+        let mut open = open.filter(|(_, row)| row.record.unique_id == unique);
+        let known = open.next().map(|(id, row)| (*id, Some(row.clone())));
+        let known = known.or_else(|| {
+            let over = self.ledger.finished.iter().rev();
+            let mut over = over.filter(|(_, record)| record.unique_id == unique);
+            over.next().map(|(id, _)| (*id, None))
+        });
         let Some((id, row)) = known else {
             return false;
         };
-        if row.record.answered {
-            let gave_room = !matches!(row.record.state, State::Refused | State::Withdrawn);
-            if gave_room {
-                let record = row.record;
-                self.answer_with(who, n, &record);
-                return true;
-            }
+        let Some(record) = self.ledger.record(id).cloned() else {
             return false;
+        };
+        if record.answered {
+            let gave_room = !matches!(record.state, State::Refused | State::Withdrawn);
+            if gave_room {
+                self.answer_with(who, n, &record);
+            }
+            return gave_room;
         }
-        if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
-            driven.caller = Some(n);
-            driven.adopted_at = None;
+        let mine = Some(self.schedulers[who].name.clone());
+        if record.answerer != mine && !from_another {
+            // Whoever has it answers; our message is done with.
+            self.requests[n].drop_holder(who);
             return true;
         }
-        if !self.take_over(who, id, row, Some(n)) {
-            self.requests[n].holders.retain(|holder| *holder != who);
+        if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
+            // An earlier delivery of the same message waited here: this one is answered.
+            let earlier = driven.caller.replace(n);
+            driven.adopted_at = None;
+            let (version, mut record) = (driven.version, driven.record.clone());
+            if let Some(earlier) = earlier {
+                self.requests[earlier].drop_holder(who);
+            }
+            if record.answerer != mine {
+                record.answerer = mine;
+                let written = self.ledger.update(id, version, &record);
+                if let (Written::Updated(version), Some(driven)) =
+                    (written, self.schedulers[who].driven.get_mut(&id))
+                {
+                    driven.version = version;
+                    driven.record = record;
+                }
+            }
+            return true;
+        }
+        let taken = row.is_some_and(|row| self.take_over(who, id, row, Some(n)));
+        if !taken {
+            // Somebody has just written it: again in a moment.
+            self.schedulers[who].rests = true;
+            self.schedulers[who].going_on.push_back((n, from_another));
         }
         true
     }
 
+    /// Requests whose record could not be had are tried again.
+    pub(super) fn go_on_again(&mut self, who: usize) -> bool {
+        if !self.schedulers[who].works() || self.ledger.away {
+            return false;
+        }
+        let again = std::mem::take(&mut self.schedulers[who].going_on);
+        let moved = !again.is_empty();
+        for (n, from_another) in again {
+            if !self.go_on(who, n, from_another) {
+                self.decide(who, n);
+            }
+        }
+        moved
+    }
+
     /// A scheduler's process dies: what it had not acknowledged goes back to the queue.
     pub(super) fn kill(&mut self, who: usize) {
+        let node = self.schedulers[who].node;
+        self.lives[node] += 1;
+        let life = self.lives[node];
         let scheduler = &mut self.schedulers[who];
         scheduler.driven.clear();
+        scheduler.writing.clear();
+        scheduler.going_on.clear();
         scheduler.leaving.clear();
         scheduler.dies_in = None;
         scheduler.paused = false;
         scheduler.rests = true;
-        scheduler.life += 1;
+        scheduler.beat_at = None;
+        scheduler.registered = false;
+        scheduler.life = life;
+        self.redeliver(who);
+    }
+
+    /// Somebody takes a scheduler that stands still for dead and starts another one under its name.
+    pub(super) fn start_twice(&mut self, who: usize) {
+        let (node, skew) = (self.schedulers[who].node, self.schedulers[who].skew);
+        self.lives[node] += 1;
+        let life = self.lives[node];
+        let mut second = Scheduler::new(node, life, skew);
+        second.registered = false;
+        self.schedulers.push(second);
         self.redeliver(who);
     }
 

@@ -29,6 +29,20 @@ pub(super) struct Request {
     pub(super) plans: u32,
 }
 
+impl Request {
+    /// One delivery of the message is acknowledged, or given back.
+    pub(super) fn drop_holder(&mut self, who: usize) {
+        if let Some(at) = self.holders.iter().position(|holder| *holder == who) {
+            self.holders.remove(at);
+        }
+    }
+
+    /// What Nova's databases say: whether anybody needs the place still.
+    pub(super) fn is_open(&self) -> bool {
+        !self.deleted && self.answer.is_none()
+    }
+}
+
 impl NovaWorld {
     /// Somebody asks for a place.
     pub(super) fn ask(&mut self, a: u32, b: u32, spot: bool) {
@@ -52,19 +66,22 @@ impl NovaWorld {
             started: false,
             plans: 0,
         });
-        self.queue.push_back(self.requests.len() - 1);
+        let n = self.requests.len() - 1;
+        self.of.insert(instance, n);
+        self.unsettled.insert(n);
+        self.queue.push_back(n);
         self.tell(|s| format!("a place is asked for: {} ({vcpus} VCPU)", s.of(instance)));
     }
 
     /// Owners give up normal instances before they fill the cloud: a cloud without preemptible ones has nothing to tell.
     fn make_way(&mut self, b: u32) {
         let capacity: u64 = self.placement.capacity.iter().sum();
-        let normal = self.instances.iter().filter(|(_, i)| !i.spot && !i.deleted);
+        let normal = self.instances.iter().filter(|(_, i)| !i.spot);
         let normal: Vec<(Uuid, u64)> = normal.map(|(id, i)| (*id, i.vcpus)).collect();
         let used: u64 = normal.iter().map(|(_, vcpus)| vcpus).sum();
         if used * 3 > capacity
             && let Some((id, _)) = normal.get(b as usize % normal.len().max(1))
-            && let Some(n) = self.requests.iter().position(|r| r.instance == *id)
+            && let Some(n) = self.of.get(id).copied()
         {
             self.remove(n);
         }
@@ -74,7 +91,7 @@ impl NovaWorld {
     pub(super) fn answer(&mut self, who: usize, request: usize, place: Option<usize>) {
         let name = self.schedulers[who].name.clone();
         let asked = &mut self.requests[request];
-        asked.holders.retain(|holder| *holder != who);
+        asked.drop_holder(who);
         if !asked.waits || asked.answer.is_some() {
             return;
         }
@@ -103,8 +120,14 @@ impl NovaWorld {
 
     /// Compute hosts start who has a place. Where the answer went at once they wait until the room is there.
     pub(super) fn start_who_may(&mut self) {
-        for n in 0..self.requests.len() {
+        let unsettled: Vec<usize> = self.unsettled.iter().copied().collect();
+        for n in unsettled {
             let request = &self.requests[n];
+            let placed = matches!(request.answer, Some(Some(_)));
+            if !request.waits && (!placed || request.started || request.deleted) {
+                self.unsettled.remove(&n);
+                continue;
+            }
             let (Some(Some(host)), false, false) =
                 (request.answer, request.started, request.deleted)
             else {
@@ -129,7 +152,7 @@ impl NovaWorld {
                     host,
                     vcpus,
                     spot,
-                    deleted: false,
+                    since: now,
                 },
             );
             self.tell(|s| format!("host-{host}: {} runs", s.of(instance)));
@@ -138,14 +161,9 @@ impl NovaWorld {
 
     /// An owner deletes an instance, wherever it is in its life.
     pub(super) fn delete(&mut self, a: u32) {
-        let alive: Vec<usize> = (0..self.requests.len())
-            .filter(|n| !self.requests[*n].deleted)
-            .filter(|n| {
-                let id = self.requests[*n].instance;
-                self.instances.get(&id).is_some_and(|i| !i.deleted)
-            })
-            .collect();
-        if let Some(n) = alive.get(a as usize % alive.len().max(1)).copied() {
+        let place = a as usize % self.instances.len().max(1);
+        let alive = self.instances.keys().nth(place);
+        if let Some(n) = alive.and_then(|id| self.of.get(id)).copied() {
             self.remove(n);
         }
     }
@@ -155,8 +173,7 @@ impl NovaWorld {
         let id = self.requests[n].instance;
         self.requests[n].deleted = true;
         self.tell(|s| format!("the owner deletes {}", s.of(id)));
-        if let Some(instance) = self.instances.get_mut(&id) {
-            instance.deleted = true;
+        if let Some(instance) = self.instances.remove(&id) {
             let hypervisor = &mut self.ground.agents[instance.host].hypervisor;
             hypervisor.guests.remove(&ServerId(id));
             self.placement.consumers.remove(&id);
@@ -167,7 +184,8 @@ impl NovaWorld {
 
     pub(super) fn callers_lose_patience(&mut self) {
         let now = self.now;
-        for n in 0..self.requests.len() {
+        let unsettled: Vec<usize> = self.unsettled.iter().copied().collect();
+        for n in unsettled {
             if self.requests[n].waits && self.requests[n].gives_up_at <= now {
                 self.requests[n].waits = false;
                 let id = self.requests[n].instance;

@@ -86,7 +86,7 @@ impl NovaWorld {
     }
 
     fn left_undone(&self) -> Option<String> {
-        if let Some(row) = self.ledger.rows.values().find(|row| !row.finished) {
+        if let Some(row) = self.ledger.rows.values().next() {
             let newcomer = row
                 .record
                 .newcomers
@@ -107,7 +107,7 @@ impl NovaWorld {
         if let Some(agent) = self.agents.iter().find(|a| !a.is_quiet()) {
             return Some(format!("the agent of {} does not come to rest", agent.name));
         }
-        for (id, instance) in self.instances.iter().filter(|(_, i)| !i.deleted) {
+        for (id, instance) in &self.instances {
             let held = self.placement.consumers.get(id);
             if held.map(|h| (h.host, h.vcpus)) != Some((instance.host, instance.vcpus)) {
                 return Some(format!(
@@ -120,12 +120,9 @@ impl NovaWorld {
             }
         }
         for id in self.placement.consumers.keys() {
-            let lives = self.instances.get(id).is_some_and(|i| !i.deleted);
+            let lives = self.instances.contains_key(id);
             // A caller that went away between claim and answer leaves what Nova itself would heal.
-            let asked = self
-                .requests
-                .iter()
-                .any(|r| r.instance == *id && !r.started);
+            let asked = self.of.get(id).is_some_and(|n| !self.requests[*n].started);
             if !lives && !asked {
                 return Some(format!("{} holds room and is gone", self.story.of(*id)));
             }

@@ -2,6 +2,7 @@
 
 use super::ledger::Written;
 use super::world::NovaWorld;
+use crate::fault::Fault;
 use ebbtide_model::Timestamp;
 use ebbtide_preemption::{Action, Input, Preemption, State};
 use std::collections::VecDeque;
@@ -16,6 +17,8 @@ pub(super) struct Driven {
     pub(super) caller: Option<usize>,
     /// A record without a caller was adopted then.
     pub(super) adopted_at: Option<Timestamp>,
+    /// The swap may have been sent before.
+    pub(super) doubtful: bool,
     /// What was found to be due and is not done yet.
     pub(super) pending: VecDeque<Action>,
 }
@@ -37,8 +40,9 @@ impl NovaWorld {
     }
 
     pub(super) fn drive_all(&mut self, who: usize) -> bool {
+        let mut moved = self.write_down_again(who);
+        moved |= self.go_on_again(who);
         let ids: Vec<Uuid> = self.schedulers[who].driven.keys().copied().collect();
-        let mut moved = false;
         for id in ids {
             for _ in 0..40 {
                 if !self.drive(who, id) {
@@ -123,7 +127,7 @@ impl NovaWorld {
         if self.dies_before_writing(who) {
             return Err(Stop);
         }
-        let written = self.ledger.rows.get(&id).map(|row| row.record.clone());
+        let written = self.ledger.record(id).cloned();
         match self.ledger.update(id, version, &record) {
             Written::Updated(version) => {
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
@@ -134,7 +138,9 @@ impl NovaWorld {
             }
             Written::Lost => self.reload(who, id),
             _ => {
-                // It is written when the ledger is back; until then nothing goes on.
+                // It is written when the ledger is back; until then nothing goes on. If only the answer was lost it is written already, and
+                // the next try finds that somebody has written the row: itself.
+                self.note_lost_answer(&written.unwrap_or_else(|| before.clone()), &record);
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
                     driven.record = before;
                     driven.pending.clear();
@@ -147,10 +153,10 @@ impl NovaWorld {
 
     /// Somebody else has written the row: if it is still ours, what they wrote counts.
     fn reload(&mut self, who: usize, id: Uuid) -> Result<(), Stop> {
-        let owner = (who, self.schedulers[who].life);
+        let owner = self.schedulers[who].owner();
         let row = self.ledger.rows.get(&id).cloned();
         match row {
-            Some(row) if row.owner == owner && !row.finished => {
+            Some(row) if row.owner == owner => {
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
                     driven.version = row.version;
                     driven.record = row.record;
@@ -164,14 +170,24 @@ impl NovaWorld {
         }
     }
 
-    /// Another scheduler goes on with it; whoever waited here is answered there.
+    /// Another scheduler goes on with it; whoever waited here is answered there, if it has the message, too.
     fn let_go(&mut self, who: usize, id: Uuid) {
         if let Some(driven) = self.schedulers[who].driven.remove(&id)
             && let Some(n) = driven.caller
         {
-            self.requests[n].holders.retain(|holder| *holder != who);
             let name = self.schedulers[who].name.clone();
             self.tell(|_| format!("{name}: another scheduler goes on with it"));
+            self.schedulers[who].going_on.push_back((n, false));
+        }
+    }
+
+    /// The answer to a write was lost: it is held against the promises all the same.
+    pub(super) fn note_lost_answer(&mut self, before: &Preemption, after: &Preemption) {
+        if std::mem::take(&mut self.ledger.lost) {
+            self.fault(Fault::LedgerSilent, || {
+                "the ledger has it, and its answer is lost".to_owned()
+            });
+            self.check_row(before, after);
         }
     }
 
@@ -189,7 +205,7 @@ impl NovaWorld {
         let Some(driven) = self.schedulers[who].driven.get(&id).cloned() else {
             return false;
         };
-        let written = self.ledger.rows.get(&id).map(|row| row.record.clone());
+        let written = self.ledger.record(id).cloned();
         match self.ledger.finish(id, driven.version, &driven.record) {
             Written::Updated(_) => {
                 if let Some(written) = written {
@@ -201,6 +217,8 @@ impl NovaWorld {
                 return true;
             }
             _ => {
+                let before = written.unwrap_or_else(|| driven.record.clone());
+                self.note_lost_answer(&before, &driven.record);
                 self.schedulers[who].rests = true;
                 return false;
             }

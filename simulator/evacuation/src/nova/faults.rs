@@ -4,6 +4,9 @@ use super::world::NovaWorld;
 use crate::fault::Fault;
 use crate::script::Op;
 
+/// More schedulers are not started.
+const MOST: usize = 6;
+
 impl NovaWorld {
     /// One fault. What has nothing to act on does nothing, and is not counted.
     pub(super) fn inject(&mut self, op: Op, a: u32, b: u32) {
@@ -56,6 +59,15 @@ impl NovaWorld {
         let who = a as usize % self.schedulers.len();
         let name = self.schedulers[who].name.clone();
         match op {
+            Op::CrashScheduler if self.schedulers[who].gone => {}
+            Op::CrashScheduler
+                if self.schedulers[who].paused && b % 4 < 2 && self.schedulers.len() < MOST =>
+            {
+                self.fault(Fault::SchedulerTwice, || {
+                    format!("{name} is taken for dead, and a second one is started")
+                });
+                self.start_twice(who);
+            }
             Op::CrashScheduler => {
                 let was_up = self.schedulers[who].up;
                 self.schedulers[who].up = !was_up || b.is_multiple_of(2);
@@ -66,6 +78,7 @@ impl NovaWorld {
                     self.tell(|_| format!("{name} is back"));
                 }
             }
+            Op::LoseCommit if b.is_multiple_of(3) => self.ledger.lose_after = Some(b / 3 % 4),
             Op::LoseCommit => {
                 self.schedulers[who].dies_in = Some(b % 4);
                 self.fault(Fault::SchedulerCrash, || {
@@ -113,7 +126,8 @@ impl NovaWorld {
 
     /// Whoever asked goes away, or the instance is deleted while it is being scheduled.
     fn cancel(&mut self, a: u32, b: u32) {
-        let waiting: Vec<usize> = (0..self.requests.len())
+        let waiting = self.unsettled.iter().copied();
+        let waiting: Vec<usize> = waiting
             .filter(|n| self.requests[*n].waits && !self.requests[*n].deleted)
             .collect();
         let Some(n) = waiting.get(a as usize % waiting.len().max(1)).copied() else {
@@ -132,6 +146,7 @@ impl NovaWorld {
         self.mend_hosts();
         self.ledger.away = false;
         self.ledger.fail_after = None;
+        self.ledger.lose_after = None;
         self.placement.silent = false;
         self.placement.away = false;
         for scheduler in &mut self.schedulers {

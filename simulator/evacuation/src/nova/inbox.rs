@@ -54,9 +54,11 @@ impl NovaWorld {
     /// A report about a record that another scheduler drives, or nobody.
     fn write_elsewhere(&mut self, who: usize, body: &Body) -> bool {
         let server = body.server_id();
-        let open = self.ledger.rows.iter().find(|(_, row)| {
-            !row.finished && row.record.victims.iter().any(|v| Some(v.server) == server)
-        });
+        let open = self
+            .ledger
+            .rows
+            .iter()
+            .find(|(_, row)| row.record.victims.iter().any(|v| Some(v.server) == server));
         let Some((id, row)) = open.map(|(id, row)| (*id, row.clone())) else {
             if !self.broker.up {
                 return false;
@@ -85,6 +87,7 @@ impl NovaWorld {
             self.check_row(&before, &record);
             return true;
         }
+        self.note_lost_answer(&before, &record);
         false
     }
 }

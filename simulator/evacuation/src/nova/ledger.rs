@@ -5,7 +5,7 @@ use ebbtide_preemption::Preemption;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
-/// A scheduler in one of its lives.
+/// A scheduler's name, by its place, in one of its lives.
 pub(super) type Owner = (usize, u64);
 
 /// A row.
@@ -14,7 +14,6 @@ pub(super) struct Row {
     pub(super) owner: Owner,
     pub(super) version: u64,
     pub(super) record: Preemption,
-    pub(super) finished: bool,
 }
 
 /// What came of a write.
@@ -24,8 +23,10 @@ pub(super) enum Written {
     Updated(u64),
     /// Somebody else has written it.
     Lost,
-    /// The ledger cannot be written.
+    /// The ledger cannot be written, or did not say that it was.
     Away,
+    /// There is such a row already.
+    Exists,
     /// Another open row has one of the victims.
     VictimTaken,
 }
@@ -33,7 +34,10 @@ pub(super) enum Written {
 /// The ledger.
 #[derive(Debug, Default)]
 pub(super) struct Ledger {
+    /// Open rows.
     pub(super) rows: BTreeMap<Uuid, Row>,
+    /// Finished ones, kept apart because they are many and nothing happens to them.
+    pub(super) finished: BTreeMap<Uuid, Preemption>,
     /// When each scheduler beat last, and in which life.
     pub(super) beats: Vec<(u64, Timestamp)>,
     /// Usage records by evacuation.
@@ -41,31 +45,52 @@ pub(super) struct Ledger {
     pub(super) away: bool,
     /// A write fails after so many.
     pub(super) fail_after: Option<u32>,
+    /// The answer to a write is lost after so many.
+    pub(super) lose_after: Option<u32>,
+    /// Whether the answer to the last write was lost.
+    pub(super) lost: bool,
     /// Broken on purpose: versions and owners are not looked at.
     pub(super) careless: bool,
     /// Broken on purpose: usage is written without its key.
     pub(super) keyless: bool,
 }
 
+fn countdown(counter: &mut Option<u32>) -> bool {
+    match counter {
+        None => false,
+        Some(0) => {
+            *counter = None;
+            true
+        }
+        Some(n) => {
+            *n -= 1;
+            false
+        }
+    }
+}
+
 impl Ledger {
     fn fails(&mut self) -> bool {
-        let now = match &mut self.fail_after {
-            None => false,
-            Some(0) => {
-                self.fail_after = None;
-                true
-            }
-            Some(n) => {
-                *n -= 1;
-                false
-            }
-        };
-        now || self.away
+        self.lost = false;
+        countdown(&mut self.fail_after) || self.away
+    }
+
+    /// A write was done; what whoever asked hears of it.
+    fn say(&mut self, written: Written) -> Written {
+        if countdown(&mut self.lose_after) {
+            self.lost = true;
+            Written::Away
+        } else {
+            written
+        }
     }
 
     pub(super) fn insert(&mut self, owner: Owner, record: &Preemption) -> Written {
         if self.fails() {
             return Written::Away;
+        }
+        if self.rows.contains_key(&record.id) || self.finished.contains_key(&record.id) {
+            return Written::Exists;
         }
         let taken = self.victims();
         if record.victims.iter().any(|v| taken.contains(&v.server.0)) {
@@ -75,10 +100,9 @@ impl Ledger {
             owner,
             version: 1,
             record: record.clone(),
-            finished: false,
         };
         self.rows.insert(record.id, row);
-        Written::Updated(1)
+        self.say(Written::Updated(1))
     }
 
     pub(super) fn update(&mut self, id: Uuid, version: u64, record: &Preemption) -> Written {
@@ -86,14 +110,30 @@ impl Ledger {
     }
 
     pub(super) fn finish(&mut self, id: Uuid, version: u64, record: &Preemption) -> Written {
-        self.write(id, version, |row| {
-            row.record = record.clone();
-            row.finished = true;
-        })
+        if self.fails() {
+            return Written::Away;
+        }
+        let careless = self.careless;
+        let ours = |row: &Row| careless || row.version == version;
+        if !self.rows.get(&id).is_some_and(ours) {
+            return Written::Lost;
+        }
+        self.rows.remove(&id);
+        self.finished.insert(id, record.clone());
+        self.say(Written::Updated(version + 1))
     }
 
-    pub(super) fn adopt(&mut self, id: Uuid, version: u64, owner: Owner) -> Written {
-        self.write(id, version, |row| row.owner = owner)
+    pub(super) fn adopt(
+        &mut self,
+        id: Uuid,
+        version: u64,
+        owner: Owner,
+        record: &Preemption,
+    ) -> Written {
+        self.write(id, version, |row| {
+            row.owner = owner;
+            row.record = record.clone();
+        })
     }
 
     fn write(&mut self, id: Uuid, version: u64, change: impl FnOnce(&mut Row)) -> Written {
@@ -102,18 +142,31 @@ impl Ledger {
         }
         let careless = self.careless;
         match self.rows.get_mut(&id) {
-            Some(row) if careless || (row.version == version && !row.finished) => {
+            Some(row) if careless || row.version == version => {
                 row.version += 1;
                 change(row);
-                Written::Updated(row.version)
+                let version = row.version;
+                self.say(Written::Updated(version))
             }
             _ => Written::Lost,
         }
     }
 
+    /// The record of a row, open or not.
+    pub(super) fn record(&self, id: Uuid) -> Option<&Preemption> {
+        let open = self.rows.get(&id).map(|row| &row.record);
+        open.or_else(|| self.finished.get(&id))
+    }
+
+    /// All records, the finished ones first.
+    pub(super) fn records(&self) -> impl Iterator<Item = &Preemption> {
+        let open = self.rows.values().map(|row| &row.record);
+        self.finished.values().chain(open)
+    }
+
     /// Victims of open rows.
     pub(super) fn victims(&self) -> BTreeSet<Uuid> {
-        let open = self.rows.values().filter(|row| !row.finished);
+        let open = self.rows.values();
         open.flat_map(|row| row.record.victims.iter().map(|v| v.server.0))
             .collect()
     }

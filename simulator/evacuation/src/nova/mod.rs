@@ -5,6 +5,7 @@ mod act;
 mod adopt;
 mod callers;
 mod check;
+mod choose;
 mod drive;
 mod faults;
 mod inbox;

@@ -1,4 +1,4 @@
-//! A request on its way: claimed where there is room, else a preemption with the fewest victims of one host.
+//! A request on its way: claimed where there is room, else a preemption, decided by the engine, of the cheapest victims of one host.
 
 use super::drive::Driven;
 use super::ledger::Written;
@@ -13,6 +13,8 @@ use uuid::Uuid;
 
 /// A request is planned so often before there is no valid host.
 const PLANS: u32 = 3;
+/// A ledger that is away is asked so often to take a new row.
+const TRIES: u32 = 20;
 
 impl NovaWorld {
     /// A scheduler takes the next request, or one again that was taken before.
@@ -24,37 +26,31 @@ impl NovaWorld {
             return false;
         };
         self.requests[n].holders.push(who);
-        if !self.resume(who, n) {
+        if !self.go_on(who, n, true) {
             self.decide(who, n);
         }
         true
     }
 
-    /// Decides about a request, or gives it back to the queue for a moment.
+    /// Decides about a request.
     pub(super) fn decide(&mut self, who: usize, n: usize) {
         let request = self.requests[n].clone();
         if !request.waits || request.deleted {
-            self.requests[n].holders.retain(|holder| *holder != who);
+            self.requests[n].drop_holder(who);
             return;
         }
         if request.plans >= PLANS {
             return self.answer(who, n, None);
         }
         self.requests[n].plans += 1;
-        let hosts = 0..self.agents.len();
-        if let Some(host) = hosts
-            .clone()
-            .find(|h| self.placement.free(*h) >= request.vcpus)
-        {
+        let mut hosts = 0..self.agents.len();
+        if let Some(host) = hosts.find(|h| self.placement.free(*h) >= request.vcpus) {
             return self.claim(who, n, host);
         }
         if request.spot {
             return self.answer(who, n, None);
         }
-        let best = hosts
-            .filter_map(|host| Some((host, self.cheapest(who, host, request.vcpus)?)))
-            .min_by_key(|(_, victims)| victims.len());
-        match best {
+        match self.cheapest(who, &request) {
             None => self.answer(who, n, None),
             Some((host, victims)) => self.preempt(who, n, host, &victims),
         }
@@ -63,7 +59,7 @@ impl NovaWorld {
     /// There is room: one write of Placement.
     fn claim(&mut self, who: usize, n: usize, host: usize) {
         let (instance, vcpus) = (self.requests[n].instance, self.requests[n].vcpus);
-        let held = self.placement.consumers.get(&instance);
+        let held = self.placement.consumers.get(&instance).copied();
         if held.is_some_and(|h| h.host == host) {
             // An earlier try whose answer was lost.
             return self.answer(who, n, Some(host));
@@ -73,96 +69,92 @@ impl NovaWorld {
             holds: Some((host, vcpus)),
             generation: None,
         };
-        match self.placement.post(&[write]) {
-            Answer::Done => self.answer(who, n, Some(host)),
+        let answer = self.placement.post(&[write]);
+        let there = self.placement.consumers.get(&instance).map(|h| h.host);
+        match answer {
             Answer::Conflict => self.decide(who, n),
-            Answer::Lost => match self.placement.consumers.get(&instance) {
-                Some(_) => self.answer(who, n, Some(host)),
-                None => self.decide(who, n),
-            },
+            Answer::Lost if there.is_none() => self.decide(who, n),
+            Answer::Done | Answer::Lost => self.answer(who, n, there),
         }
-    }
-
-    /// The fewest victims of a host that free enough, as this scheduler knows who is leaving.
-    fn cheapest(&self, who: usize, host: usize, vcpus: u64) -> Option<Vec<Uuid>> {
-        let leaving = &self.schedulers[who].leaving;
-        let mut there: Vec<(u64, Uuid)> = self
-            .instances
-            .iter()
-            .filter(|(id, i)| i.host == host && i.spot && !i.deleted && !leaving.contains(id))
-            .filter(|(id, _)| self.placement.consumers.contains_key(id))
-            .map(|(id, i)| (i.vcpus, *id))
-            .collect();
-        there.sort_unstable();
-        let needed = vcpus.saturating_sub(self.placement.free(host));
-        // The smallest one that is enough, else the largest until it is enough.
-        if let Some((_, id)) = there.iter().find(|(size, _)| *size >= needed) {
-            return Some(vec![*id]);
-        }
-        let mut freed = 0;
-        let mut victims = Vec::new();
-        for (size, id) in there.into_iter().rev() {
-            if freed >= needed {
-                break;
-            }
-            freed += size;
-            victims.push(id);
-        }
-        (freed >= needed).then_some(victims)
     }
 
     fn preempt(&mut self, who: usize, n: usize, host: usize, victims: &[Uuid]) {
         let id = self.new_id();
-        let record = self.record(id, n, host, victims);
-        let owner = (who, self.schedulers[who].life);
-        match self.ledger.insert(owner, &record) {
-            Written::Updated(version) => {
-                let name = self.schedulers[who].name.clone();
-                let instance = self.requests[n].instance;
-                self.tell(|s| {
-                    let names: Vec<String> = victims.iter().map(|v| s.of(*v)).collect();
-                    format!(
-                        "{name} plans: {} on host-{host} for {}",
-                        names.join(", "),
-                        s.of(instance)
-                    )
-                });
+        let mut record = self.record(id, n, host, victims);
+        record.answerer = Some(self.schedulers[who].name.clone());
+        let name = self.schedulers[who].name.clone();
+        let instance = self.requests[n].instance;
+        self.tell(|s| {
+            let names: Vec<String> = victims.iter().map(|v| s.of(*v)).collect();
+            format!(
+                "{name} plans: {} on host-{host} for {}",
+                names.join(", "),
+                s.of(instance)
+            )
+        });
+        self.write_down(who, n, record, 0);
+    }
+
+    /// Writes a new row. A ledger that is away, or does not answer, is asked again while the caller waits.
+    fn write_down(&mut self, who: usize, n: usize, record: Preemption, tries: u32) {
+        let id = record.id;
+        let written = self.ledger.insert(self.schedulers[who].owner(), &record);
+        self.note_lost_answer(&record, &record);
+        match written {
+            Written::Updated(_) | Written::Exists => {
+                let victims = record.victims.iter().map(|v| v.server.0);
+                self.schedulers[who].leaving.extend(victims);
                 let driven = Driven {
-                    version,
+                    version: 1,
                     record,
                     caller: Some(n),
                     adopted_at: None,
+                    doubtful: false,
                     pending: VecDeque::new(),
                 };
-                self.schedulers[who].leaving.extend(victims);
                 self.schedulers[who].driven.insert(id, driven);
             }
             Written::VictimTaken => {
                 self.schedulers[who].leaving = self.ledger.victims();
                 self.decide(who, n);
             }
+            // Nobody is evicted without the ledger.
+            _ if tries >= TRIES => self.answer(who, n, None),
             _ => {
-                // Nothing is written, nothing has happened: the message goes back to its queue.
                 self.schedulers[who].rests = true;
-                self.requests[n].plans -= 1;
-                self.requests[n].holders.retain(|holder| *holder != who);
-                self.queue.push_back(n);
+                self.schedulers[who]
+                    .writing
+                    .insert(id, (n, record, tries + 1));
             }
         }
     }
 
-    /// What victims free beyond what is needed is still taken as long as they run: one of them goes on holding it in Placement, so that
-    /// nobody else is given it before it is free.
-    fn keep_surplus(&self, victims: &mut [Victim], host: usize, needed: u64) {
-        let needed = needed.saturating_sub(self.placement.free(host));
-        let sizes = victims.iter().filter_map(|v| amounts(&v.had));
-        let freed: u64 = sizes.map(|(_, vcpus)| vcpus).sum();
-        let surplus = freed.saturating_sub(needed);
-        if surplus > 0
-            && !self.breaks(Mutation::SurplusGivenAtOnce)
-            && let Some(victim) = victims.first_mut()
-        {
-            victim.keeps = Some(holding(host, surplus, None));
+    /// Rows that could not be written, once more.
+    pub(super) fn write_down_again(&mut self, who: usize) -> bool {
+        if !self.schedulers[who].works() {
+            return false;
+        }
+        let again = std::mem::take(&mut self.schedulers[who].writing);
+        let moved = !again.is_empty();
+        for (_, (n, record, tries)) in again {
+            self.write_down(who, n, record, tries);
+        }
+        moved
+    }
+
+    /// What the newcomer does not need of its victims they go on holding in Placement until they are gone, so that nobody else is given
+    /// room in which one of them still runs. In the order of the plan, as the door does it.
+    fn keep_the_rest(&self, victims: &mut [Victim], host: usize, needed: u64) {
+        let mut missing = needed.saturating_sub(self.placement.free(host));
+        for victim in victims {
+            let Some((_, had)) = amounts(&victim.had) else {
+                continue;
+            };
+            let gives = had.min(missing);
+            missing -= gives;
+            if had > gives && !self.breaks(Mutation::SurplusGivenAtOnce) {
+                victim.keeps = Some(holding(host, had - gives, None));
+            }
         }
     }
 
@@ -190,18 +182,17 @@ impl NovaWorld {
                 // The longest is longer than anybody waits for the room.
                 grace: Seconds([0, 6, 15, 90][(server.as_u128() % 4) as usize]),
                 flavor: "spot".to_owned(),
-                launched_at: None,
+                launched_at: self.instances.get(server).map(|i| i.since),
                 state: VictimState::Waiting,
             });
         }
-        self.keep_surplus(&mut chosen, host, request.vcpus);
+        self.keep_the_rest(&mut chosen, host, request.vcpus);
         Preemption {
             id,
             request_id: format!("req-{n}"),
             unique_id: format!("message-{n}"),
             planned_at: self.now,
             state: State::Planned,
-            // Who answers is known to this world by who holds the message.
             answerer: None,
             reply_when: if at_once {
                 ReplyWhen::AtOnce

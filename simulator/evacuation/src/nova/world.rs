@@ -2,7 +2,7 @@
 
 use super::callers::Request;
 use super::drive::Driven;
-use super::ledger::Ledger;
+use super::ledger::{Ledger, Owner};
 use super::placement::Placement;
 use crate::agent::{Agent, Deed};
 use crate::chance::Chance;
@@ -12,9 +12,11 @@ use crate::script::{Op, Step};
 use crate::story::Story;
 use crate::violation::Promise;
 use crate::{Ends, Mutation};
+use ebbtide_engine::Engine;
 use ebbtide_model::{Seconds, ServerId, Timestamp};
-use ebbtide_preemption::{Policy, VictimState};
+use ebbtide_preemption::{Policy, Preemption, VictimState};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 use uuid::Uuid;
 
 /// More rounds than any burst of messages takes.
@@ -24,6 +26,12 @@ const ROUNDS: u32 = 2_000;
 #[derive(Debug)]
 pub(super) struct Scheduler {
     pub(super) name: String,
+    /// Whose name that is: the place of its beats in the ledger.
+    pub(super) node: usize,
+    /// The ledger knows its life: before that it does nothing.
+    pub(super) registered: bool,
+    /// There is another one of its name: it has ended for good.
+    pub(super) gone: bool,
     pub(super) up: bool,
     pub(super) paused: bool,
     /// A write has failed: it rests for a moment.
@@ -33,14 +41,49 @@ pub(super) struct Scheduler {
     pub(super) skew: i64,
     /// Which life it is in.
     pub(super) life: u64,
+    /// When it said last that it lives.
+    pub(super) beat_at: Option<Timestamp>,
     pub(super) driven: BTreeMap<Uuid, Driven>,
+    /// Records that are being written for the first time, with the request and how often that was tried.
+    pub(super) writing: BTreeMap<Uuid, (usize, Preemption, u32)>,
+    /// Requests that it has and whose record it could not get yet; true where it may be taken from somebody who has the request, too.
+    pub(super) going_on: VecDeque<(usize, bool)>,
     /// Victims of open rows, as it saw them last.
     pub(super) leaving: BTreeSet<Uuid>,
 }
 
 impl Scheduler {
+    pub(super) fn new(node: usize, life: u64, skew: i64) -> Self {
+        Self {
+            name: format!("scheduler-{node}"),
+            node,
+            registered: true,
+            gone: false,
+            up: true,
+            paused: false,
+            rests: false,
+            dies_in: None,
+            skew,
+            life,
+            beat_at: None,
+            driven: BTreeMap::new(),
+            writing: BTreeMap::new(),
+            going_on: VecDeque::new(),
+            leaving: BTreeSet::new(),
+        }
+    }
+
     pub(super) fn works(&self) -> bool {
-        self.up && !self.paused && !self.rests
+        self.stands() && self.registered && !self.rests
+    }
+
+    /// Its process runs.
+    pub(super) fn stands(&self) -> bool {
+        self.up && !self.paused && !self.gone
+    }
+
+    pub(super) fn owner(&self) -> Owner {
+        (self.node, self.life)
     }
 }
 
@@ -50,7 +93,7 @@ pub(super) struct Instance {
     pub(super) host: usize,
     pub(super) vcpus: u64,
     pub(super) spot: bool,
-    pub(super) deleted: bool,
+    pub(super) since: Timestamp,
 }
 
 /// Everything.
@@ -59,9 +102,17 @@ pub(crate) struct NovaWorld {
     pub(super) policy: Policy,
     pub(super) placement: Placement,
     pub(super) ledger: Ledger,
+    pub(super) engine: Arc<Engine>,
     pub(super) schedulers: Vec<Scheduler>,
+    /// How many lives the schedulers of each name have had.
+    pub(super) lives: Vec<u64>,
+    /// Instances that are not deleted.
     pub(super) instances: BTreeMap<Uuid, Instance>,
     pub(super) requests: Vec<Request>,
+    /// Which request is for an instance.
+    pub(super) of: BTreeMap<Uuid, usize>,
+    /// Requests whose callers wait, or whose instances have a place and were not started yet.
+    pub(super) unsettled: BTreeSet<usize>,
     /// Requests that wait in the queue for any scheduler.
     pub(super) queue: VecDeque<usize>,
     /// Preemptions whose swap is in force.
@@ -104,7 +155,12 @@ fn policy() -> Policy {
 }
 
 impl NovaWorld {
-    pub(crate) fn new(seed: u64, mutation: Option<Mutation>, story: Story) -> Self {
+    pub(crate) fn new(
+        seed: u64,
+        engine: Arc<Engine>,
+        mutation: Option<Mutation>,
+        story: Story,
+    ) -> Self {
         let mut chance = Chance::new(seed, 4);
         let hosts = 1 + chance.below(3) as usize;
         let mut capacity = Vec::with_capacity(hosts);
@@ -121,17 +177,7 @@ impl NovaWorld {
             .collect();
         let ground = Ground::new(agents, mutation, story);
         let schedulers: Vec<Scheduler> = (0..=chance.below(3))
-            .map(|n| Scheduler {
-                name: format!("scheduler-{n}"),
-                up: true,
-                paused: false,
-                rests: false,
-                dies_in: None,
-                skew: i64::from(chance.below(1001)) - 500,
-                life: 1,
-                driven: BTreeMap::new(),
-                leaving: BTreeSet::new(),
-            })
+            .map(|n| Scheduler::new(n as usize, 1, i64::from(chance.below(1001)) - 500))
             .collect();
         let ledger = Ledger {
             beats: vec![(1, ground.now); schedulers.len()],
@@ -149,9 +195,13 @@ impl NovaWorld {
             policy: policy(),
             placement,
             ledger,
+            engine,
+            lives: vec![1; schedulers.len()],
             schedulers,
             instances: BTreeMap::new(),
             requests: Vec::new(),
+            of: BTreeMap::new(),
+            unsettled: BTreeSet::new(),
             queue: VecDeque::new(),
             in_force: BTreeSet::new(),
             swapped: BTreeSet::new(),
@@ -237,10 +287,8 @@ impl NovaWorld {
                 format!("{name}: a guest is {what} for an evacuation of which nobody was told");
             return self.fail(Promise::NobodyDiesForNothing, what);
         };
-        let row = self.ledger.rows.get(&record);
-        let victims = row
-            .map(|row| row.record.victims.as_slice())
-            .unwrap_or_default();
+        let row = self.ledger.record(record);
+        let victims = row.map(|r| r.victims.as_slice()).unwrap_or_default();
         let spared = victims
             .iter()
             .any(|v| v.evacuation.0 == id && v.state == VictimState::Spared);
@@ -249,6 +297,11 @@ impl NovaWorld {
             .iter()
             .any(|v| v.evacuation.0 == id && matches!(v.state, VictimState::Failed { .. }));
         let unknown = failed && self.spares.contains(&id);
+        // Nobody is told where nobody is any more.
+        let there = ends || self.instances.contains_key(&server.0);
+        if !there {
+            return;
+        }
         if spared && ends || !self.in_force.contains(&record) && !unknown {
             let why = if spared {
                 "the ledger says that it is spared"
@@ -268,12 +321,14 @@ impl NovaWorld {
     fn forget_the_gone(&mut self) {
         for host in 0..self.agents.len() {
             let there = &self.ground.agents[host].hypervisor;
-            for (id, instance) in &mut self.instances {
-                if instance.host == host && !instance.deleted && !there.runs(ServerId(*id)) {
-                    instance.deleted = true;
-                    self.placement.consumers.remove(id);
+            let consumers = &mut self.placement.consumers;
+            self.instances.retain(|id, instance| {
+                let stays = instance.host != host || there.runs(ServerId(*id));
+                if !stays {
+                    consumers.remove(id);
                 }
-            }
+                stays
+            });
         }
     }
 
@@ -343,8 +398,8 @@ impl NovaWorld {
     /// What came of the evacuations.
     pub(crate) fn ends(&self) -> Ends {
         let mut ends = Ends::default();
-        for row in self.ledger.rows.values() {
-            for victim in &row.record.victims {
+        for record in self.ledger.records() {
+            for victim in &record.victims {
                 match victim.state {
                     VictimState::Gone { .. } => ends.evacuated += 1,
                     VictimState::Spared => ends.spared += 1,

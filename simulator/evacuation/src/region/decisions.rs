@@ -2,9 +2,16 @@
 
 use super::checks::holds_room;
 use super::world::RegionWorld;
+use crate::cheapest::{self, Candidate, EPSILON};
 use crate::violation::Promise;
-use ebbtide_model::{Decision, Outcome, Placement, ServerId, ServerStatus};
+use ebbtide_model::{
+    Decision, EvacuationState, Outcome, Placement, Seconds, Server, ServerId, ServerStatus,
+    Timestamp,
+};
 use std::collections::BTreeMap;
+
+/// Longer than an evacuation and the rest of its victim after it.
+const LONG: Seconds = Seconds(300);
 
 impl RegionWorld {
     pub(super) fn check_decision(&mut self, decision: &Decision) {
@@ -67,22 +74,71 @@ impl RegionWorld {
                 );
             }
         }
-        // With one instance the chosen host is the one whose cheapest set is the cheapest of all.
-        if let ([_], [explained]) = (placements, decision.explanation.instances.as_slice()) {
-            let chosen = explained.ranking.iter().find(|h| h.chosen);
-            let chosen = chosen.and_then(|h| h.eviction_cost).unwrap_or(0.0);
-            let cheaper = explained
-                .ranking
-                .iter()
-                .find(|h| h.eviction_cost.unwrap_or(0.0) < chosen);
-            if let Some(cheaper) = cheaper {
-                let what = format!(
-                    "{} would have cost {:?}, the chosen host costs {chosen}",
-                    cheaper.host, cheaper.eviction_cost
-                );
-                self.fail(Promise::NoVictimTooMany, what);
-            }
+        self.check_cost(decision, placements, vcpus);
+    }
+
+    /// No set of victims is cheaper, on whatever host: everything is tried. Who may not be chosen for a reason that is not to be seen here is
+    /// left out, so the engine may find something cheaper, never something dearer.
+    fn check_cost(&mut self, decision: &Decision, placements: &[Placement], vcpus: i64) {
+        if decision.request.group_id.is_some() || !self.database.budgets.is_empty() {
+            return;
         }
+        let (now, asked) = (decision.at, &decision.request.server_ids);
+        let chosen = placements.iter().flat_map(|p| &p.victims);
+        let mut paid = 0.0;
+        for victim in chosen {
+            let server = self.database.server(victim.server_id);
+            let launched = server.and_then(|s| s.launched_at).unwrap_or(now);
+            let cost = cheapest::cost(now.millis_since(launched));
+            if (cost - victim.cost).abs() > EPSILON {
+                let what = format!("a victim costs {cost} and is said to cost {}", victim.cost);
+                return self.fail(Promise::NoVictimTooMany, what);
+            }
+            paid += cost;
+        }
+        let Some(first) = decision.explanation.instances.first() else {
+            return;
+        };
+        let mut hosts = Vec::with_capacity(first.ranking.len());
+        for ranked in &first.ranking {
+            let Some((free, _)) = self.future_room(&ranked.host, asked) else {
+                return;
+            };
+            hosts.push((free, self.certain_candidates(&ranked.host, now)));
+        }
+        let least = cheapest::cheapest_of_all(&hosts, placements.len(), vcpus);
+        if let Some(least) = least.filter(|least| *least + EPSILON < paid) {
+            let what = format!("the victims cost {paid}, and others would have cost {least}");
+            self.fail(Promise::NoVictimTooMany, what);
+        }
+    }
+
+    /// Who can certainly be a victim on a host.
+    fn certain_candidates(&self, host: &str, now: Timestamp) -> Vec<Candidate> {
+        let rests = |id: ServerId| {
+            let failed = self.database.ended.values().rev();
+            let mut failed = failed.take_while(|e| e.claimed_at.plus(LONG) > now);
+            failed.any(|e| e.victim_id == id && e.state == EvacuationState::Failed)
+        };
+        let there = self.database.servers.values();
+        let there = there.filter(|s| {
+            s.host.as_deref() == Some(host)
+                && s.status == ServerStatus::Active
+                && s.is_preemptible()
+                && !s.external
+        });
+        let protected = |s: &Server| {
+            let protected = s.flavor.properties().ok().and_then(|p| p.protected);
+            s.launched_at
+                .is_none_or(|at| at.plus(protected.unwrap_or_default()) > now)
+        };
+        there
+            .filter(|s| !protected(s) && !rests(s.id))
+            .map(|s| Candidate {
+                frees: i64::from(s.flavor.vcpus),
+                cost: cheapest::cost(now.millis_since(s.launched_at.unwrap_or(now))),
+            })
+            .collect()
     }
 
     /// VCPUs that will be free on a host once everybody has left who is leaving and everybody has come who was promised room, and what

@@ -12,4 +12,4 @@ mod tenants;
 mod words;
 mod world;
 
-pub(crate) use world::{RegionWorld, engine};
+pub(crate) use world::{RegionWorld, broken_engine, engine};

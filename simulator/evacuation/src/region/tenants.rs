@@ -1,13 +1,15 @@
 //! Tenants: they ask, hear nothing and ask again, change their minds, release early, and delete.
 
+use super::scheduler::Counting;
 use super::world::RegionWorld;
 use crate::Mutation;
 use crate::chance::Chance;
 use crate::fault::Fault;
+use crate::violation::Promise;
 use ebbtide_model::{
-    Flavor, FlavorId, PlacementRequest, Seconds, ServerId, ServerStatus, Timestamp,
+    Decision, Flavor, FlavorId, PlacementRequest, Seconds, ServerId, ServerStatus, Timestamp,
 };
-use ebbtide_region::{Command, CreateServers, Ids, Input};
+use ebbtide_region::{Command, CreateServers, Ids, Input, Reply};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use uuid::Uuid;
 
@@ -193,10 +195,16 @@ impl RegionWorld {
                 }
             )
         });
+        let foreseen = self.foresee(who, &create.request);
         let asked = self.input(
             who,
             vec![Input::Command(Command::CreateServers(Box::new(create)))],
         );
+        if let (Some(foreseen), Ok(replies)) = (foreseen, &asked)
+            && let Some(Ok(Reply::Created { decision, .. })) = replies.first()
+        {
+            self.compare(&foreseen, decision);
+        }
         let answered = match asked {
             Ok(_) if self.tenants.lose_answer => {
                 self.tenants.lose_answer = false;
@@ -210,6 +218,35 @@ impl RegionWorld {
         };
         if !answered && self.tenants.requests[place].tries < TRIES {
             self.tenants.unanswered.push_back(place);
+        }
+    }
+
+    /// What would be decided now, asked without asking for it.
+    fn foresee(&mut self, who: usize, request: &PlacementRequest) -> Option<Decision> {
+        let clock = self.schedulers[who].clock(self.now);
+        let region = self.schedulers[who].region.as_mut()?;
+        let question = Input::Command(Command::WhatIf(Box::new(request.clone())));
+        // Identifiers of its own: a question must not change what comes after it.
+        let answer = region.handle(clock, &mut Counting::default(), question);
+        match answer {
+            Ok((Reply::WhatIf(decision), effects)) if effects.changes.is_empty() => Some(*decision),
+            Ok(_) => {
+                let what = "a question has changed something".to_owned();
+                self.fail(Promise::Deterministic, what);
+                None
+            }
+            Err(_) => None,
+        }
+    }
+
+    /// The same state, request and time: the same decision, with the same reasons.
+    fn compare(&mut self, foreseen: &Decision, made: &Decision) {
+        let mut again = made.explanation.clone();
+        // It comes from the decision's identifier, and there is no chance in this policy.
+        again.seed = foreseen.explanation.seed;
+        if foreseen.outcome != made.outcome || foreseen.explanation != again {
+            let what = "a request was decided otherwise than had just been foretold".to_owned();
+            self.fail(Promise::Deterministic, what);
         }
     }
 

@@ -11,7 +11,7 @@ use crate::script::{Op, Step};
 use crate::story::Story;
 use crate::violation::Promise;
 use crate::{Ends, Mutation};
-use ebbtide_engine::{Engine, EngineConfig};
+use ebbtide_engine::{Engine, EngineConfig, Policy};
 use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationState, GroupId, GroupPolicy, Seconds, ServerGroup,
     Timestamp,
@@ -70,6 +70,22 @@ fn config() -> RegionConfig {
 /// The engine of all worlds. `None` never: its defaults are right, and a test says so.
 pub(crate) fn engine() -> Option<Arc<Engine>> {
     Engine::new(EngineConfig::default()).ok().map(Arc::new)
+}
+
+/// The engine of worlds in which a rule of its is broken.
+pub(crate) fn broken_engine(mutation: Mutation) -> Option<Arc<Engine>> {
+    let config = match mutation {
+        Mutation::DearerVictims => EngineConfig {
+            policy: Policy::Nova,
+            ..EngineConfig::default()
+        },
+        Mutation::ChanceWithoutSeed => EngineConfig {
+            host_subset_size: 4,
+            ..EngineConfig::default()
+        },
+        _ => return None,
+    };
+    Engine::new(config).ok().map(Arc::new)
 }
 
 impl RegionWorld {
