@@ -71,11 +71,17 @@ impl Driver {
             Err(error) => {
                 tracing::info!(code = error.code(), preemption = %self.held.id, "the swap: {error}");
                 if error.effect() == Effect::Unknown {
+                    self.swap_sent = true;
                     self.feed(&Input::SwapUnknown).await?;
                     pause(shared_stop(self), RETRY_PAUSE).await;
                     return Ok(());
                 }
-                match self.newcomers_hold().await {
+                // A newcomer that is there although nobody sent this swap before got its place from another scheduler, which has its message, too.
+                let held = match self.swap_sent {
+                    true => self.newcomers_hold().await,
+                    false => Ok(false),
+                };
+                match held {
                     Ok(true) => {
                         self.believe_swap();
                         self.feed(&Input::Swapped).await
@@ -110,8 +116,8 @@ impl Driver {
         }
     }
 
-    /// Whether Placement has taken the swap: the newcomers are where it puts them, and no victim has what it had. It is one transaction, so
-    /// one newcomer tells for all; but the newcomer alone could be there by another preemption for the same request.
+    /// Whether Placement has taken the swap: the newcomers are where it puts them, and victims hold nothing but what it leaves to them. It is
+    /// one transaction, so one newcomer tells for all; but the newcomer alone could be there by another preemption for the same request.
     async fn newcomers_hold(&self) -> Result<bool, OpenStackError> {
         let record = &self.held.record;
         let Some(newcomer) = record.newcomers.first() else {
@@ -129,7 +135,12 @@ impl Driver {
         }
         for victim in &record.victims {
             let holds = placement.allocations(victim.server.0).await?;
-            if super::give_back::same(&holds, &victim.had) {
+            // One that its owner has deleted since holds nothing at all.
+            let as_left = victim
+                .keeps
+                .as_ref()
+                .is_some_and(|keeps| super::give_back::same(&holds, keeps));
+            if !as_left && !holds.allocations.is_empty() {
                 return Ok(false);
             }
         }

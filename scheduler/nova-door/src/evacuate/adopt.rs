@@ -80,9 +80,14 @@ impl Evacuations {
                 .write(|cloud| cloud.set_leaving(victim, true));
         }
         for head in self.shared.ledger.heads().await? {
-            if head.owner != self.shared.owner
-                && dead(&head.owner)
+            // One of ours with which nobody has begun: its write was taken, and the answer never came.
+            let orphan = match head.owner == self.shared.owner {
+                true => !self.shared.begun.contains(head.id),
+                false => dead(&head.owner),
+            };
+            if orphan
                 && let Some(row) = self.shared.ledger.row(head.id).await?
+                && !row.finished
             {
                 self.adopt(row).await?;
             }
@@ -145,6 +150,7 @@ impl Evacuations {
         if answerer.is_some() {
             record.answerer = answerer.cloned();
         }
+        let beginning = self.shared.begun.with(row.id);
         let adopted = self
             .shared
             .ledger
@@ -155,6 +161,7 @@ impl Evacuations {
                 id: row.id,
                 version,
                 record,
+                _beginning: beginning,
             }),
             Written::Lost => None,
         })

@@ -19,6 +19,8 @@ pub(super) struct Driver {
     pub(super) all: Evacuations,
     pub(super) held: Held,
     pub(super) waiting: Option<Attached>,
+    /// The swap may have been sent before: then a refusal does not tell that it was not taken.
+    pub(super) swap_sent: bool,
     /// A record without a caller was adopted then: the request may still be redelivered to somebody.
     pub(super) adopted_at: Option<ebbtide_model::Timestamp>,
     reports: mpsc::UnboundedReceiver<Report>,
@@ -62,6 +64,7 @@ impl Evacuations {
         let adopted_at = waiting.is_none().then(clock::now);
         let mut driver = Driver {
             all: self.clone(),
+            swap_sent: held.record.in_doubt,
             held,
             waiting,
             adopted_at,

@@ -6,10 +6,12 @@
 
 mod act;
 mod adopt;
+mod begun;
 mod drive;
 mod give_back;
 mod inbox;
 
+use self::begun::{Beginning, Begun};
 use crate::error::DoorError;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
@@ -66,6 +68,8 @@ struct Shared {
     metrics: Metrics,
     /// Who drives what, for reports.
     driven: Mutex<HashMap<Uuid, Driven>>,
+    /// Rows with which somebody here has begun.
+    begun: Begun,
 }
 
 /// A record that a task of this process drives.
@@ -94,6 +98,8 @@ struct Held {
     id: Uuid,
     version: i64,
     record: Preemption,
+    /// As long as it is held nobody else here adopts it.
+    _beginning: Beginning,
 }
 
 impl Evacuations {
@@ -119,6 +125,7 @@ impl Evacuations {
                 tasks,
                 metrics,
                 driven: Mutex::default(),
+                begun: Begun::default(),
             }),
         }
     }
@@ -152,6 +159,7 @@ impl Evacuations {
             victims: record.victims.iter().map(|v| v.server.0).collect(),
             document: document(&record),
         };
+        let beginning = self.shared.begun.with(row.id);
         self.write_down(&row).await?;
         crash_point("recorded");
         for victim in &record.victims {
@@ -165,6 +173,7 @@ impl Evacuations {
             id: record.id,
             version: 1,
             record,
+            _beginning: beginning,
         };
         match (self.drive_for(held, caller.clone()).await, request) {
             (Outcome::Elsewhere, (Some(instance), unique_id)) => {

@@ -1,0 +1,67 @@
+//! Rows that this process is about to drive, or drives: those of its own that are not among them were forgotten.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use uuid::Uuid;
+
+/// Which rows somebody here has begun with, and how many there are for each: a request can come twice.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Begun(Arc<Mutex<HashMap<Uuid, usize>>>);
+
+/// As long as it lives somebody has begun with a row.
+#[derive(Debug)]
+pub(super) struct Beginning {
+    begun: Begun,
+    row: Uuid,
+}
+
+impl Begun {
+    /// Somebody begins with a row: before its first write, whose answer may never come.
+    pub(super) fn with(&self, row: Uuid) -> Beginning {
+        *self.lock().entry(row).or_default() += 1;
+        Beginning {
+            begun: self.clone(),
+            row,
+        }
+    }
+
+    pub(super) fn contains(&self, row: Uuid) -> bool {
+        self.lock().contains_key(&row)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<Uuid, usize>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Beginning {
+    fn drop(&mut self) {
+        let mut all = self.begun.lock();
+        if let Some(count) = all.get_mut(&self.row) {
+            *count -= 1;
+            if *count == 0 {
+                all.remove(&self.row);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_forgotten_once_the_last_who_had_begun_with_it_has_ended() {
+        let begun = Begun::default();
+        let row = Uuid::from_u128(7);
+        assert!(!begun.contains(row), "nobody has begun");
+        let first = begun.with(row);
+        let second = begun.clone().with(row);
+        drop(first);
+        assert!(begun.contains(row), "the request came twice");
+        assert!(!begun.contains(Uuid::from_u128(8)));
+        drop(second);
+        assert!(!begun.contains(row));
+        assert!(begun.lock().is_empty(), "nothing grows");
+    }
+}
