@@ -56,7 +56,7 @@ mod tests {
         let row = Uuid::from_u128(7);
         assert!(!begun.contains(row), "nobody has begun");
         let first = begun.with(row);
-        let second = begun.clone().with(row);
+        let second = begun.with(row);
         drop(first);
         assert!(begun.contains(row), "the request came twice");
         assert!(!begun.contains(Uuid::from_u128(8)));

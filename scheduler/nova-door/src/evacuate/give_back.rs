@@ -8,6 +8,9 @@ use ebbtide_openstack::{NewClaim, OpenStackError, Placement, Victim};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
+/// How often what was given back is written at most: generations of instances are small numbers.
+const MOST_WRITES: u32 = 16;
+
 /// Whether a consumer holds exactly what a holding says.
 pub(super) fn same(holds: &ConsumerAllocations, holding: &Holding) -> bool {
     let held: BTreeMap<Uuid, &BTreeMap<String, u64>> = holds
@@ -49,6 +52,7 @@ impl Driver {
         let said = |error: OpenStackError| error.to_string();
         let mut emptied = Vec::new();
         let mut claims: Vec<NewClaim> = Vec::new();
+        let mut restored: Vec<(Uuid, &Holding, u64)> = Vec::new();
         for newcomer in &record.newcomers {
             let holds = placement
                 .allocations(newcomer.instance)
@@ -81,6 +85,7 @@ impl Driver {
                 continue;
             };
             claims.push(claim(server, &victim.had, generation.0).map_err(said)?);
+            restored.push((server, &victim.had, victim.generation));
         }
         if !emptied.is_empty() || !claims.is_empty() {
             placement
@@ -90,6 +95,39 @@ impl Driver {
         }
         for newcomer in &record.newcomers {
             facts.providers.released(newcomer.instance);
+        }
+        for (server, had, before) in restored {
+            if let Err(error) = self.renew(&placement, server, had, before).await {
+                tracing::warn!(
+                    code = "EB-DOOR-023",
+                    preemption = %self.held.id,
+                    "{server} has its allocations again, but they could not be written once more: {error}"
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Placement forgets a consumer that holds nothing and begins to count anew when it comes back. A scheduler that stood still with this
+    /// swap in its hands would find the generation that it knows, and the swap would be taken although it was called off. So
+    /// what was given back is written until it has another one.
+    async fn renew(
+        &self,
+        placement: &Placement,
+        server: Uuid,
+        had: &Holding,
+        before: u64,
+    ) -> Result<(), OpenStackError> {
+        for _ in 0..MOST_WRITES {
+            let holds = placement.allocations(server).await?;
+            let Some(generation) = holds.consumer_generation.filter(|now| now.0 <= before) else {
+                break;
+            };
+            if !same(&holds, had) {
+                break;
+            }
+            let again = claim(server, had, Some(generation))?;
+            placement.post_allocations(&[], &[again]).await?;
         }
         Ok(())
     }

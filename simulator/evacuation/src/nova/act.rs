@@ -361,6 +361,18 @@ impl NovaWorld {
         } else {
             self.placement.post(&writes)
         };
+        // Placement counts anew for a consumer that it had forgotten, so what is given back is written until it has a generation that no swap
+        // in anybody's hands knows.
+        if answer == Answer::Done {
+            for victim in record.survivors() {
+                let restored = writes.iter().any(|w| w.consumer == victim.server.0);
+                if let Some(held) = self.placement.consumers.get_mut(&victim.server.0)
+                    && restored
+                {
+                    held.generation = held.generation.max(victim.generation + 1);
+                }
+            }
+        }
         if !self.newcomer_holds(record) && answer != Answer::Conflict {
             self.in_force.remove(&id);
         }

@@ -66,6 +66,9 @@ impl RegionWorld {
     fn check_evacuation(&mut self, evacuation: &Evacuation, changes: &[Change]) {
         let before = self.database.evacuation(evacuation.id);
         let (was, spared) = before.map_or((None, false), |e| (Some(e.state), e.spare_requested));
+        if was.is_none() {
+            self.check_chosen(evacuation, changes);
+        }
         let over = matches!(was, Some(EvacuationState::Evacuated));
         if over && evacuation.state != EvacuationState::Evacuated {
             self.fail(
@@ -98,6 +101,35 @@ impl RegionWorld {
                     "a victim is to be spared, and its agent is not told".to_owned(),
                 );
             }
+        }
+    }
+
+    /// Who was chosen: a preemptible one, for a normal one, and not a second time while the first is under way. So nobody who makes others
+    /// leave can be made to leave for them, and no chain of preemptions comes back.
+    fn check_chosen(&mut self, evacuation: &Evacuation, changes: &[Change]) {
+        let kind = |id: ServerId| {
+            let written = changes.iter().rev().find_map(|change| match change {
+                Change::PutServer(server) if server.id == id => Some(server.is_preemptible()),
+                _ => None,
+            });
+            written.or_else(|| self.database.server(id).map(Server::is_preemptible))
+        };
+        let right = kind(evacuation.victim_id) == Some(true)
+            && kind(evacuation.preemptor_id) == Some(false);
+        let over = |id: EvacuationId| {
+            changes
+                .iter()
+                .any(|c| matches!(c, Change::PutEvacuation(e) if e.id == id && e.state.is_final()))
+        };
+        let mut others = self.database.active.values();
+        let twice = others
+            .any(|e| e.id != evacuation.id && e.victim_id == evacuation.victim_id && !over(e.id));
+        if !right {
+            let what = "somebody leaves who is not preemptible, or for somebody who is".to_owned();
+            self.fail(Promise::NobodyDiesForNothing, what);
+        } else if twice {
+            let what = "a victim is chosen while it is leaving already".to_owned();
+            self.fail(Promise::NoVictimTooMany, what);
         }
     }
 
