@@ -10,7 +10,7 @@ use ebbtide_model::{
 };
 use std::collections::BTreeMap;
 
-/// Longer than an evacuation and the rest of its victim after it.
+/// Longer than a victim rests whose evacuation has failed.
 const LONG: Seconds = Seconds(300);
 
 impl RegionWorld {
@@ -116,9 +116,12 @@ impl RegionWorld {
     /// Who can certainly be a victim on a host.
     fn certain_candidates(&self, host: &str, now: Timestamp) -> Vec<Candidate> {
         let rests = |id: ServerId| {
-            let failed = self.database.ended.values().rev();
-            let mut failed = failed.take_while(|e| e.claimed_at.plus(LONG) > now);
-            failed.any(|e| e.victim_id == id && e.state == EvacuationState::Failed)
+            // It may have been claimed long ago: as long as the broker is away nobody gives up.
+            let mut ended = self.database.ended.values();
+            ended.any(|e| {
+                let lately = e.ended_at.is_some_and(|at| at.plus(LONG) > now);
+                e.victim_id == id && lately && e.state == EvacuationState::Failed
+            })
         };
         let there = self.database.servers.values();
         let there = there.filter(|s| {
