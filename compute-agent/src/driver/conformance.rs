@@ -56,6 +56,7 @@ pub async fn run(bench: &dyn Bench) -> Vec<CheckResult> {
         "a deleted server is gone whatever it was doing" => delete_any_state,
         "a notice can be given, repeated and withdrawn" => notices,
         "a guest that does not run cannot be told" => notice_to_nobody,
+        "a notice ends with the run of the guest that got it" => notice_of_an_earlier_run,
         "what is not there is not found" => unknown_server,
         "the servers outlive the driver" => survives,
         "a call that was cancelled can be repeated" => cancelled_calls,
@@ -289,6 +290,36 @@ async fn notice_to_nobody(bench: &dyn Bench) -> Verdict {
         &outcome,
         &NoticeOutcome::NotRunning,
     )
+}
+
+async fn notice_of_an_earlier_run(bench: &dyn Bench) -> Verdict {
+    for hibernate in [false, true] {
+        let driver = bench.fresh().await;
+        fine("start", driver.start(&order(bench, 1)).await)?;
+        let outcome = fine("notice", driver.give_notice(id(1), &notice(1)).await)?;
+        same("notice", &outcome, &NoticeOutcome::Told)?;
+        if hibernate {
+            fine("hibernate", driver.hibernate(id(1)).await)?;
+        } else {
+            fine("stop", driver.stop(id(1)).await)?;
+        }
+        fine("start again", driver.start(&order(bench, 1)).await)?;
+        // A guest that could still answer the old notice would shorten the time of the next one.
+        let views = fine("list", driver.list().await)?;
+        ensure(views.iter().all(|view| view.released.is_none()), || {
+            format!("it comes back with a word about its earlier run: {views:?}")
+        })?;
+        let outcome = fine("next notice", driver.give_notice(id(1), &notice(2)).await)?;
+        same("next notice", &outcome, &NoticeOutcome::Told)?;
+        // Taking back the old one is no reason to let it stay now, and not an error.
+        let old = notice(1).evacuation_id;
+        fine(
+            "withdraw the old one",
+            driver.withdraw_notice(id(1), old).await,
+        )?;
+        expect(&*driver, 1, Some(HostedState::Running)).await?;
+    }
+    Ok(())
 }
 
 async fn unknown_server(bench: &dyn Bench) -> Verdict {

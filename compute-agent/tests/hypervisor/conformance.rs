@@ -49,7 +49,7 @@ async fn the_libvirt_driver_keeps_the_contract_of_drivers() {
         node: Hypervisor::start().await.unwrap(),
     };
     let results = conformance::run(&real).await;
-    assert!(results.len() >= 15, "{results:?}");
+    assert!(results.len() >= 16, "{results:?}");
     let broken: Vec<_> = results.iter().filter(|r| r.broken.is_some()).collect();
     assert!(broken.is_empty(), "{broken:#?}");
     let left = real.fresh().await.list().await.unwrap();

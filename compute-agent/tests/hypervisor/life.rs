@@ -82,6 +82,9 @@ async fn a_hibernated_guest_gives_its_room_back_and_goes_on_counting_where_it_wa
     let id = scene.guest(1, "batch").await;
     let before = scene.counts_beyond(id, 2).await;
     let process = scene.node.process_of(&domain(id)).await.unwrap();
+    let given = notice(3, InterruptionBehaviour::Hibernate);
+    scene.driver.give_notice(id, &given).await.unwrap();
+    scene.says(id, "NOTICE channel", ANSWER).await;
     scene.driver.hibernate(id).await.unwrap();
     let saved_at = scene.count(id);
     assert!(saved_at >= before);
@@ -115,6 +118,9 @@ async fn a_hibernated_guest_gives_its_room_back_and_goes_on_counting_where_it_wa
     scene.driver.start(&order).await.unwrap();
     let after = scene.counts_beyond(id, saved_at).await;
     assert!(after < saved_at + 60, "{saved_at} → {after}");
+    // It would still believe in its notice.
+    let told = scene.says(id, "WITHDRAWN channel", ANSWER).await;
+    assert!(told.contains(&given.evacuation_id.to_string()), "{told}");
     let boots = scene.console(id).matches("READY").count();
     assert_eq!(boots, 1, "it has booted anew: {}", scene.console(id));
 }

@@ -153,7 +153,11 @@ impl LibvirtDriver {
     ) -> Result<(), DriverError> {
         self.messengers.forget(server_id);
         let forget = self.noted(what, move |records| {
-            records.change(server_id, |note| note.notice = None)
+            records.change(server_id, |note| {
+                if let Some(notice) = note.notice.take() {
+                    note.ended_by = Some(notice.evacuation_id);
+                }
+            })
         });
         forget.await.map(drop)
     }

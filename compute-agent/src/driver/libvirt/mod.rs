@@ -288,6 +288,7 @@ impl Driver for LibvirtDriver {
                     start,
                     since,
                     notice: Some(told.clone()),
+                    ended_by: None,
                 })?;
             }
             Ok(known.unwrap_or(told))

@@ -27,6 +27,10 @@ pub(super) struct Note {
     /// What the guest was told; `None` if nothing, or if it was taken back.
     #[serde(default)]
     pub(super) notice: Option<NoticeNote>,
+    /// The evacuation that stopped or hibernated it. A guest that goes on with its memory still believes in its notice, and has to
+    /// be told otherwise.
+    #[serde(default)]
+    pub(super) ended_by: Option<EvacuationId>,
 }
 
 /// What a guest was told, and what it said to that.

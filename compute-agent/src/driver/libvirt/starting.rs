@@ -40,7 +40,7 @@ impl LibvirtDriver {
         };
         let since = self.clock.now();
         match snapshot.servers.get(&server_id) {
-            Some(_) => self.go_on(start, since).await?,
+            Some(domain) => self.go_on(start, since, domain.state()).await?,
             None => self.begin(start, since).await?,
         }
         drop(claim);
@@ -99,20 +99,35 @@ impl LibvirtDriver {
             start: start.clone(),
             since,
             notice: None,
+            ended_by: None,
         };
         self.noted(WHAT, move |records| records.put(&note)).await
     }
 
     /// A server that is here and does not run: boots, or goes on with its memory.
-    async fn go_on(&self, start: &Start, since: Timestamp) -> Result<(), DriverError> {
-        self.write_down(start, since).await?;
-        let started = self
-            .virsh
-            .wait(&["start", &names::domain(start.server_id)])
-            .await;
-        started
-            .map(drop)
-            .map_err(|refused| refusal(refused, start.server_id))
+    async fn go_on(
+        &self,
+        start: &Start,
+        since: Timestamp,
+        was: HostedState,
+    ) -> Result<(), DriverError> {
+        let server_id = start.server_id;
+        let before = self.note_of(server_id, WHAT).await?;
+        let ended_by = before.and_then(|note| note.ended_by);
+        let note = Note {
+            start: start.clone(),
+            since,
+            notice: None,
+            // Still there when a start that was cut off is repeated.
+            ended_by,
+        };
+        self.noted(WHAT, move |records| records.put(&note)).await?;
+        let started = self.virsh.wait(&["start", &names::domain(server_id)]).await;
+        started.map_err(|refused| refusal(refused, server_id))?;
+        if let (Some(evacuation_id), HostedState::Hibernated) = (ended_by, was) {
+            self.messengers.take_back(server_id, evacuation_id);
+        }
+        Ok(())
     }
 
     /// A new server.

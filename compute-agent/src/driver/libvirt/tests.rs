@@ -306,6 +306,7 @@ fn notes_are_replaced_whole_and_a_broken_one_is_no_reason_to_lose_a_server() {
         start: order(1, "x"),
         since: Timestamp::from_millis(5),
         notice: Some(told()),
+        ended_by: None,
     };
     records.put(&note).unwrap();
     assert!(records.change(id(1), |note| note.notice = None).unwrap());
