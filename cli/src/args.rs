@@ -2,8 +2,8 @@
 
 use crate::Context;
 use crate::commands::{
-    aggregate, bench, budget, completion, conform, decision, evacuation, explain, flavor, host,
-    replay, server, simulate, status, watch, what_if,
+    aggregate, audit, bench, budget, completion, conform, decision, evacuation, explain, flavor,
+    host, replay, server, simulate, status, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -133,6 +133,8 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// The region at a glance: hosts, servers, both states h_f and h_n
     Status(status::StatusArgs),
+    /// Hold Placement, Nova's databases and the ledger against each other
+    Audit(audit::AuditArgs),
     /// Drive the region (or, offline, the engine alone) with a VM request trace
     Replay(Box<replay::ReplayArgs>),
     /// Prove that the engine decides as the papers say

@@ -115,6 +115,9 @@ pub enum CliError {
     /// A replay or a conformance test that ran to its end and did not agree.
     #[error("{0}")]
     Disagrees(String),
+    /// A cloud of Nova's cannot be read.
+    #[error(transparent)]
+    Door(#[from] ebbtide_nova_door::DoorError),
     /// We refuse: what is there does not fit what was asked.
     #[error("{problem}")]
     Refused {
@@ -161,6 +164,7 @@ impl CliError {
             Self::Interrupted(_) => "EB-CLI-012",
             Self::Write(_) => "EB-CLI-013",
             Self::Corpus { .. } => "EB-CLI-014",
+            Self::Door(error) => error.code(),
         }
     }
 

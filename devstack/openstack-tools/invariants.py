@@ -114,3 +114,13 @@ def audit():
     status, said = manage('placement', 'heal_allocations', '--dry-run', '--verbose')
     if status != 4 or 'Would' in said or '[dry-run]' in said:
         raise Broken('nova-manage placement heal_allocations --dry-run ends with %d: %s' % (status, said[-2000:]))
+    if os.environ.get('STACK_EBBTIDE'):
+        our_audit()
+
+
+def our_audit():
+    """What operators have: the ledger, Nova and Placement held against each other."""
+    done = subprocess.run([os.environ['STACK_EBBTIDE'], 'audit', '--config-file', os.environ['STACK_HOME'] + '/etc/nova.conf', '--output', 'json'],
+                          text=True, capture_output=True, check=False)
+    if done.returncode != 0:
+        raise Broken('ebbtide audit ends with %d: %s %s' % (done.returncode, done.stdout[-2000:], done.stderr[-500:]))

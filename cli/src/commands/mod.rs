@@ -1,6 +1,7 @@
 //! The commands, one file a noun.
 
 pub mod aggregate;
+pub mod audit;
 pub mod bench;
 pub mod budget;
 pub mod completion;
@@ -42,6 +43,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Evacuation(command) => evacuation::run(context, command).await,
         Command::Watch(args) => watch::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,
+        Command::Audit(args) => Box::pin(audit::run(context, args)).await,
         Command::Replay(args) => Box::pin(replay::run(context, *args)).await,
         Command::Bench(command) => bench::run(context, command),
         Command::Conform(command) => conform::run(context, command),

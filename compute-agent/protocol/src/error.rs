@@ -50,6 +50,18 @@ pub enum DriverError {
         /// How long it was waited for, in seconds.
         seconds: u64,
     },
+    /// It was not even begun, because so much else was to be done that there was no time left for it. Nothing has happened.
+    #[error(
+        "the hypervisor was not asked to {what}: {left_ms} ms were left when its turn came, and it takes {takes_ms} ms"
+    )]
+    NotBegun {
+        /// What it was to be asked to do.
+        what: &'static str,
+        /// Time that was left for it, in milliseconds; negative: it was over.
+        left_ms: i64,
+        /// What it has taken lately, in milliseconds.
+        takes_ms: i64,
+    },
 }
 
 impl DriverError {
@@ -62,6 +74,7 @@ impl DriverError {
             Self::Unsupported { .. } => "EB-DRIVER-003",
             Self::Failed { .. } => "EB-DRIVER-004",
             Self::TimedOut { .. } => "EB-DRIVER-005",
+            Self::NotBegun { .. } => "EB-DRIVER-006",
         }
     }
 

@@ -106,6 +106,7 @@ impl AgentCore {
                     behaviour: terms.behaviour,
                     grace: terms.grace,
                     not_before: turn.now.plus(terms.grace),
+                    begin_before: terms.begin_before,
                 };
                 Some((JobKind::Notice(id), Action::GiveNotice(notice)))
             }
@@ -194,6 +195,11 @@ impl AgentCore {
             Ok(other) => wrong_answer(&other),
             Err(error) => error,
         };
+        if matches!(error, DriverError::NotBegun { .. }) {
+            // Whoever sent the notice tries again or plans without it. The guest has nothing to be told, unless an earlier try reached it.
+            e.told = e.tries > 0;
+            return self.fail(turn, e, format!("the guest was not told: {error}"));
+        }
         e.tries += 1;
         if e.tries >= self.policy.notice_tries || is_final(&error) {
             let reason = format!("the guest could not be given its notice: {error}");

@@ -86,6 +86,8 @@ pub struct GuestNotice {
     pub grace: Seconds,
     /// The earliest moment of its end. Counted from before the notice was given: it may live a little longer.
     pub not_before: Timestamp,
+    /// After that nobody may be told any more: whoever wanted the room has planned without it by then.
+    pub begin_before: Timestamp,
 }
 
 /// What came of a notice.

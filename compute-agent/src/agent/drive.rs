@@ -1,5 +1,6 @@
 //! One call of the driver: bounded in time once it is its turn, and a panic in a driver is an answer like any other.
 
+use crate::clock::Clock;
 use crate::driver::{Driver, DriverError};
 use crate::protocol::{Action, ActionId, Done};
 use ebbtide_model::{InterruptionBehaviour, ServerId};
@@ -23,9 +24,28 @@ pub(super) async fn drive(
     server_id: ServerId,
     what: Action,
     limit: Duration,
+    clock: Arc<dyn Clock>,
 ) -> Answer {
     let words = what.words();
-    let _turn = driver.turn().await;
+    let _turn = driver.turn(&what).await;
+    if let Action::GiveNotice(notice) = &what {
+        let left_ms = notice.begin_before.millis_since(clock.now());
+        let takes_ms = i64::try_from(driver.notice_takes().as_millis()).unwrap_or(i64::MAX);
+        if left_ms < takes_ms {
+            // To ask all the same would only keep others waiting until their time is over, too.
+            let result = Err(DriverError::NotBegun {
+                what: words,
+                left_ms,
+                takes_ms,
+            });
+            return Answer {
+                action,
+                server_id,
+                words,
+                result,
+            };
+        }
+    }
     let call = AssertUnwindSafe(call(&*driver, server_id, what)).catch_unwind();
     let result = match tokio::time::timeout(limit, call).await {
         Ok(Ok(result)) => result,

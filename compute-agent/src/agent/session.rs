@@ -319,8 +319,14 @@ impl Session {
                     tracing::info!(%server_id, action = what.words(), "asking the hypervisor");
                     let driver = Arc::clone(&self.driver);
                     let limit = self.config.action_timeout;
-                    self.calls
-                        .spawn(drive(driver, action, server_id, what, limit));
+                    self.calls.spawn(drive(
+                        driver,
+                        action,
+                        server_id,
+                        what,
+                        limit,
+                        Arc::clone(&self.clock),
+                    ));
                 }
                 Effect::Publish { report, message } => self.publisher.send(report, message),
                 Effect::Ack(token) => {

@@ -88,6 +88,7 @@ fn notice(n: u128) -> GuestNotice {
         behaviour: InterruptionBehaviour::Stop,
         grace: Seconds(30),
         not_before: Timestamp::from_millis(30_000),
+        begin_before: Timestamp::from_millis(4_000_000_000_000),
     }
 }
 

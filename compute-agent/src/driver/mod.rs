@@ -32,13 +32,14 @@ pub mod registry;
 pub mod simulated;
 
 pub use ebbtide_agent_protocol::{
-    DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView,
+    Action, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView,
 };
 
 use async_trait::async_trait;
 use ebbtide_model::message::Start;
 use ebbtide_model::{EvacuationId, Seconds, ServerId, Timestamp};
 use std::fmt::Debug;
+use std::time::Duration;
 
 /// The right to ask a hypervisor for one thing, until it is dropped. The default is for hypervisors that take whatever comes.
 #[derive(Debug, Default)]
@@ -89,8 +90,13 @@ pub trait Driver: Send + Sync + Debug {
 
     /// Waits until the hypervisor can be asked for one thing more. The agent's time limit for a call begins then, so that calls
     /// which stand in line behind others do not fail for that. The turn ends when what is returned is dropped.
-    async fn turn(&self) -> Turn {
+    async fn turn(&self, _for: &Action) -> Turn {
         Turn::default()
+    }
+
+    /// How long it has lately taken to give a notice. One for which less time is left is not begun.
+    fn notice_takes(&self) -> Duration {
+        Duration::ZERO
     }
 
     /// Starts a server, or lets a stopped or hibernated one go on. Returns since when it runs.

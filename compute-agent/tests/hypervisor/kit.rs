@@ -248,5 +248,6 @@ pub(crate) fn notice(n: u128, behaviour: InterruptionBehaviour) -> GuestNotice {
         behaviour,
         grace: Seconds(120),
         not_before: Timestamp::from_millis(1_800_000_120_000),
+        begin_before: Timestamp::from_millis(4_000_000_000_000),
     }
 }

@@ -154,6 +154,10 @@ _stack_test_ours() {
 
 _stack_test_needs_ours() {
     stack_build_ebbtide
+    # The tools audit with it.
+    if [ -z "${EBBTIDE_BIN_DIR:-}" ]; then cargo build --quiet --locked -p ebbtide-cli; fi
+    STACK_EBBTIDE=$(stack_ebbtide_bin)/ebbtide
+    export STACK_EBBTIDE
     _stack_test_cloud
     [ -n "${stack_test_has_ours:-}" ] || _stack_timed 'ours in the cloud' _stack_test_ours
 }

@@ -417,6 +417,26 @@ impl CellDb {
             .collect()
     }
 
+    /// Id and server of each migration that has not ended: its id is a consumer in Placement as long as it holds what the server left.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn migrations_under_way(&self) -> Result<Vec<(String, String)>, NovaDbError> {
+        // The ends as nova/objects/migration.py and nova/compute/manager.py write them; a `finished` resize waits for its confirmation.
+        let sql = "SELECT m.uuid, m.instance_uuid FROM migrations m WHERE m.deleted = 0 AND m.uuid IS NOT NULL \
+                   AND m.instance_uuid IS NOT NULL AND m.status NOT IN \
+                   ('completed', 'done', 'confirmed', 'reverted', 'failed', 'error', 'cancelled')";
+        let rows = self.pool.rows("read migrations", sql, Vec::new()).await?;
+        rows.iter()
+            .map(|row| {
+                let text = |at| row.try_get_by_index::<String>(at);
+                text(0)
+                    .and_then(|uuid| Ok((uuid, text(1)?)))
+                    .map_err(|error| self.pool.unreadable("migrations", &error))
+            })
+            .collect()
+    }
+
     fn instances_where(
         &self,
         column: &str,

@@ -12,10 +12,24 @@ use ebbtide_nova_db::{NovaDbConfig, PoolOptions, Secret};
 use ebbtide_nova_objects::nova_conf::{self, NovaConf};
 use ebbtide_openstack::{AdapterOptions, AuthOptions, SessionOptions};
 use oslo_messaging::{RabbitOptions, TransportUrl};
+use std::path::PathBuf;
 use std::time::Duration;
 
 /// Where the ledger is told from the operator's file.
 pub(crate) const LEDGER: &str = "[ebbtide] connection";
+
+/// The program's name in Nova's own words: its configuration and its log file are found by it.
+pub const PROGRAM: &str = "nova-scheduler";
+
+/// Reads nova.conf as nova-scheduler does: these files and folders, or where oslo.config looks by itself.
+///
+/// # Errors
+/// [`DoorError::Config`] that names file, line, option and what is allowed.
+pub fn read_conf(files: &[PathBuf], folders: &[PathBuf]) -> Result<NovaConf, DoorError> {
+    let mut found = oslo_config::Config::find("nova", PROGRAM, files, folders).map_err(config)?;
+    let machine = nova_conf::Machine::here().map_err(config)?;
+    NovaConf::read(&mut found, &machine).map_err(config)
+}
 
 fn config(error: impl std::fmt::Display) -> DoorError {
     DoorError::Config(error.to_string())

@@ -1,5 +1,6 @@
 //! The door for Nova: answers what nova-scheduler is asked, as nova-scheduler answers it, and makes room by preemption.
 
+pub mod audit;
 mod brokers;
 mod clock;
 mod configure;
@@ -16,6 +17,7 @@ mod select;
 mod settings;
 mod task;
 
+pub use configure::{PROGRAM, read_conf};
 pub use ebbtide_nova_objects::nova_conf;
 pub use ebbtide_preemption as preemption;
 pub use error::DoorError;

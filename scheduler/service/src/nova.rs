@@ -1,28 +1,20 @@
 //! In place of nova-scheduler: `--config-file /etc/nova/nova.conf`.
 
 use crate::args::Args;
-use ebbtide_nova_door::nova_conf::{Machine, NovaConf};
-use ebbtide_nova_door::{Door, DoorError};
+use ebbtide_nova_door::nova_conf::NovaConf;
+use ebbtide_nova_door::{Door, DoorError, PROGRAM};
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-/// The program's name in Nova's own words: its configuration and its log file are found by it.
-const PROGRAM: &str = "nova-scheduler";
-
 /// Reads nova.conf as nova-scheduler does.
 ///
 /// # Errors
 /// [`DoorError::Config`] that names file, line, option and what is allowed.
 pub fn read(args: &Args) -> Result<NovaConf, DoorError> {
-    let wrong = |error: &dyn std::fmt::Display| DoorError::Config(error.to_string());
-    let mut config =
-        oslo_config::Config::find("nova", PROGRAM, &args.config_file, &args.config_dir)
-            .map_err(|error| wrong(&error))?;
-    let machine = Machine::here().map_err(|error| wrong(&error))?;
-    NovaConf::read(&mut config, &machine).map_err(|error| wrong(&error))
+    ebbtide_nova_door::read_conf(&args.config_file, &args.config_dir)
 }
 
 /// Where log lines go: the flag, `[DEFAULT] log_file` within `log_dir`, or standard error.

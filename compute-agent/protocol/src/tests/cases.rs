@@ -195,6 +195,38 @@ fn a_guest_that_was_told_too_late_is_told_that_it_may_stay() {
 }
 
 #[test]
+fn a_notice_for_which_no_time_was_left_fails_without_a_word_to_the_guest() {
+    let mut w = world();
+    w.notice(0, 0);
+    w.deliver_all();
+    w.complete(0, Fate::NotBegun);
+    assert!(w.calls.is_empty(), "there is nothing to take back");
+    settle(&mut w);
+    assert_eq!(types(&w), ["evacuation.failed"]);
+    let (reason, still_running) = failure(&w);
+    assert!(reason.contains("10 ms were left"), "{reason}");
+    assert!(still_running && runs(&w, 0) && w.unsettled.is_empty());
+    w.notice_with(0, 0, InterruptionBehaviour::Terminate, 2);
+    w.come_to_rest().unwrap();
+    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+}
+
+#[test]
+fn a_guest_that_an_earlier_try_may_have_told_is_told_that_it_may_stay_when_the_next_is_not_begun() {
+    let mut w = world();
+    w.notice(0, 0);
+    w.deliver_all();
+    w.complete(0, Fate::WorksButFails);
+    w.advance(10_000);
+    w.complete(0, Fate::NotBegun);
+    let (_, action) = w.calls.values().next().cloned().expect("the guest is told");
+    assert_eq!(action, Action::WithdrawNotice(evacuation(0)));
+    settle(&mut w);
+    assert_eq!(types(&w), ["evacuation.failed"]);
+    assert!(runs(&w, 0));
+}
+
+#[test]
 fn a_victim_that_is_spared_in_time_lives_on_and_its_guest_is_told() {
     let mut w = world();
     w.notice(0, 0);

@@ -39,6 +39,8 @@ pub(super) struct Guest {
 pub(super) enum Fate {
     Works,
     Fails,
+    /// There was no time left for it.
+    NotBegun,
     /// It takes effect, but the answer is an error.
     WorksButFails,
     /// An interruption says that it is done, and it is not. (Everything else works.)
@@ -343,6 +345,11 @@ impl World {
             Fate::OnlyClaims if matches!(what, Action::Interrupt(_)) => Ok(Done::Interrupted),
             Fate::Works | Fate::OnlyClaims => self.drive(server_id, &what),
             Fate::Fails => Err(Self::failure(&what)),
+            Fate::NotBegun => Err(crate::DriverError::NotBegun {
+                what: what.words(),
+                left_ms: 10,
+                takes_ms: 20,
+            }),
             Fate::WorksButFails => {
                 let _ = self.drive(server_id, &what);
                 Err(Self::failure(&what))

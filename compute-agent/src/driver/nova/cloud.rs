@@ -7,7 +7,7 @@ use super::servers::Servers;
 use super::settings::{NovaSettings, seconds};
 use super::{facts, notice};
 use crate::clock::Clock;
-use crate::driver::{DriverError, HostFacts, ServerView, Turn};
+use crate::driver::{Action, DriverError, HostFacts, ServerView, Turn};
 use crate::error::AgentError;
 use crate::task::Tasks;
 use ebbtide_model::{ServerId, Timestamp};
@@ -15,7 +15,7 @@ use ebbtide_openstack::compute::{Server, ServerFilter};
 use ebbtide_openstack::{Compute, OpenStackError, Session, SessionOptions};
 use futures::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
@@ -31,9 +31,11 @@ const LOOK_LIMIT: Duration = Duration::from_secs(5);
 /// How many requests Nova's API has from us at the same time. With hundreds of victims at once it would answer none of them in time.
 const IN_FLIGHT: usize = 16;
 
-/// How many calls of the agent are under way at the same time; the others wait for their turn, without their time limits running. A call
-/// asks Nova's API a few times, so that with all of them at it, and a second for each answer, none comes near its limit.
-const TURNS: usize = 128;
+/// How many calls of the agent are under way at the same time; the others wait for their turn, without their time limits running. Enough
+/// to keep all requests busy, and few enough that a notice whose turn has come is given within seconds.
+const TURNS: usize = 32;
+/// The same for ending servers, which is mostly waiting for Nova to do it.
+const END_TURNS: usize = 128;
 
 /// How many requests for lists Nova's API has from us at the same time. They have a line of their own: without them nothing is known of any
 /// host, however much is to be done on some.
@@ -43,12 +45,15 @@ const LISTS: usize = 2;
 /// With more of them the list of changes is quicker, and Nova's API is left to those that are being ended.
 const LOOKS: usize = 4;
 
-/// So many servers are ended at the same time with a look at each as often as the settings say. With more of them the looks become
-/// rarer; then the lists tell who is gone.
-const WATCHED_ENDS: u32 = 8;
+/// One look at a server that is being ended in this time, over all of them: where many are, the lists tell who is gone, and Nova's API is left
+/// to do what it was asked for.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+
+/// A notice is tried if so much time is left for it, however long others have taken.
+const LONGEST_NOTICE: Duration = Duration::from_secs(8);
 
 /// The longest pause between two looks at a server that is being ended.
-const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
 /// One OpenStack.
 #[derive(Debug)]
@@ -64,6 +69,9 @@ pub(super) struct NovaCloud {
     rounds: watch::Sender<u64>,
     asking: Mutex<Option<Tasks<()>>>,
     turns: Arc<Semaphore>,
+    end_turns: Arc<Semaphore>,
+    /// What notices take, in milliseconds.
+    notice_ms: AtomicU64,
     looks: Semaphore,
     /// How many servers are being ended.
     ends: AtomicU32,
@@ -119,6 +127,8 @@ impl NovaCloud {
             rounds: watch::Sender::new(0),
             asking,
             turns: Arc::new(Semaphore::new(TURNS)),
+            end_turns: Arc::new(Semaphore::new(END_TURNS)),
+            notice_ms: AtomicU64::new(0),
             looks: Semaphore::new(LOOKS),
             ends: AtomicU32::new(0),
         })
@@ -137,12 +147,30 @@ impl NovaCloud {
     }
 
     /// The right to one call of the agent.
-    pub(super) async fn turn(&self) -> Turn {
+    pub(super) async fn turn(&self, what: &Action) -> Turn {
+        let turns = match what {
+            Action::Interrupt(_) | Action::Delete => &self.end_turns,
+            _ => &self.turns,
+        };
         // The semaphore is ours and never closed.
-        match Arc::clone(&self.turns).acquire_owned().await {
+        match Arc::clone(turns).acquire_owned().await {
             Ok(permit) => Turn::of(permit),
             Err(_) => Turn::default(),
         }
+    }
+
+    /// Remembers how long a notice has taken, the last ones counting most.
+    pub(super) fn notice_took(&self, since: Timestamp) {
+        let took = self.clock.now().millis_since(since).max(0).unsigned_abs();
+        let before = self.notice_ms.load(Ordering::Relaxed);
+        let now = (before * 3 + took) / 4;
+        self.notice_ms.store(now, Ordering::Relaxed);
+    }
+
+    /// What one is likely to take, with something to spare. Never so much that none would be tried any more.
+    pub(super) fn notice_takes(&self) -> Duration {
+        let usual = self.notice_ms.load(Ordering::Relaxed);
+        Duration::from_millis(usual * 3 / 2).min(LONGEST_NOTICE)
     }
 
     /// Counts a server that is being ended.
@@ -154,8 +182,9 @@ impl NovaCloud {
     /// Waits until it is time for the next look at a server that is being ended: after `pause`, longer where many are ended, or as soon
     /// as a list says that it is gone.
     pub(super) async fn pause_or_gone(&self, server_id: ServerId, pause: Duration) {
-        let many = self.ends.load(Ordering::Relaxed) / WATCHED_ENDS;
-        let pause = (pause * many.max(1)).min(LONGEST_PAUSE);
+        // A few are looked at as often as the settings say.
+        let others = self.ends.load(Ordering::Relaxed).saturating_sub(1);
+        let pause = pause.max(LOOK_EVERY * others).min(LONGEST_PAUSE);
         let mut rounds = self.rounds.subscribe();
         let known = self.heard().servers.contains(server_id.0);
         let gone = async {

@@ -21,7 +21,7 @@ pub use settings::NovaSettings;
 
 use super::registry::{DriverContext, Fleet};
 use super::{
-    Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView, Turn,
+    Action, Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView, Turn,
 };
 use crate::clock::Clock;
 use crate::error::AgentError;
@@ -34,6 +34,7 @@ use ebbtide_openstack::compute::Server;
 use judge::Goal;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use usage::UsageLog;
 
 /// Its name in the registry.
@@ -198,8 +199,12 @@ impl Driver for NovaDriver {
         }
     }
 
-    async fn turn(&self) -> Turn {
-        self.cloud.turn().await
+    async fn turn(&self, what: &Action) -> Turn {
+        self.cloud.turn(what).await
+    }
+
+    fn notice_takes(&self) -> Duration {
+        self.cloud.notice_takes()
     }
 
     async fn start(&self, start: &Start) -> Result<Timestamp, DriverError> {
@@ -219,6 +224,7 @@ impl Driver for NovaDriver {
         notice: &GuestNotice,
     ) -> Result<NoticeOutcome, DriverError> {
         let what = "give the guest its notice";
+        let began = self.clock.now();
         let mut server = self.here(server_id, what).await?;
         self.usage
             .noticed(&server, &self.host, notice.evacuation_id, self.clock.now())
@@ -238,6 +244,7 @@ impl Driver for NovaDriver {
             }
             let pairs = notice::pairs(notice, &self.cloud.settings().notice_reason);
             self.tell(&server, pairs.clone(), what).await?;
+            self.cloud.notice_took(began);
             server.metadata.remove(notice::RELEASE);
             server.metadata.extend(pairs);
         }

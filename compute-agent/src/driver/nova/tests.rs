@@ -62,6 +62,7 @@ impl Rig {
             behaviour,
             grace,
             not_before,
+            begin_before: Timestamp::from_millis(4_000_000_000_000),
         };
         self.driver.give_notice(server(1), &notice).await
     }

@@ -112,6 +112,7 @@ impl Scene {
             behaviour: InterruptionBehaviour::Terminate,
             grace: Seconds(30),
             not_before: Timestamp::from_millis(1_030_000),
+            begin_before: Timestamp::from_millis(4_000_000_000_000),
         };
         self.driver.give_notice(self.server, &notice).await.unwrap();
         evacuation_id

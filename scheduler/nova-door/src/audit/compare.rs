@@ -1,0 +1,310 @@
+//! What disagrees: pure.
+
+use super::Report;
+use crate::preemption::{Preemption, State};
+use ebbtide_nova_cloud::Allocations;
+use serde::Serialize;
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+/// Amounts by resource class.
+type Amounts = BTreeMap<String, u64>;
+
+/// A compute node as Placement has it.
+#[derive(Debug, Clone, Default)]
+pub struct Host {
+    /// Host of the service.
+    pub name: String,
+    /// What may be given of each class: `(total - reserved) * allocation_ratio`.
+    pub capacity: Amounts,
+    /// Who holds what.
+    pub consumers: BTreeMap<Uuid, Amounts>,
+}
+
+/// A server that lives.
+#[derive(Debug, Clone, Default)]
+pub struct Server {
+    /// Its owner's name for it.
+    pub name: String,
+    /// The provider of the compute node where it is.
+    pub provider: Option<Uuid>,
+    /// `active`, `stopped`, …
+    pub vm_state: String,
+    /// What is being done to it.
+    pub task_state: Option<String>,
+    /// It holds room where it is: not shelved and offloaded, not without a host.
+    pub holds_room: bool,
+}
+
+/// A migration that has not ended: its id is a consumer, too.
+#[derive(Debug, Clone)]
+pub struct Migration {
+    /// Whose.
+    pub server: Uuid,
+}
+
+/// A preemption that has not ended.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Its id.
+    pub id: Uuid,
+    /// Nova's request.
+    pub request_id: String,
+    /// The scheduler that drives it.
+    pub owner: String,
+    /// That scheduler has given a sign of life lately, in the life in which it took the row.
+    pub is_driven: bool,
+    /// How long nothing was written to it, in seconds.
+    pub quiet_seconds: i64,
+    /// What stands in it; `None` if that cannot be read.
+    pub record: Option<Preemption>,
+}
+
+/// Everything that was read, as near to one moment as asking allows.
+#[derive(Debug, Clone, Default)]
+pub struct Picture {
+    /// By provider.
+    pub hosts: BTreeMap<Uuid, Host>,
+    /// By id.
+    pub servers: BTreeMap<Uuid, Server>,
+    /// By id.
+    pub migrations: BTreeMap<Uuid, Migration>,
+    /// The ledger's open rows.
+    pub rows: Vec<Row>,
+}
+
+/// One disagreement.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Finding {
+    /// Stable code, as in `docs/errors.md`.
+    pub code: &'static str,
+    /// What it is about: a host, a server, a consumer, a preemption.
+    pub subject: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub next: &'static str,
+}
+
+/// An evacuation of which nothing was heard for so long after all its times is stuck.
+const STUCK_SECONDS: i64 = 900;
+/// An agent tells of a victim that is gone well within this time.
+const UNNOTICED_SECONDS: i64 = 120;
+
+/// Names every disagreement.
+#[must_use]
+pub fn compare(picture: &Picture) -> Report {
+    let mut findings = Vec::new();
+    let held = held(picture);
+    over_capacity(picture, &mut findings);
+    nobodys(picture, &held, &mut findings);
+    servers(picture, &held, &mut findings);
+    rows(picture, &held, &mut findings);
+    findings.sort();
+    Report {
+        hosts: picture.hosts.len(),
+        servers: picture.servers.len(),
+        consumers: held.len(),
+        preemptions: picture.rows.len(),
+        findings,
+    }
+}
+
+/// What each consumer holds of which provider.
+fn held(picture: &Picture) -> BTreeMap<Uuid, Allocations> {
+    let mut held: BTreeMap<Uuid, Allocations> = BTreeMap::new();
+    for (provider, host) in &picture.hosts {
+        for (consumer, amounts) in &host.consumers {
+            let of = held.entry(*consumer).or_default();
+            of.insert(*provider, amounts.clone());
+        }
+    }
+    held
+}
+
+fn over_capacity(picture: &Picture, findings: &mut Vec<Finding>) {
+    for host in picture.hosts.values() {
+        let mut used: Amounts = BTreeMap::new();
+        for (class, amount) in host.consumers.values().flatten() {
+            let sum = used.entry(class.clone()).or_default();
+            *sum = sum.saturating_add(*amount);
+        }
+        for (class, used) in used {
+            let capacity = host.capacity.get(&class).copied().unwrap_or(0);
+            if used > capacity {
+                findings.push(Finding {
+                    code: "EB-AUDIT-001",
+                    subject: format!("host {}", host.name),
+                    what: format!("{used} of {capacity} {class} are given away"),
+                    next: "nothing new is placed there; move servers away, or raise the allocation ratio",
+                });
+            }
+        }
+    }
+}
+
+fn nobodys(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Vec<Finding>) {
+    let newcomers: BTreeSet<Uuid> = records(picture)
+        .flat_map(|(_, record)| record.newcomers.iter().map(|newcomer| newcomer.instance))
+        .collect();
+    for (consumer, allocations) in held {
+        let known = picture.servers.contains_key(consumer)
+            || picture.migrations.contains_key(consumer)
+            || newcomers.contains(consumer);
+        if !known {
+            findings.push(Finding {
+                code: "EB-AUDIT-002",
+                subject: format!("consumer {consumer}"),
+                what: format!(
+                    "it holds {} and is no server, no migration and no newcomer of a preemption",
+                    words(picture, allocations)
+                ),
+                next: "if it is Nova's: nova-manage placement audit --delete",
+            });
+        }
+    }
+}
+
+fn servers(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Vec<Finding>) {
+    let leaving: BTreeSet<Uuid> = records(picture)
+        .flat_map(|(_, record)| record.victims.iter().map(|victim| victim.server.0))
+        .collect();
+    let moving: BTreeSet<Uuid> = picture.migrations.values().map(|m| m.server).collect();
+    let nothing = Allocations::new();
+    for (uuid, server) in &picture.servers {
+        // What is under way is not to be judged.
+        if server.task_state.is_some() || moving.contains(uuid) || leaving.contains(uuid) {
+            continue;
+        }
+        let subject = format!("server {} ({uuid})", server.name);
+        let allocations = held.get(uuid).unwrap_or(&nothing);
+        let home = server.provider.filter(|_| server.holds_room);
+        if let Some(home) = home
+            && !allocations.contains_key(&home)
+        {
+            let host = host_name(picture, home);
+            findings.push(Finding {
+                code: "EB-AUDIT-003",
+                subject: subject.clone(),
+                what: format!(
+                    "it is {} on {host} and holds nothing there",
+                    server.vm_state
+                ),
+                next: "its room may be given to others: nova-manage placement heal_allocations",
+            });
+        }
+        // A provider without a compute node (shared storage) is nobody's host.
+        let elsewhere = allocations
+            .keys()
+            .filter(|provider| Some(**provider) != home);
+        for provider in elsewhere {
+            findings.push(Finding {
+                code: "EB-AUDIT-004",
+                subject: subject.clone(),
+                what: format!(
+                    "it holds room on {} and is not there",
+                    host_name(picture, *provider)
+                ),
+                next: "if no compute is about to clean up after it: nova-manage placement audit --delete",
+            });
+        }
+    }
+}
+
+fn rows(picture: &Picture, held: &BTreeMap<Uuid, Allocations>, findings: &mut Vec<Finding>) {
+    for row in &picture.rows {
+        let subject = format!("preemption {} of {}", row.id, row.request_id);
+        let mut found = |code, what, next| {
+            findings.push(Finding {
+                code,
+                subject: subject.clone(),
+                what,
+                next,
+            });
+        };
+        let Some(record) = &row.record else {
+            found(
+                "EB-AUDIT-005",
+                "its record cannot be read".to_owned(),
+                "a newer scheduler has written it: start that one",
+            );
+            continue;
+        };
+        if !row.is_driven {
+            found(
+                "EB-AUDIT-006",
+                format!(
+                    "nobody drives it: {} has given no sign of life lately",
+                    row.owner
+                ),
+                "start a scheduler: it adopts what it finds",
+            );
+        } else if row.quiet_seconds > STUCK_SECONDS {
+            found(
+                "EB-AUDIT-007",
+                format!(
+                    "{} for {} s without anything new",
+                    record.state.as_str(),
+                    row.quiet_seconds
+                ),
+                "look at the agents of its victims' hosts, and at EB-DOOR lines of the scheduler's log",
+            );
+        }
+        if matches!(record.state, State::Claimed | State::Evacuating) {
+            for newcomer in &record.newcomers {
+                if !held.contains_key(&newcomer.instance)
+                    && picture.servers.contains_key(&newcomer.instance)
+                {
+                    found(
+                        "EB-AUDIT-008",
+                        format!(
+                            "its newcomer {} holds nothing in Placement",
+                            newcomer.instance
+                        ),
+                        "somebody has deleted the claim; the victims that can stay are spared when the caller gives up",
+                    );
+                }
+            }
+        }
+        for victim in &record.victims {
+            let lives = picture.servers.contains_key(&victim.server.0);
+            if victim.state.is_open() && !lives && row.quiet_seconds > UNNOTICED_SECONDS {
+                found(
+                    "EB-AUDIT-009",
+                    format!(
+                        "its victim {} is gone from Nova and the ledger still waits for it",
+                        victim.server
+                    ),
+                    "look at the agent of its host: it reports such victims within a minute",
+                );
+            }
+        }
+    }
+}
+
+fn records(picture: &Picture) -> impl Iterator<Item = (&Row, &Preemption)> {
+    picture
+        .rows
+        .iter()
+        .filter_map(|row| Some((row, row.record.as_ref()?)))
+}
+
+fn host_name(picture: &Picture, provider: Uuid) -> String {
+    match picture.hosts.get(&provider) {
+        Some(host) => host.name.clone(),
+        None => format!("provider {provider}"),
+    }
+}
+
+fn words(picture: &Picture, allocations: &Allocations) -> String {
+    let mut parts = Vec::new();
+    for (provider, amounts) in allocations {
+        let host = host_name(picture, *provider);
+        let amounts: Vec<String> = amounts.iter().map(|(c, n)| format!("{n} {c}")).collect();
+        parts.push(format!("{} on {host}", amounts.join(", ")));
+    }
+    parts.join("; ")
+}
+
+#[cfg(test)]
+mod tests;

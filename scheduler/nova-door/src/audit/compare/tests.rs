@@ -1,0 +1,177 @@
+use super::*;
+
+const HOST: Uuid = Uuid::from_u128(0x10);
+const OTHER: Uuid = Uuid::from_u128(0x11);
+const SERVER: Uuid = Uuid::from_u128(0x20);
+
+fn amounts(vcpus: u64) -> Amounts {
+    BTreeMap::from([("VCPU".to_owned(), vcpus)])
+}
+
+/// A host of eight VCPUs with a server of four, in order.
+fn in_order() -> Picture {
+    let host = |name: &str, consumers| Host {
+        name: name.to_owned(),
+        capacity: amounts(8),
+        consumers,
+    };
+    let server = Server {
+        name: "web".to_owned(),
+        provider: Some(HOST),
+        vm_state: "active".to_owned(),
+        task_state: None,
+        holds_room: true,
+    };
+    Picture {
+        hosts: BTreeMap::from([
+            (
+                HOST,
+                host("compute1", BTreeMap::from([(SERVER, amounts(4))])),
+            ),
+            (OTHER, host("compute2", BTreeMap::new())),
+        ]),
+        servers: BTreeMap::from([(SERVER, server)]),
+        ..Picture::default()
+    }
+}
+
+fn preemption(state: &str, victim: Uuid, newcomer: Uuid) -> Preemption {
+    let holding = serde_json::json!({"allocations": {}, "mappings": null, "project_id": "p", "user_id": "u", "generation": 1});
+    serde_json::from_value(serde_json::json!({
+        "id": Uuid::from_u128(0x30), "request_id": "req-1", "unique_id": "u", "planned_at": "2026-01-01T00:00:00Z", "state": state,
+        "answerer": null, "reply_when": "room_free", "answered": false, "in_doubt": false, "caller_seen": null, "give_back_at": null,
+        "newcomers": [{"instance": newcomer, "host": "compute1", "claim": holding, "before": null}],
+        "victims": [{"server": victim, "evacuation": Uuid::from_u128(0x31), "host": "compute1", "had": holding, "generation": 1,
+            "keeps": null, "behaviour": "terminate", "grace": 5, "flavor": "f", "launched_at": null, "state": {"is": "draining", "deadline": "2026-01-01T00:00:05Z"}}],
+        "result": null, "reason": null
+    }))
+    .unwrap()
+}
+
+fn row(record: Option<Preemption>) -> Row {
+    Row {
+        id: Uuid::from_u128(0x30),
+        request_id: "req-1".to_owned(),
+        owner: "scheduler1".to_owned(),
+        is_driven: true,
+        quiet_seconds: 0,
+        record,
+    }
+}
+
+fn codes(picture: &Picture) -> Vec<&'static str> {
+    compare(picture)
+        .findings
+        .iter()
+        .map(|found| found.code)
+        .collect()
+}
+
+#[test]
+fn a_cloud_in_order_has_no_findings() {
+    let report = compare(&in_order());
+    assert_eq!((report.hosts, report.servers, report.consumers), (2, 1, 1));
+    assert_eq!(report.findings, []);
+}
+
+#[test]
+fn a_host_that_gave_away_more_than_it_has_is_named_with_the_amounts() {
+    let mut picture = in_order();
+    picture.hosts.get_mut(&HOST).unwrap().capacity = amounts(3);
+    let report = compare(&picture);
+    assert_eq!(report.findings[0].code, "EB-AUDIT-001");
+    assert_eq!(report.findings[0].what, "4 of 3 VCPU are given away");
+    assert_eq!(report.findings[0].subject, "host compute1");
+}
+
+#[test]
+fn a_consumer_is_nobodys_unless_it_is_a_server_a_migration_or_a_newcomer() {
+    let (stranger, mut picture) = (Uuid::from_u128(0x99), in_order());
+    picture
+        .hosts
+        .get_mut(&OTHER)
+        .unwrap()
+        .consumers
+        .insert(stranger, amounts(1));
+    assert_eq!(codes(&picture), ["EB-AUDIT-002"]);
+    let mut migrating = picture.clone();
+    migrating
+        .migrations
+        .insert(stranger, Migration { server: SERVER });
+    assert_eq!(codes(&migrating), Vec::<&str>::new());
+    picture
+        .rows
+        .push(row(Some(preemption("evacuating", SERVER, stranger))));
+    assert_eq!(codes(&picture), Vec::<&str>::new());
+}
+
+#[test]
+fn a_server_holds_room_where_it_is_and_nowhere_else() {
+    let mut picture = in_order();
+    picture.hosts.get_mut(&HOST).unwrap().consumers.clear();
+    picture
+        .hosts
+        .get_mut(&OTHER)
+        .unwrap()
+        .consumers
+        .insert(SERVER, amounts(4));
+    assert_eq!(codes(&picture), ["EB-AUDIT-003", "EB-AUDIT-004"]);
+    picture.servers.get_mut(&SERVER).unwrap().task_state = Some("migrating".to_owned());
+    assert_eq!(
+        codes(&picture),
+        Vec::<&str>::new(),
+        "what is under way is not judged"
+    );
+}
+
+#[test]
+fn a_victim_on_its_way_out_may_have_given_its_room_away() {
+    let mut picture = in_order();
+    picture.hosts.get_mut(&HOST).unwrap().consumers.clear();
+    assert_eq!(codes(&picture), ["EB-AUDIT-003"]);
+    picture.rows.push(row(Some(preemption(
+        "evacuating",
+        SERVER,
+        Uuid::from_u128(0x40),
+    ))));
+    assert_eq!(codes(&picture), Vec::<&str>::new());
+}
+
+#[test]
+fn preemptions_that_cannot_be_read_are_driven_by_nobody_or_do_not_move_are_named() {
+    let mut picture = in_order();
+    picture.rows.push(row(None));
+    let newcomer = Uuid::from_u128(0x40);
+    let record = Some(preemption("evacuating", SERVER, newcomer));
+    picture.rows.push(Row {
+        is_driven: false,
+        ..row(record.clone())
+    });
+    picture.rows.push(Row {
+        quiet_seconds: STUCK_SECONDS + 1,
+        ..row(record)
+    });
+    assert_eq!(
+        codes(&picture),
+        ["EB-AUDIT-005", "EB-AUDIT-006", "EB-AUDIT-007"]
+    );
+}
+
+#[test]
+fn a_newcomer_without_its_claim_and_a_victim_that_is_gone_unnoticed_are_named() {
+    let (newcomer, mut picture) = (Uuid::from_u128(0x40), in_order());
+    picture.servers.insert(
+        newcomer,
+        Server {
+            name: "new".to_owned(),
+            ..Server::default()
+        },
+    );
+    let gone = Uuid::from_u128(0x41);
+    let record = Some(preemption("evacuating", gone, newcomer));
+    picture.rows.push(Row {
+        quiet_seconds: UNNOTICED_SECONDS + 1,
+        ..row(record)
+    });
+    assert_eq!(codes(&picture), ["EB-AUDIT-008", "EB-AUDIT-009"]);
+}

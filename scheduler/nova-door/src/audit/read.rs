@@ -1,0 +1,157 @@
+//! Asks Placement, Nova's databases and the ledger.
+
+use super::compare::{Host, Migration, Picture, Row, Server};
+use crate::configure;
+use crate::error::DoorError;
+use ebbtide_nova_db::{InstanceDetail, NovaDb};
+use ebbtide_nova_objects::nova_conf::NovaConf;
+use ebbtide_openstack::{Placement, Session};
+use ebbtide_store::StoreConfig;
+use ebbtide_store::ledger::Ledger;
+use futures::{StreamExt, TryStreamExt, stream};
+use std::collections::BTreeMap;
+use uuid::Uuid;
+
+/// Providers that are read at the same time.
+const AT_ONCE: usize = 4;
+/// A scheduler that was silent for so long does not drive anything.
+const SILENT_MILLIS: i64 = 60_000;
+
+/// Reads all three. `progress` hears how many compute nodes were read of how many.
+///
+/// # Errors
+/// Whatever is away, or refuses us: an audit of half the cloud would find what is not so.
+pub async fn read(conf: &NovaConf, progress: impl Fn(usize, usize)) -> Result<Picture, DoorError> {
+    // The ledger first: what it does not know yet is younger than what is read next, and shows as a task of its server.
+    let rows = ledger(conf).await?;
+    let nova = NovaDb::connect(&configure::databases(conf)?).await?;
+    nova.cells().await?;
+    let (mut picture, nodes) = nova_side(&nova).await?;
+    picture.rows = rows;
+    nova.close().await;
+    let (auth, session, adapter) = configure::placement(conf)?;
+    let placement = Placement::new(Session::new(auth, session)?, adapter)?;
+    let (all, mut done) = (nodes.len(), 0);
+    let mut reads = stream::iter(nodes)
+        .map(|(provider, name)| read_host(&placement, provider, name))
+        .buffer_unordered(AT_ONCE);
+    while let Some(read) = reads.try_next().await? {
+        done += 1;
+        progress(done, all);
+        if let Some((provider, host)) = read {
+            picture.hosts.insert(provider, host);
+        }
+    }
+    Ok(picture)
+}
+
+async fn ledger(conf: &NovaConf) -> Result<Vec<Row>, DoorError> {
+    let Some(url) = &conf.ebbtide.connection else {
+        return Ok(Vec::new());
+    };
+    let store = StoreConfig::new(&configure::plain_url(url))
+        .map_err(|error| DoorError::Config(format!("{}: {error}", configure::LEDGER)))?;
+    let ledger = Ledger::open(&store).await?;
+    let owners = ledger.owners().await?;
+    let open = ledger.open_rows().await?;
+    ledger.close().await;
+    let now = crate::clock::now();
+    let rows = open.into_iter().map(|row| Row {
+        id: row.id,
+        request_id: row.request_id,
+        is_driven: owners
+            .iter()
+            .any(|seen| seen.owner == row.owner && seen.silent_millis < SILENT_MILLIS),
+        owner: row.owner.name,
+        quiet_seconds: now.millis_since(ebbtide_model::Timestamp::from_millis(row.updated_at))
+            / 1000,
+        record: serde_json::from_value(row.document).ok(),
+    });
+    Ok(rows.collect())
+}
+
+/// Servers and migrations, and the compute nodes by provider.
+async fn nova_side(nova: &NovaDb) -> Result<(Picture, Vec<(Uuid, String)>), DoorError> {
+    let mut picture = Picture::default();
+    let mut nodes = Vec::new();
+    for cell in nova.enabled_cells() {
+        let mut by_name: BTreeMap<(String, String), Uuid> = BTreeMap::new();
+        for node in cell.compute_nodes().await? {
+            let uuid = node
+                .uuid
+                .as_deref()
+                .and_then(|uuid| Uuid::parse_str(uuid).ok());
+            if let (Some(uuid), Some(host)) = (uuid, node.host) {
+                nodes.push((uuid, host.clone()));
+                by_name.insert((host, node.nodename.unwrap_or_default()), uuid);
+            }
+        }
+        let servers = &mut picture.servers;
+        cell.instances(InstanceDetail::default(), |batch| {
+            for instance in batch {
+                let Ok(uuid) = Uuid::parse_str(&instance.uuid) else {
+                    continue;
+                };
+                let vm_state = instance.vm_state.unwrap_or_default();
+                let home = instance.host.zip(instance.node);
+                let provider = home.and_then(|home| by_name.get(&home).copied());
+                let offloaded = vm_state == "shelved_offloaded" || vm_state == "building";
+                let server = Server {
+                    name: instance.display_name.unwrap_or_default(),
+                    holds_room: provider.is_some() && !offloaded,
+                    provider,
+                    vm_state,
+                    task_state: instance.task_state,
+                };
+                servers.insert(uuid, server);
+            }
+        })
+        .await?;
+        for (migration, server) in cell.migrations_under_way().await? {
+            let parsed = Uuid::parse_str(&migration)
+                .ok()
+                .zip(Uuid::parse_str(&server).ok());
+            if let Some((migration, server)) = parsed {
+                picture.migrations.insert(migration, Migration { server });
+            }
+        }
+    }
+    Ok((picture, nodes))
+}
+
+/// `None`: Placement knows no such provider; the compute makes it when it starts.
+async fn read_host(
+    placement: &Placement,
+    provider: Uuid,
+    name: String,
+) -> Result<Option<(Uuid, Host)>, DoorError> {
+    let read = tokio::try_join!(
+        placement.inventories(provider),
+        placement.provider_allocations(provider)
+    );
+    let (inventories, allocations) = match read {
+        Err(ebbtide_openstack::OpenStackError::NotFound { .. }) => return Ok(None),
+        read => read?,
+    };
+    let capacity = inventories.inventories.into_iter().map(|(class, has)| {
+        let stock = has.total.saturating_sub(has.reserved);
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "as Placement does it; casts saturate, and NaN is 0"
+        )]
+        let capacity = (stock as f64 * has.allocation_ratio) as u64;
+        (class, capacity)
+    });
+    let host = Host {
+        name,
+        capacity: capacity.collect(),
+        consumers: allocations
+            .consumers
+            .into_iter()
+            .map(|(uuid, has)| (uuid, has.resources))
+            .collect(),
+    };
+    Ok(Some((provider, host)))
+}
