@@ -15,7 +15,7 @@ use ebbtide_openstack::compute::{Server, ServerFilter};
 use ebbtide_openstack::{Compute, OpenStackError, Session, SessionOptions};
 use futures::future::join_all;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 use tokio::sync::{Semaphore, watch};
@@ -41,9 +41,12 @@ const END_TURNS: usize = 128;
 /// host, however much is to be done on some.
 const LISTS: usize = 2;
 
-/// So many servers that have their notice are looked at one by one at a time, of each host those first that were not seen for the longest.
+/// One look at a server that has its notice in this time, over all of them, of each host first at that which was not seen for the longest.
 /// With more of them the list of changes is quicker, and Nova's API is left to those that are being ended.
-const LOOKS: usize = 4;
+const WATCH_EVERY_MS: i64 = 250;
+
+/// So many servers of a host at a time.
+const LOOKS: usize = 2;
 
 /// One look at a server that is being ended in this time, over all of them: where many are, the lists tell who is gone, and Nova's API is left
 /// to do what it was asked for.
@@ -72,7 +75,8 @@ pub(super) struct NovaCloud {
     end_turns: Arc<Semaphore>,
     /// What notices take, in milliseconds.
     notice_ms: AtomicU64,
-    looks: Semaphore,
+    /// When the next look at a server that has its notice may be taken, in milliseconds since 1970.
+    next_look: AtomicI64,
     /// How many servers are being ended.
     ends: AtomicU32,
 }
@@ -129,7 +133,7 @@ impl NovaCloud {
             turns: Arc::new(Semaphore::new(TURNS)),
             end_turns: Arc::new(Semaphore::new(END_TURNS)),
             notice_ms: AtomicU64::new(0),
-            looks: Semaphore::new(LOOKS),
+            next_look: AtomicI64::new(0),
             ends: AtomicU32::new(0),
         })
     }
@@ -274,12 +278,20 @@ impl NovaCloud {
         };
         // An API that hangs must not keep the host from its heartbeats; then the last list has to do.
         let looks = join_all(due.into_iter().map(|id| async move {
-            if let Ok(_one_of_few) = self.looks.try_acquire() {
+            if self.may_look(now) {
                 self.look_again(ServerId(id)).await;
             }
         }));
         let _ = tokio::time::timeout(LOOK_LIMIT, looks).await;
         Ok(self.heard().servers.on(host).map(facts::view).collect())
+    }
+
+    /// Whether it is time for one more look; then the next one has to wait. A clock that was set back does not stop them.
+    fn may_look(&self, now: Timestamp) -> bool {
+        let (now, every) = (now.as_millis(), WATCH_EVERY_MS);
+        let free = |next: i64| (next <= now || next > now + every).then_some(now + every);
+        let order = Ordering::Relaxed;
+        self.next_look.fetch_update(order, order, free).is_ok()
     }
 
     /// One server, as it is now. Waits for an API that is away; the agent limits that.
