@@ -34,35 +34,61 @@ busybox=$(type -P busybox || true)
 [ -n "$busybox" ] && ! ldd "$busybox" >/dev/null 2>&1 || die "a static busybox is missing; run as root: bash devstack/lib/packages.sh libvirt"
 
 installed() { [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]; }
-needs() { apt-cache depends --recurse --no-{recommends,suggests,conflicts,breaks,replaces,enhances} "$1" | sed -n 's/^\([a-z0-9][a-z0-9.+-]*\)$/\1/p' | sort -u; }
+# What apt knows of the archive: the system's lists, or newer ones of our own (below).
+lists=()
+needs() { apt-cache "${lists[@]}" depends --recurse --no-{recommends,suggests,conflicts,breaks,replaces,enhances} "$1" | sed -n 's/^\([a-z0-9][a-z0-9.+-]*\)$/\1/p' | sort -u; }
 fetch() {
     local name missing=()
     for name in "$@"; do
         compgen -G "debs/${name}_*.deb" >/dev/null || missing+=("$name")
     done
-    [ ${#missing[@]} -eq 0 ] || (cd debs && apt-get download -qq -o APT::Sandbox::User=root "${missing[@]}")
+    [ ${#missing[@]} -eq 0 ] || (cd debs && apt-get "${lists[@]}" download -qq -o APT::Sandbox::User=root "${missing[@]}")
+}
+# A known package may have been replaced in the archive since the system's lists were read (404). Reading them anew needs root and is not our
+# business; lists of our own are.
+newer_lists() {
+    echo "guest.sh: the archive has other packages than the system's lists say; reading lists of its own"
+    mkdir -p lists/partial cache/archives/partial
+    lists=(-o "Dir::State::Lists=$out/lists" -o "Dir::Cache=$out/cache" -o APT::Sandbox::User=root)
+    apt-get "${lists[@]}" update -qq || die "the archive's lists cannot be read; see the lines above"
+}
+# fetch_or_newer FUNCTION: fetches what the function names, from newer lists if the known ones are too old.
+fetch_or_newer() {
+    local names
+    names=$("$1")
+    # shellcheck disable=SC2086 # names of packages
+    fetch $names && return 0
+    [ ${#lists[@]} -eq 0 ] || return 1
+    newer_lists
+    names=$("$1")
+    # shellcheck disable=SC2086
+    fetch $names
 }
 unpack() { local name=$1; shift; dpkg-deb -x debs/"${name}"_*.deb "$1"; }
 
-kernel=$(apt-cache depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1)
-[ -n "$kernel" ] || die "the package linux-image-cloud-amd64 is unknown; run as root: apt-get update"
-fetch "$kernel" qemu-guest-agent
-unpack "$kernel" kernel
+kernel_package() { apt-cache "${lists[@]}" depends linux-image-cloud-amd64 2>/dev/null | sed -n 's/.*Depends: \(linux-image-[0-9].*\)/\1/p' | head -n 1; }
+guest_packages() { echo "$(kernel_package) qemu-guest-agent"; }
+[ -n "$(kernel_package)" ] || newer_lists
+[ -n "$(kernel_package)" ] || die "the archive has no package linux-image-cloud-amd64"
+fetch_or_newer guest_packages
+unpack "$(kernel_package)" kernel
 unpack qemu-guest-agent prefix
 
 # QEMU: the system's if it has one. Installing one is not tried: on a system with newer QEMU tools Debian's packages exclude each other.
 if qemu=$(type -P qemu-system-x86_64); then
     ln -sfn "$qemu" qemu-system-x86_64
 else
-    missing=()
-    for name in $(needs qemu-system-x86); do
-        case $name in cdebconf*|install-info|libnewt*|libtextwrap*|libdebian-installer*|*elogind*) continue ;; esac
-        # The data files fit to this very QEMU only.
-        case $name in qemu-system-*|seabios|ipxe-qemu) ;; *) ! installed "$name" || continue ;; esac
-        missing+=("$name")
-    done
-    fetch "${missing[@]}"
-    for name in "${missing[@]}"; do unpack "$name" prefix; done
+    qemu_packages() {
+        local name
+        for name in $(needs qemu-system-x86); do
+            case $name in cdebconf*|install-info|libnewt*|libtextwrap*|libdebian-installer*|*elogind*) continue ;; esac
+            # The data files fit to this very QEMU only.
+            case $name in qemu-system-*|seabios|ipxe-qemu) ;; *) ! installed "$name" || continue ;; esac
+            echo "$name"
+        done
+    }
+    fetch_or_newer qemu_packages
+    for name in $(qemu_packages); do unpack "$name" prefix; done
     printf '#!/bin/sh\nexport LD_LIBRARY_PATH=%q\nexec %q "$@"\n' "$out/prefix/usr/lib/x86_64-linux-gnu" "$out/prefix/usr/bin/qemu-system-x86_64" >qemu-system-x86_64
     chmod +x qemu-system-x86_64
 fi
@@ -119,5 +145,5 @@ if [ -r /dev/kvm ] && [ -w /dev/kvm ]; then
         wait $probe
     ) >/dev/null 2>&1 || true
 fi
-rm -rf root kernel
+rm -rf root kernel lists cache
 echo "$stamp" >stamp

@@ -180,6 +180,10 @@ impl Agent {
                 }
             }
         }
+        // The core knows all that was to be written, so the journal is made short only when all of it is.
+        if self.journal.len() > JOURNAL_LINES {
+            self.journal = self.core.records();
+        }
         for effect in rest {
             if self.dies() {
                 return;
@@ -213,9 +217,6 @@ impl Agent {
             }
         }
         self.journal.push(record);
-        if self.journal.len() > JOURNAL_LINES {
-            self.journal = self.core.records();
-        }
     }
 
     /// The end of a victim begins: it must not have been spared.

@@ -4,7 +4,7 @@ use super::{Attached, Driven, Evacuations, Held, Outcome, Report, document};
 use crate::clock;
 use crate::preemption::{Input, State};
 use crate::task::pause;
-use ebbtide_store::ledger::{LedgerError, Written};
+use ebbtide_store::ledger::{Ending, LedgerError, Written};
 use oslo_messaging::CallState;
 use std::time::Duration;
 use tokio::sync::{mpsc, oneshot, watch};
@@ -233,6 +233,10 @@ impl Driver {
     async fn close(&mut self) -> Result<(), Lost> {
         let record = &self.held.record;
         let document = document(record);
+        let ending = match record.state {
+            State::Refused | State::Withdrawn => Ending::Nothing,
+            _ => Ending::Answers,
+        };
         let shared = &self.all.shared;
         loop {
             let finished = shared
@@ -242,6 +246,7 @@ impl Driver {
                     self.held.version,
                     record.state.as_str(),
                     &document,
+                    ending,
                 )
                 .await;
             match finished {

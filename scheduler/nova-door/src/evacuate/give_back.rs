@@ -68,6 +68,8 @@ impl Driver {
                 Some(before) => {
                     claims.push(claim(newcomer.instance, before, Some(generation)).map_err(said)?);
                 }
+                // Another request for it was answered meanwhile, with the same place: the claim is that one's.
+                None if self.lives_on(newcomer.instance, &newcomer.host).await? => {}
                 None => emptied.push(Victim {
                     consumer: newcomer.instance,
                     generation,
@@ -152,24 +154,29 @@ impl Driver {
         if !as_we_left_it {
             return Ok(None);
         }
+        let lives = self.lives_on(server, host).await?;
+        Ok(lives.then_some(Restorable(holds.consumer_generation)))
+    }
+
+    /// Whether Nova has an instance on a host, and is not deleting it.
+    async fn lives_on(&self, server: Uuid, host: &str) -> Result<bool, String> {
         let nova = self.all.shared.facts.database.nova();
         let uuid = server.to_string();
         let cell = nova
             .instance_cell(&uuid)
             .await
             .map_err(|error| error.to_string())?;
-        let Some(cell) = cell else { return Ok(None) };
+        let Some(cell) = cell else { return Ok(false) };
         let cell = nova.cell(&cell).map_err(|error| error.to_string())?;
         let row = cell
             .instance(&uuid)
             .await
             .map_err(|error| error.to_string())?;
-        let lives = row.is_some_and(|row| {
+        Ok(row.is_some_and(|row| {
             !row.deleted
                 && row.host.as_deref() == Some(host)
                 && row.task_state.as_deref() != Some("deleting")
-        });
-        Ok(lives.then_some(Restorable(holds.consumer_generation)))
+        }))
     }
 }
 

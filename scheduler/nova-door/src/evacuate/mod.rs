@@ -153,6 +153,7 @@ impl Evacuations {
         let row = NewRow {
             id: record.id,
             request_id: record.request_id.clone(),
+            request_key: Some(record.unique_id.clone()).filter(|key| !key.is_empty()),
             state: record.state.as_str().to_owned(),
             owner: self.shared.owner.clone(),
             newcomers: record.newcomers.iter().map(|n| n.instance).collect(),
@@ -160,7 +161,16 @@ impl Evacuations {
             document: document(&record),
         };
         let beginning = self.shared.begun.with(row.id);
-        self.write_down(&row).await?;
+        let request = (row.newcomers.first().copied(), record.unique_id.clone());
+        match (self.write_down(&row).await, &request) {
+            // Our message was given to another scheduler while the ledger did not answer us. That one has it, and answers.
+            (Err(error @ LedgerError::RequestTaken { .. }), (Some(instance), unique_id)) => {
+                tracing::info!(code = error.code(), request = %record.request_id, "{error}");
+                let known = self.go_on(*instance, unique_id, caller, false).await?;
+                return Ok(known.unwrap_or_else(|| Outcome::Refused(error.to_string())));
+            }
+            (done, _) => done?,
+        }
         crash_point("recorded");
         for victim in &record.victims {
             self.shared
@@ -168,7 +178,6 @@ impl Evacuations {
                 .write(|cloud| cloud.set_leaving(victim.server.0, true));
         }
         written();
-        let request = (row.newcomers.first().copied(), record.unique_id.clone());
         let held = Held {
             id: record.id,
             version: 1,

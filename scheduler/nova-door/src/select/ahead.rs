@@ -3,7 +3,7 @@
 //! All of it is asked after the request came, so it is no older than what Nova would decide on. What turns out not to be needed is
 //! thrown away.
 
-use super::preempt::Truth;
+use super::truth::Truth;
 use super::{Request, Selector};
 use ebbtide_nova_cloud::{Asked, Next};
 use serde_json::Value;

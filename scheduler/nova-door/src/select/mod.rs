@@ -4,6 +4,7 @@ mod ahead;
 mod claim;
 mod decide;
 mod preempt;
+mod truth;
 mod wanted;
 
 use self::ahead::Ahead;

@@ -1,19 +1,14 @@
 //! Room for a normal request that found none: the cheapest preemptible instances leave.
 
+use super::truth::Truth;
 use super::{Request, Selector};
 use crate::clock;
 use crate::evacuate::{Evacuations, Outcome};
-use crate::preemption::{Holding, Newcomer, Preemption, State, Victim, VictimState};
-use ebbtide_model::{EvacuationId, ServerId, Timestamp};
-use ebbtide_nova_cloud::{
-    Asked, Cloud, NoPlanReason, Plan, PlanOptions, PlannedVictim, ProviderTruth, Verdict,
-};
-use ebbtide_openstack::OpenStackError;
-use ebbtide_openstack::placement::ConsumerAllocations;
+use crate::preemption::{Holding, Preemption, State};
+use ebbtide_nova_cloud::{Asked, Cloud, NoPlanReason, Plan, PlanOptions, Verdict};
 use ebbtide_store::ledger::LedgerError;
-use futures::future::try_join_all;
-use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use serde_json::Value;
+use std::collections::BTreeSet;
 use uuid::Uuid;
 
 /// What became of the wish for room.
@@ -176,67 +171,6 @@ impl Selector {
         }
     }
 
-    /// What Placement says now of the hosts and the victims of a plan, and of those newcomers that hold something already.
-    pub(super) async fn truth(
-        &self,
-        request: &Request,
-        plan: &Plan,
-    ) -> Result<Truth, OpenStackError> {
-        let about = self.concerned(request, plan);
-        let foreseen = request.ahead().truth.take();
-        if let Some(truth) = foreseen.filter(|truth| truth.covers(&about)) {
-            return Ok(truth);
-        }
-        let placement = self.facts.providers.placement(&request.id);
-        let (hosts, consumers) = about;
-        let providers = try_join_all(hosts.into_iter().map(|provider| async move {
-            let of = &self.facts.providers;
-            let ((), (generation, consumers)) =
-                tokio::try_join!(of.read_if_believed(provider), of.consumers(provider))?;
-            Ok::<_, OpenStackError>(ProviderTruth {
-                provider,
-                generation,
-                consumers,
-            })
-        }));
-        let held = try_join_all(consumers.into_iter().map(|consumer| {
-            let placement = placement.clone();
-            async move { Ok((consumer, placement.allocations(consumer).await?)) }
-        }));
-        let (providers, held): (Vec<_>, Vec<(Uuid, ConsumerAllocations)>) =
-            tokio::try_join!(providers, held)?;
-        Ok(Truth {
-            providers,
-            held: held.into_iter().collect(),
-        })
-    }
-
-    /// The providers that a plan has to do with, and the consumers whose holdings have to be known for it.
-    ///
-    /// A newcomer that nobody has placed yet holds nothing, so it is not asked about: that would cost each request a question. If it
-    /// holds something all the same, Placement refuses the swap (its claim names no consumer generation), and then it is asked.
-    fn concerned(&self, request: &Request, plan: &Plan) -> (BTreeSet<Uuid>, BTreeSet<Uuid>) {
-        let hosts = plan
-            .instances
-            .iter()
-            .flat_map(|instance| instance.allocations.keys())
-            .chain(plan.victims.iter().flat_map(|v| v.allocations.keys()))
-            .copied()
-            .collect();
-        let newcomers = plan.instances.iter().map(|instance| instance.uuid);
-        let placed: Vec<Uuid> = if request.newcomers_may_hold() {
-            newcomers.collect()
-        } else {
-            self.facts.read(|cloud| {
-                newcomers
-                    .filter(|uuid| cloud.instance(*uuid).is_some())
-                    .collect()
-            })
-        };
-        let victims = plan.victims.iter().map(|victim| victim.uuid);
-        (hosts, victims.chain(placed).collect())
-    }
-
     /// The record of a plan.
     ///
     /// # Errors
@@ -293,108 +227,4 @@ pub(super) fn plan_options(request: &Request) -> PlanOptions {
         seed: request.seed,
         ..PlanOptions::default()
     }
-}
-
-/// What Placement has just said.
-pub(super) struct Truth {
-    providers: Vec<ProviderTruth>,
-    held: BTreeMap<Uuid, ConsumerAllocations>,
-}
-
-impl Truth {
-    /// Whether it says all that has to be known.
-    fn covers(&self, (hosts, consumers): &(BTreeSet<Uuid>, BTreeSet<Uuid>)) -> bool {
-        let told: BTreeSet<Uuid> = self.providers.iter().map(|p| p.provider).collect();
-        hosts.is_subset(&told)
-            && consumers
-                .iter()
-                .all(|consumer| self.held.contains_key(consumer))
-    }
-
-    fn victim(&self, planned: &PlannedVictim) -> Result<Victim, Uuid> {
-        let held = self.held.get(&planned.uuid).ok_or(planned.uuid)?;
-        let generation = held.consumer_generation.ok_or(planned.uuid)?.0;
-        if held.allocations.is_empty() {
-            return Err(planned.uuid);
-        }
-        let had = Holding {
-            allocations: json_of(held),
-            mappings: None,
-            project_id: held
-                .project_id
-                .clone()
-                .unwrap_or_else(|| planned.project_id.clone()),
-            user_id: held
-                .user_id
-                .clone()
-                .unwrap_or_else(|| planned.user_id.clone()),
-            generation: Some(generation),
-        };
-        let keeps = (!planned.keeps.is_empty()).then(|| Holding {
-            allocations: planned
-                .keeps
-                .iter()
-                .map(|(provider, of)| (provider.to_string(), json!({"resources": of})))
-                .collect::<serde_json::Map<_, _>>()
-                .into(),
-            ..had.clone()
-        });
-        Ok(Victim {
-            server: ServerId(planned.uuid),
-            evacuation: EvacuationId(crate::ids::new()),
-            host: planned.host.host.clone(),
-            had,
-            generation,
-            keeps,
-            behaviour: planned.interruption,
-            grace: planned.grace,
-            flavor: planned.flavor.clone(),
-            launched_at: planned
-                .launched_at
-                .map(|micros| Timestamp::from_millis(micros / 1000)),
-            state: VictimState::Waiting,
-        })
-    }
-
-    /// A newcomer, with what it has elsewhere already: an instance whose owner evacuates it holds something on its old host until it is
-    /// rebuilt.
-    fn newcomer(&self, instance: Uuid, host: String, mut claim: Holding) -> Newcomer {
-        let held = self
-            .held
-            .get(&instance)
-            .filter(|held| !held.allocations.is_empty());
-        let before = held.map(|held| {
-            let generation = held.consumer_generation.map(|generation| generation.0);
-            let before = Holding {
-                allocations: json_of(held),
-                mappings: None,
-                generation,
-                ..claim.clone()
-            };
-            if let (Value::Object(claimed), Value::Object(had)) =
-                (&mut claim.allocations, &before.allocations)
-            {
-                for (provider, of) in had {
-                    claimed.insert(provider.clone(), of.clone());
-                }
-            }
-            claim.mappings = None;
-            claim.generation = generation;
-            before
-        });
-        Newcomer {
-            instance,
-            host,
-            claim,
-            before,
-        }
-    }
-}
-
-fn json_of(held: &ConsumerAllocations) -> Value {
-    held.allocations
-        .iter()
-        .map(|(provider, of)| (provider.to_string(), json!({"resources": of.resources})))
-        .collect::<serde_json::Map<_, _>>()
-        .into()
 }

@@ -18,6 +18,14 @@ pub enum LedgerError {
         /// The row that has it.
         by: Uuid,
     },
+    /// There is a row of the same request already, which has answered it or is about to: go on with that one.
+    #[error("the request {request} has the preemption {by} already; go on with that one")]
+    RequestTaken {
+        /// The request's key.
+        request: String,
+        /// The row that has it.
+        by: Uuid,
+    },
     /// A row with this id exists.
     #[error("there is a preemption {id} in the ledger already; a new one needs a new id")]
     Exists {
@@ -45,6 +53,7 @@ impl LedgerError {
             Self::VictimTaken { .. } => "EB-LEDGER-001",
             Self::Exists { .. } => "EB-LEDGER-002",
             Self::Superseded { .. } => "EB-LEDGER-003",
+            Self::RequestTaken { .. } => "EB-LEDGER-004",
         }
     }
 

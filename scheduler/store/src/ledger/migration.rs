@@ -14,7 +14,7 @@ pub(super) struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(First)]
+        vec![Box::new(First), Box::new(Requests)]
     }
 
     fn migration_table_name() -> DynIden {
@@ -66,52 +66,117 @@ const INDEXES: [(&str, &str, &[&str]); 5] = [
     ),
 ];
 
+/// Table, index, columns.
+const REQUEST_INDEXES: [(&str, &str, &[&str]); 1] = [(
+    "nova_preemption_requests_by_preemption",
+    "nova_preemption_requests",
+    &["preemption_id"],
+)];
+
 #[async_trait::async_trait]
 impl MigrationTrait for First {
     // The trait elides it, and async_trait tells the two spellings apart.
     #[allow(elided_lifetimes_in_paths)]
     async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
-        let backend = manager.get_database_backend();
-        for mut table in tables(backend) {
-            table.if_not_exists();
-            if backend == DbBackend::MySql {
-                table
-                    .engine("InnoDB")
-                    .character_set("utf8mb4")
-                    .collate("utf8mb4_bin");
-            }
-            manager.create_table(table).await?;
-        }
-        for (name, table, columns) in INDEXES {
-            let mut index = Index::create();
-            index.name(name).table(table);
-            for column in columns {
-                index.col(*column);
-            }
-            // MySQL has no IF NOT EXISTS for indexes; a migration that was cut off there is continued.
-            if backend == DbBackend::MySql {
-                if manager.has_index(table, name).await? {
-                    continue;
-                }
-            } else {
-                index.if_not_exists();
-            }
-            manager.create_index(index).await?;
-        }
-        Ok(())
+        create(manager, tables, &INDEXES).await
     }
 }
 
-fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
-    // Compared byte by byte, whatever the language of the database.
-    let text = |name: &'static str, length: u32| {
-        let mut column = ColumnDef::new(name);
-        column.string_len(length).not_null();
-        if backend == DbBackend::Postgres {
-            column.extra("COLLATE \"C\"");
+/// Which row answers a request.
+struct Requests;
+
+impl MigrationName for Requests {
+    fn name(&self) -> &'static str {
+        "m20261122_000001_requests"
+    }
+}
+
+#[async_trait::async_trait]
+impl MigrationTrait for Requests {
+    #[allow(elided_lifetimes_in_paths)]
+    async fn up(&self, manager: &SchemaManager) -> Result<(), DbErr> {
+        create(manager, request_tables, &REQUEST_INDEXES).await
+    }
+}
+
+/// Creates tables and indexes, each unless it is there: a migration that was cut off is continued.
+async fn create(
+    manager: &SchemaManager<'_>,
+    tables: fn(DbBackend) -> Vec<TableCreateStatement>,
+    indexes: &[(&'static str, &'static str, &[&'static str])],
+) -> Result<(), DbErr> {
+    let backend = manager.get_database_backend();
+    for mut table in tables(backend) {
+        table.if_not_exists();
+        if backend == DbBackend::MySql {
+            table
+                .engine("InnoDB")
+                .character_set("utf8mb4")
+                .collate("utf8mb4_bin");
         }
-        column
-    };
+        manager.create_table(table).await?;
+    }
+    for (name, table, columns) in indexes {
+        let mut index = Index::create();
+        index.name(*name).table(*table);
+        for column in *columns {
+            index.col(*column);
+        }
+        // MySQL has no IF NOT EXISTS for indexes.
+        if backend == DbBackend::MySql {
+            if manager.has_index(table, name).await? {
+                continue;
+            }
+        } else {
+            index.if_not_exists();
+        }
+        manager.create_index(index).await?;
+    }
+    Ok(())
+}
+
+/// A text column, compared byte by byte, whatever the language of the database.
+fn text(backend: DbBackend, name: &'static str, length: u32) -> ColumnDef {
+    let mut column = ColumnDef::new(name);
+    column.string_len(length).not_null();
+    if backend == DbBackend::Postgres {
+        column.extra("COLLATE \"C\"");
+    }
+    column
+}
+
+fn table(
+    name: &'static str,
+    key: &[&'static str],
+    columns: Vec<ColumnDef>,
+) -> TableCreateStatement {
+    let mut table = Table::create();
+    table.table(name);
+    for mut column in columns {
+        table.col(&mut column);
+    }
+    let mut primary = Index::create();
+    for column in key {
+        primary.col(*column);
+    }
+    table.primary_key(&mut primary);
+    table
+}
+
+fn request_tables(backend: DbBackend) -> Vec<TableCreateStatement> {
+    // The key is the point: a request is answered from one row only, however late another scheduler's write comes.
+    vec![table(
+        "nova_preemption_requests",
+        &["request_key"],
+        vec![
+            text(backend, "request_key", NAME),
+            text(backend, "preemption_id", ID),
+        ],
+    )]
+}
+
+fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
+    let text = |name: &'static str, length: u32| text(backend, name, length);
     let number = |name: &'static str| ColumnDef::new(name).big_integer().not_null().take();
     let maybe = |name: &'static str| ColumnDef::new(name).big_integer().null().take();
     let mut document = ColumnDef::new("document");
@@ -120,19 +185,6 @@ fn tables(backend: DbBackend) -> Vec<TableCreateStatement> {
         _ => document.text(),
     };
     document.not_null();
-    let table = |name: &'static str, key: &[&'static str], columns: Vec<ColumnDef>| {
-        let mut table = Table::create();
-        table.table(name);
-        for mut column in columns {
-            table.col(&mut column);
-        }
-        let mut primary = Index::create();
-        for column in key {
-            primary.col(*column);
-        }
-        table.primary_key(&mut primary);
-        table
-    };
     vec![
         table(
             "nova_preemptions",

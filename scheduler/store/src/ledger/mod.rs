@@ -23,7 +23,7 @@ mod usage;
 
 pub use error::LedgerError;
 pub use owner::{Owner, OwnerSeen};
-pub use row::{LedgerHead, LedgerRow, NewRow, Written};
+pub use row::{Ending, LedgerHead, LedgerRow, NewRow, Written};
 pub use usage::{NewUsage, UsageFilter, UsageRecord};
 
 use crate::connect::Connections;

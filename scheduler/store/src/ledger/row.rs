@@ -17,6 +17,8 @@ pub struct NewRow {
     pub id: Uuid,
     /// Nova's request id (`req-…`).
     pub request_id: String,
+    /// What tells the request from every other one, if anything does: no other row that answers it may exist.
+    pub request_key: Option<String>,
     /// State, in the caller's words; at most 32 characters.
     pub state: String,
     /// Whose it is.
@@ -67,6 +69,15 @@ pub struct LedgerRow {
     pub document: Json,
 }
 
+/// How a row ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    /// Its request is answered from it, now and when it comes again.
+    Answers,
+    /// It came to nothing: its request can have another row.
+    Nothing,
+}
+
 /// What became of an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[must_use]
@@ -85,7 +96,7 @@ const TRIES: u32 = 4;
 enum Step<'a> {
     Move(&'a str, &'a Json),
     Replan(&'a str, &'a Json),
-    Finish(&'a str, &'a Json),
+    Finish(&'a str, &'a Json, Ending),
     Adopt(&'a Owner, &'a Json),
 }
 
@@ -93,11 +104,14 @@ impl Ledger {
     /// Writes a new row, at version 1.
     ///
     /// # Errors
-    /// `VictimTaken`, `Exists`; those of the database.
+    /// `VictimTaken`, `RequestTaken`, `Exists`; those of the database.
     pub async fn insert(&self, row: &NewRow) -> Result<(), LedgerError> {
         check("state", &row.state, MAX_STATE_CHARS)?;
         check("request id", &row.request_id, MAX_NAME_CHARS)?;
         check("owner", &row.owner.name, MAX_NAME_CHARS)?;
+        if let Some(key) = &row.request_key {
+            check("request key", key, MAX_NAME_CHARS)?;
+        }
         let document = self.document(row.id, &row.document)?;
         let victims = sorted(&row.victims);
         let newcomers = sorted(&row.newcomers);
@@ -123,6 +137,7 @@ impl Ledger {
                 }
                 return Err(LedgerError::Exists { id: row.id });
             }
+            self.refuse_answered(row.request_key.as_deref()).await?;
             self.refuse_taken(&victims, row.id, tries).await?;
             tries += 1;
         }
@@ -156,13 +171,39 @@ impl Ledger {
                 let insert = statement(transaction.get_database_backend(), sql, values);
                 // Owned, because the transaction may outlive a borrow as far as the compiler can see.
                 let (victims, newcomers, id) = (victims.to_vec(), newcomers.to_vec(), row.id);
+                let answers = row.request_key.as_deref().map(|key| {
+                    statement(
+                        transaction.get_database_backend(),
+                        "INSERT INTO nova_preemption_requests (request_key, preemption_id) VALUES (?, ?)",
+                        [key.into(), text(row.id)],
+                    )
+                });
                 Box::pin(async move {
                     unique(transaction, insert).await?;
+                    if let Some(answers) = answers {
+                        unique(transaction, answers).await?;
+                    }
                     link(transaction, VICTIMS, &victims, id).await?;
                     link(transaction, INSTANCES, &newcomers, id).await
                 })
             })
             .await
+    }
+
+    /// Says which row answers the request, if one still does.
+    async fn refuse_answered(&self, key: Option<&str>) -> Result<(), LedgerError> {
+        const TABLE: &str = "nova_preemption_requests";
+        let Some(key) = key else { return Ok(()) };
+        let sql = "SELECT preemption_id FROM nova_preemption_requests WHERE request_key = ?";
+        let found = self.query("an insert", sql, vec![key.into()]).await?;
+        let Some(found) = found.first() else {
+            return Ok(());
+        };
+        let by: String = column(found, TABLE, 0)?;
+        Err(LedgerError::RequestTaken {
+            request: key.to_owned(),
+            by: id(&by, TABLE)?,
+        })
     }
 
     /// Says which victim is taken, if one still is; otherwise whoever had it has just finished.
@@ -237,7 +278,7 @@ impl Ledger {
         .await
     }
 
-    /// Ends a row: its victims can be planned with again.
+    /// Ends a row: its victims can be planned with again, and if it came to nothing, so can its request.
     ///
     /// # Errors
     /// Those of the database.
@@ -247,9 +288,10 @@ impl Ledger {
         expected_version: i64,
         state: &str,
         document: &Json,
+        ending: Ending,
     ) -> Result<Written, LedgerError> {
-        self.step(id, expected_version, Step::Finish(state, document), &[])
-            .await
+        let step = Step::Finish(state, document, ending);
+        self.step(id, expected_version, step, &[]).await
     }
 
     /// Takes a row over, if it is still at `expected_version`, and changes its document in the same write.
@@ -278,7 +320,7 @@ impl Ledger {
         let (set, mut values): (&str, Vec<Value>) = match step {
             Step::Move(state, document)
             | Step::Replan(state, document)
-            | Step::Finish(state, document) => {
+            | Step::Finish(state, document, _) => {
                 check("state", state, MAX_STATE_CHARS)?;
                 let document = self.document(id, document)?;
                 (
@@ -333,6 +375,13 @@ impl Ledger {
                     "DELETE FROM nova_preemption_victims WHERE preemption_id = ?",
                     [text(id)],
                 );
+                let reopen = matches!(step, Step::Finish(_, _, Ending::Nothing)).then(|| {
+                    statement(
+                        backend,
+                        "DELETE FROM nova_preemption_requests WHERE preemption_id = ?",
+                        [text(id)],
+                    )
+                });
                 let changes_victims = matches!(step, Step::Replan(..) | Step::Finish(..));
                 let victims = victims.to_vec();
                 Box::pin(async move {
@@ -342,6 +391,9 @@ impl Ledger {
                     if changes_victims {
                         transaction.execute_raw(release).await?;
                         link(transaction, VICTIMS, &victims, id).await?;
+                    }
+                    if let Some(reopen) = reopen {
+                        transaction.execute_raw(reopen).await?;
                     }
                     Ok(true)
                 })
@@ -400,9 +452,10 @@ impl Ledger {
                     .map(|id| id.as_str().into())
                     .collect::<Vec<Value>>()
             };
-            let links =
-                format!("DELETE FROM nova_preemption_instances WHERE preemption_id IN ({places})");
-            self.execute("the purge", &links, values()).await?;
+            for links in ["nova_preemption_instances", "nova_preemption_requests"] {
+                let links = format!("DELETE FROM {links} WHERE preemption_id IN ({places})");
+                self.execute("the purge", &links, values()).await?;
+            }
             let rows = format!("DELETE FROM nova_preemptions WHERE id IN ({places})");
             gone += self.execute("the purge", &rows, values()).await?;
         }

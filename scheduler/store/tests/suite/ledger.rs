@@ -3,7 +3,8 @@
 use crate::databases::TestDb;
 use ebbtide_harness::{MariaDb, Postgres};
 use ebbtide_store::ledger::{
-    Ledger, LedgerError, LedgerHead, LedgerRow, NewRow, NewUsage, Owner, UsageFilter, Written,
+    Ending, Ledger, LedgerError, LedgerHead, LedgerRow, NewRow, NewUsage, Owner, UsageFilter,
+    Written,
 };
 use ebbtide_store::{Store, StoreConfig};
 use serde_json::json;
@@ -20,6 +21,7 @@ fn row(id: u128, owner: &Owner, victims: &[u128]) -> NewRow {
     NewRow {
         id: uuid(id),
         request_id: format!("req-{id}"),
+        request_key: None,
         state: "planned".to_owned(),
         owner: owner.clone(),
         newcomers: vec![uuid(id * 1000), uuid(id * 1000 + 1)],
@@ -80,7 +82,10 @@ async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
         Written::Lost
     );
     assert_eq!(
-        ledger.finish(id, 1, "failed", &json!(3)).await.unwrap(),
+        ledger
+            .finish(id, 1, "failed", &json!(3), Ending::Answers)
+            .await
+            .unwrap(),
         Written::Lost
     );
     let other = ledger.register("b").await.unwrap();
@@ -167,7 +172,7 @@ async fn nobody_is_a_victim_of_two_open_rows(db: TestDb) {
     assert_eq!(ledger.victims_of_open_rows().await.unwrap(), all);
     assert_eq!(
         ledger
-            .finish(uuid(1), 1, "done", &json!(null))
+            .finish(uuid(1), 1, "done", &json!(null), Ending::Answers)
             .await
             .unwrap(),
         Written::Updated(2)
@@ -187,6 +192,52 @@ async fn nobody_is_a_victim_of_two_open_rows(db: TestDb) {
     assert_eq!(
         ledger.update(uuid(1), 2, "again", &json!(1)).await.unwrap(),
         Written::Lost
+    );
+}
+
+async fn a_request_is_answered_from_one_row_only(db: TestDb) {
+    let ledger = open(&db).await;
+    let owner = ledger.register("a").await.unwrap();
+    let asked = |id: u128, key: &str| NewRow {
+        request_key: Some(key.to_owned()),
+        ..row(id, &owner, &[id])
+    };
+    let taken = |by: u128| LedgerError::RequestTaken {
+        request: "one".to_owned(),
+        by: uuid(by),
+    };
+    ledger.insert(&asked(1, "one")).await.unwrap();
+    // However late another scheduler writes it down, and whichever victims it wants.
+    let late = ledger.insert(&asked(2, "one")).await.unwrap_err();
+    assert_eq!((&late, late.code()), (&taken(1), "EB-LEDGER-004"));
+    assert_eq!(
+        ledger.row(uuid(2)).await.unwrap(),
+        None,
+        "half a row was left"
+    );
+    ledger.insert(&asked(3, "another")).await.unwrap();
+    // What came to nothing can be planned again.
+    let nothing = ledger
+        .finish(uuid(1), 1, "withdrawn", &json!(1), Ending::Nothing)
+        .await;
+    assert_eq!(nothing.unwrap(), Written::Updated(2));
+    ledger.insert(&asked(4, "one")).await.unwrap();
+    let done = ledger
+        .finish(uuid(4), 1, "done", &json!(1), Ending::Answers)
+        .await;
+    assert_eq!(done.unwrap(), Written::Updated(2));
+    // What was answered is answered for good, until it is purged.
+    let late = ledger.insert(&asked(5, "one")).await.unwrap_err();
+    assert_eq!(late, taken(4));
+    assert_eq!(ledger.purge(-3_600_000).await.unwrap(), 2);
+    ledger.insert(&asked(5, "one")).await.unwrap();
+    let too_long = NewRow {
+        request_key: Some("x".repeat(256)),
+        ..row(6, &owner, &[])
+    };
+    assert_eq!(
+        ledger.insert(&too_long).await.unwrap_err().code(),
+        "EB-STORE-010"
     );
 }
 
@@ -253,7 +304,7 @@ async fn schedulers_that_race_never_share_a_victim(db: TestDb) {
                             .collect();
                         assert_eq!(held, mine, "somebody else has a victim of {id}");
                         let ended = ledger
-                            .finish(uuid(id), 1, "done", &json!(round as u64))
+                            .finish(uuid(id), 1, "done", &json!(round as u64), Ending::Answers)
                             .await;
                         assert_eq!(ended.unwrap(), Written::Updated(2));
                         won += 1;
@@ -376,7 +427,10 @@ async fn what_is_over_is_purged_and_nothing_else(db: TestDb) {
     }
     for n in 1..=2 {
         assert_eq!(
-            ledger.finish(uuid(n), 1, "done", &json!(1)).await.unwrap(),
+            ledger
+                .finish(uuid(n), 1, "done", &json!(1), Ending::Answers)
+                .await
+                .unwrap(),
             Written::Updated(2)
         );
     }
@@ -447,6 +501,7 @@ on_every_database!(
     a_row_comes_back_as_it_went_in,
     an_update_at_an_old_version_changes_nothing,
     nobody_is_a_victim_of_two_open_rows,
+    a_request_is_answered_from_one_row_only,
     schedulers_know_of_each_other_and_of_their_own_earlier_lives,
     two_that_register_under_one_name_get_different_epochs,
     schedulers_that_race_never_share_a_victim,
@@ -486,7 +541,9 @@ macro_rules! survives_a_killed_server {
                         let new = row(id, &owner, &[1 + n % 3]);
                         let done = async {
                             ledger.insert(&new).await?;
-                            ledger.finish(uuid(id), 1, "done", &json!(1)).await
+                            ledger
+                                .finish(uuid(id), 1, "done", &json!(1), Ending::Answers)
+                                .await
                         };
                         match done.await {
                             Ok(Written::Updated(2)) => {
@@ -548,7 +605,7 @@ async fn tidy(ledger: &Ledger, id: u128) -> Result<(), LedgerError> {
         && !row.finished
     {
         let ended = ledger
-            .finish(row.id, row.version, "failed", &json!(2))
+            .finish(row.id, row.version, "failed", &json!(2), Ending::Answers)
             .await?;
         assert_ne!(ended, Written::Lost, "nobody else touches it");
     }

@@ -1,7 +1,7 @@
 //! The ledger: rows with versions and owners, shared by all schedulers.
 
 use ebbtide_model::Timestamp;
-use ebbtide_preemption::Preemption;
+use ebbtide_preemption::{Preemption, State};
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
@@ -29,6 +29,8 @@ pub(super) enum Written {
     Exists,
     /// Another open row has one of the victims.
     VictimTaken,
+    /// Another row answers the request.
+    RequestTaken,
 }
 
 /// The ledger.
@@ -36,6 +38,8 @@ pub(super) enum Written {
 pub(super) struct Ledger {
     /// Open rows.
     pub(super) rows: BTreeMap<Uuid, Row>,
+    /// Which row answers a request.
+    pub(super) answers: BTreeMap<String, Uuid>,
     /// Finished ones, kept apart because they are many and nothing happens to them.
     pub(super) finished: BTreeMap<Uuid, Preemption>,
     /// When each scheduler beat last, and in which life.
@@ -92,6 +96,9 @@ impl Ledger {
         if self.rows.contains_key(&record.id) || self.finished.contains_key(&record.id) {
             return Written::Exists;
         }
+        if self.answers.contains_key(&record.unique_id) {
+            return Written::RequestTaken;
+        }
         let taken = self.victims();
         if record.victims.iter().any(|v| taken.contains(&v.server.0)) {
             return Written::VictimTaken;
@@ -101,6 +108,7 @@ impl Ledger {
             version: 1,
             record: record.clone(),
         };
+        self.answers.insert(record.unique_id.clone(), record.id);
         self.rows.insert(record.id, row);
         self.say(Written::Updated(1))
     }
@@ -119,6 +127,10 @@ impl Ledger {
             return Written::Lost;
         }
         self.rows.remove(&id);
+        // What came to nothing can be planned again.
+        if matches!(record.state, State::Refused | State::Withdrawn) {
+            self.answers.remove(&record.unique_id);
+        }
         self.finished.insert(id, record.clone());
         self.say(Written::Updated(version + 1))
     }

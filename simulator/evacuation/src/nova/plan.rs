@@ -118,6 +118,12 @@ impl NovaWorld {
                 self.schedulers[who].leaving = self.ledger.victims();
                 self.decide(who, n);
             }
+            // The message went to another scheduler while the ledger did not answer: that one answers.
+            Written::RequestTaken => {
+                if !self.go_on(who, n, false) {
+                    self.decide(who, n);
+                }
+            }
             // Nobody is evicted without the ledger.
             _ if tries >= TRIES => self.answer(who, n, None),
             _ => {

@@ -1,0 +1,218 @@
+//! What Placement says of those who have to do with a preemption, just before it is begun.
+
+use super::{Request, Selector};
+use crate::preemption::{Holding, Newcomer, Victim, VictimState};
+use ebbtide_model::{EvacuationId, ServerId, Timestamp};
+use ebbtide_nova_cloud::{Plan, PlannedVictim, ProviderTruth};
+use ebbtide_openstack::OpenStackError;
+use ebbtide_openstack::placement::{ConsumerAllocations, Generation, ProviderAllocation};
+use futures::future::try_join_all;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use uuid::Uuid;
+
+impl Selector {
+    /// What Placement says now of the hosts and the victims of a plan, and of those newcomers that hold something already.
+    pub(super) async fn truth(
+        &self,
+        request: &Request,
+        plan: &Plan,
+    ) -> Result<Truth, OpenStackError> {
+        let (hosts, newcomers) = self.concerned(request, plan);
+        let foreseen = request.ahead().truth.take();
+        if let Some(truth) = foreseen.filter(|truth| truth.covers(&hosts, &newcomers, plan)) {
+            return Ok(truth);
+        }
+        let providers = try_join_all(hosts.into_iter().map(|provider| async move {
+            let of = &self.facts.providers;
+            let ((), (generation, consumers)) =
+                tokio::try_join!(of.read_if_believed(provider), of.consumers(provider))?;
+            Ok::<_, OpenStackError>(ProviderTruth {
+                provider,
+                generation,
+                consumers,
+            })
+        }));
+        let (providers, mut held) = tokio::try_join!(providers, self.held(request, newcomers))?;
+        let mut unseen = Vec::new();
+        for victim in &plan.victims {
+            match seen_whole(victim, &providers) {
+                Some(seen) => drop(held.insert(victim.uuid, seen)),
+                None => unseen.push(victim.uuid),
+            }
+        }
+        held.extend(self.held(request, unseen).await?);
+        Ok(Truth { providers, held })
+    }
+
+    /// What consumers hold, each asked about by itself.
+    async fn held(
+        &self,
+        request: &Request,
+        consumers: Vec<Uuid>,
+    ) -> Result<BTreeMap<Uuid, ConsumerAllocations>, OpenStackError> {
+        let placement = self.facts.providers.placement(&request.id);
+        let asked = consumers.into_iter().map(|consumer| {
+            let placement = placement.clone();
+            async move { Ok((consumer, placement.allocations(consumer).await?)) }
+        });
+        Ok(try_join_all(asked).await?.into_iter().collect())
+    }
+
+    /// The providers that a plan has to do with, and the newcomers whose holdings have to be known for it.
+    ///
+    /// A newcomer that nobody has placed yet holds nothing, so it is not asked about: that would cost each request a question. If it
+    /// holds something all the same, Placement refuses the swap (its claim names no consumer generation), and then it is asked.
+    fn concerned(&self, request: &Request, plan: &Plan) -> (BTreeSet<Uuid>, Vec<Uuid>) {
+        let hosts = plan
+            .instances
+            .iter()
+            .flat_map(|instance| instance.allocations.keys())
+            .chain(plan.victims.iter().flat_map(|v| v.allocations.keys()))
+            .copied()
+            .collect();
+        let newcomers = plan.instances.iter().map(|instance| instance.uuid);
+        let placed = if request.newcomers_may_hold() {
+            newcomers.collect()
+        } else {
+            self.facts.read(|cloud| {
+                newcomers
+                    .filter(|uuid| cloud.instance(*uuid).is_some())
+                    .collect()
+            })
+        };
+        (hosts, placed)
+    }
+}
+
+/// What Placement has just said.
+pub(super) struct Truth {
+    pub(super) providers: Vec<ProviderTruth>,
+    held: BTreeMap<Uuid, ConsumerAllocations>,
+}
+
+impl Truth {
+    /// Whether it says all that has to be known.
+    fn covers(&self, hosts: &BTreeSet<Uuid>, newcomers: &[Uuid], plan: &Plan) -> bool {
+        let told: BTreeSet<Uuid> = self.providers.iter().map(|p| p.provider).collect();
+        let victims = plan.victims.iter().map(|victim| &victim.uuid);
+        hosts.is_subset(&told)
+            && newcomers
+                .iter()
+                .chain(victims)
+                .all(|consumer| self.held.contains_key(consumer))
+    }
+
+    pub(super) fn victim(&self, planned: &PlannedVictim) -> Result<Victim, Uuid> {
+        let held = self.held.get(&planned.uuid).ok_or(planned.uuid)?;
+        let generation = held.consumer_generation.ok_or(planned.uuid)?.0;
+        if held.allocations.is_empty() {
+            return Err(planned.uuid);
+        }
+        let had = Holding {
+            allocations: json_of(held),
+            mappings: None,
+            project_id: held
+                .project_id
+                .clone()
+                .unwrap_or_else(|| planned.project_id.clone()),
+            user_id: held
+                .user_id
+                .clone()
+                .unwrap_or_else(|| planned.user_id.clone()),
+            generation: Some(generation),
+        };
+        let keeps = (!planned.keeps.is_empty()).then(|| Holding {
+            allocations: planned
+                .keeps
+                .iter()
+                .map(|(provider, of)| (provider.to_string(), json!({"resources": of})))
+                .collect::<serde_json::Map<_, _>>()
+                .into(),
+            ..had.clone()
+        });
+        Ok(Victim {
+            server: ServerId(planned.uuid),
+            evacuation: EvacuationId(crate::ids::new()),
+            host: planned.host.host.clone(),
+            had,
+            generation,
+            keeps,
+            behaviour: planned.interruption,
+            grace: planned.grace,
+            flavor: planned.flavor.clone(),
+            launched_at: planned
+                .launched_at
+                .map(|micros| Timestamp::from_millis(micros / 1000)),
+            state: VictimState::Waiting,
+        })
+    }
+
+    /// A newcomer, with what it has elsewhere already: an instance whose owner evacuates it holds something on its old host until it is
+    /// rebuilt.
+    pub(super) fn newcomer(&self, instance: Uuid, host: String, mut claim: Holding) -> Newcomer {
+        let held = self
+            .held
+            .get(&instance)
+            .filter(|held| !held.allocations.is_empty());
+        let before = held.map(|held| {
+            let generation = held.consumer_generation.map(|generation| generation.0);
+            let before = Holding {
+                allocations: json_of(held),
+                mappings: None,
+                generation,
+                ..claim.clone()
+            };
+            if let (Value::Object(claimed), Value::Object(had)) =
+                (&mut claim.allocations, &before.allocations)
+            {
+                for (provider, of) in had {
+                    claimed.insert(provider.clone(), of.clone());
+                }
+            }
+            claim.mappings = None;
+            claim.generation = generation;
+            before
+        });
+        Newcomer {
+            instance,
+            host,
+            claim,
+            before,
+        }
+    }
+}
+
+/// What a victim holds, if its host's provider tells all of it: it holds there just what we believe that it holds anywhere. Asking about
+/// the victim itself would cost each preemption a question more.
+///
+/// A server that its owner has evacuated from a dead host may hold something there of which we do not know. The swap frees that as well;
+/// Nova would free it when the host comes back.
+fn seen_whole(victim: &PlannedVictim, providers: &[ProviderTruth]) -> Option<ConsumerAllocations> {
+    let (believed_on, believed) = victim.allocations.first_key_value()?;
+    if victim.allocations.len() > 1 {
+        return None;
+    }
+    let told = providers.iter().find(|p| p.provider == *believed_on)?;
+    let seen = told.consumers.iter().find(|c| c.uuid == victim.uuid)?;
+    let generation = u64::try_from(seen.generation).ok()?;
+    (seen.resources == *believed).then(|| ConsumerAllocations {
+        allocations: BTreeMap::from([(
+            *believed_on,
+            ProviderAllocation {
+                resources: seen.resources.clone(),
+                generation: None,
+            },
+        )]),
+        consumer_generation: Some(Generation(generation)),
+        ..ConsumerAllocations::default()
+    })
+}
+
+fn json_of(held: &ConsumerAllocations) -> Value {
+    held.allocations
+        .iter()
+        .map(|(provider, of)| (provider.to_string(), json!({"resources": of.resources})))
+        .collect::<serde_json::Map<_, _>>()
+        .into()
+}
