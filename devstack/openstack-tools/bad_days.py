@@ -1,7 +1,7 @@
 #!/usr/bin/python3
 """Bad days: what a cloud stands on dies in the middle of boots and preemptions. Nothing may leak, nobody may be dead for nothing.
 
-Usage: bad_days.py [DAY…]
+Usage: bad_days.py [DAY…|busy|waiting]   busy: those that keep the machine at work, waiting: those that mostly wait
 
 After each day: every server ACTIVE or in ERROR with a reason, the sum of allocations is what servers hold, no consumer without a server, no
 phantom, and no more victims gone than normal servers have come in their place.
@@ -21,6 +21,8 @@ from processes import stack
 from race import Race
 
 DAYS = []
+# Days in which Nova's own time limits take most of the time.
+WAITING = ['mariadb_dies', 'placement_dies', 'the_scheduler_was_down_for_two_minutes', 'beside_the_original', 'rolled_back_in_haste']
 OURS = 'ebbtide-scheduler-1'
 PORTS = {'rabbit': 'STACK_PORT_AMQP', 'mysql': 'STACK_PORT_MYSQL', 'placement': 'STACK_PORT_PLACEMENT', 'keystone': 'STACK_PORT_KEYSTONE'}
 # Where EBBTIDE_CRASH_AT ends our scheduler.
@@ -200,24 +202,30 @@ def the_scheduler_is_killed_at_any_moment(stage):
 def two_schedulers_race_for_the_same_victims(stage):
     """200 rounds of two requests at once, each wanting the cheapest victim, decided by two schedulers of ours that answer at once: one of
     them gets it, the other takes the next. The victims are really ended, by the agent and Nova's computes, while the
-    next rounds are decided."""
+    next rounds are decided. In heats, because each end costs Nova's compute a question to Placement for every server of its host."""
     config = processes.HOME + '/etc/race.conf'
     with open(config, 'w', encoding='utf-8') as file:
         file.write('[ebbtide]\nreply_when = at_once\ndefault_grace = 1\n')
-    race = None
+    race, decided, slowest = None, 0.0, 0.0
+    began = time.monotonic()
     try:
-        race = Race(stage, 134)
+        race = Race(stage, heats=5, rounds=40)
         processes.kill(OURS, signal.SIGTERM)
         stack('stack_scheduler_conf', '2')
-        for n in '12':
-            stack('stack_start_scheduler', 'ebbtide', n, config)
-        wait_scheduler()
-        began = time.monotonic()
-        answer = race.run()
-        decided = time.monotonic() - began
-        race.audit(answer, 480)
-        print('      %d requests in 200 rounds, decided in %.0f s (median %.0f ms); 400 victims, each ended once, after %.0f s' % (
-            answer['n'], decided, answer['median'], time.monotonic() - began), flush=True)
+        for heat in range(race.heats):
+            race.deal(heat)
+            for n in '12':
+                stack('stack_start_scheduler', 'ebbtide', n, config)
+            wait_scheduler()
+            start = time.monotonic()
+            answer = race.run(heat)
+            decided += time.monotonic() - start
+            slowest = max(slowest, answer['median'])
+            race.audit(heat, answer, 180)
+            for n in '12':
+                processes.kill('ebbtide-scheduler-' + n, signal.SIGTERM)
+        print('      %d requests in %d rounds, decided in %.0f s (median %.0f ms); %d victims, each ended once; %.0f s in all' % (
+            2 * race.rounds * race.heats, race.rounds * race.heats, decided, slowest, race.ended, time.monotonic() - began), flush=True)
     finally:
         end_second('ebbtide-scheduler-2')
         if race:
@@ -318,7 +326,12 @@ def rolled_back_in_haste(stage):
 
 
 def main():
-    only, failed = sys.argv[1:], []
+    groups = {'waiting': WAITING, 'busy': [f.__name__ for f in DAYS if f.__name__ not in WAITING]}
+    only = [day for word in sys.argv[1:] for day in groups.get(word, [word])]
+    unknown = set(only) - {f.__name__ for f in DAYS}
+    if unknown:
+        sys.exit('bad_days.py: there is no day %s; there are %s' % (', '.join(sorted(unknown)), ', '.join(f.__name__ for f in DAYS)))
+    failed = []
     stage = Stage()
     for function in DAYS:
         if only and function.__name__ not in only:

@@ -20,7 +20,6 @@ import time
 import eventlet
 eventlet.monkey_patch()
 import nova.conf  # noqa: E402
-import oslo_messaging  # noqa: E402
 from nova import config, context, objects, rpc  # noqa: E402
 from oslo_utils import uuidutils  # noqa: E402
 
@@ -31,11 +30,11 @@ from nova.scheduler import rpcapi  # noqa: E402
 
 from cloud import Cloud  # noqa: E402
 from database import connect  # noqa: E402
+from preempt import rpc_client  # noqa: E402
 
 cloud = Cloud()
 api = rpcapi.SchedulerAPI()
-plain = oslo_messaging.get_rpc_client(rpc.TRANSPORT, oslo_messaging.Target(exchange='nova', topic='scheduler', version='1.0', namespace='baseapi'),
-                                      timeout=60)
+plain = rpc_client(rpc.TRANSPORT, 60)
 
 
 def ctxt():

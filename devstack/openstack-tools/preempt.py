@@ -112,14 +112,20 @@ def wait_up(computes):
             "select 1 from nova_cell1.services where `binary` = 'nova-compute' and host = %s and last_seen_up > %s", h, began))
 
 
+def rpc_client(transport, timeout):
+    """For pings of a scheduler. Debian's oslo.messaging (14.0) has no `get_rpc_client` yet, and newer ones do not want the class called."""
+    import oslo_messaging
+    make = getattr(oslo_messaging, 'get_rpc_client', oslo_messaging.RPCClient)
+    return make(transport, oslo_messaging.Target(exchange='nova', topic='scheduler', version='1.0', namespace='baseapi'), timeout=timeout)
+
+
 def wait_scheduler(seconds=60):
     """Until a scheduler answers a ping."""
     import os
     import oslo_messaging
     from oslo_config import cfg
     transport = oslo_messaging.get_rpc_transport(cfg.CONF, 'rabbit://nova:nova@127.0.0.1:%s/' % os.environ['STACK_PORT_AMQP'])
-    client = oslo_messaging.get_rpc_client(transport, oslo_messaging.Target(exchange='nova', topic='scheduler', version='1.0', namespace='baseapi'),
-                                           timeout=3)
+    client = rpc_client(transport, 3)
 
     def answers():
         try:

@@ -50,57 +50,88 @@ def copies(template, table, **changed):
 
 
 class Race:
-    """The stage of a race: `each` victims on each of three hosts that they fill, and as many newcomers of their size, less two."""
+    """The stage of a race: three hosts full of victims, and in each heat two newcomers of their size for each round. All rows are there from
+    the beginning: victims that are not dealt yet are on no host, and newcomers wait for one."""
 
-    def __init__(self, stage, each):
-        self.stage, self.each = stage, each
+    def __init__(self, stage, heats, rounds):
+        self.stage, self.heats, self.rounds, self.ended = stage, heats, rounds, 0
+        # In the last round of a heat there is still somebody to choose from.
+        self.each = (2 * rounds + 4) // len(HOSTS)
         old, new = stage.cloud.create('old', 'medium.preemptible'), stage.cloud.create('new', 'small')
         must(stage.cloud.settled(old)['status'] == stage.cloud.settled(new)['status'] == 'ACTIVE', 'the servers to copy are not there')
-        grow(each)
+        grow(self.each)
+        newcomers = 2 * rounds * heats
         run('drop table if exists victim, newcomer',
-            "create table victim as select p.id rp, p.name host, uuid() cu, row_number() over (order by p.id, n.seq) n "
-            "from resource_providers p, seq_1_to_%d n where p.name like 'compute%%'" % each,
-            'create table newcomer as select seq n, uuid() cu from seq_1_to_%d' % (3 * each - 2))
-        copies(old, 'victim', host='t.host', node='t.host', launched_on='t.host',
+            'create table victim as select seq n, uuid() cu, cast(null as char(255)) host from seq_1_to_%d' % (newcomers + 4),
+            'create table newcomer as select seq n, uuid() cu from seq_1_to_%d' % newcomers)
+        copies(old, 'victim', host='null', node='null', launched_on='null',
                launched_at='utc_timestamp() - interval (600 + (t.n * 7919) mod 2400) second')
         copies(new, 'newcomer', host='null', node='null', vm_state="'shelved_offloaded'", task_state="'unshelving'", power_state='4')
         stage.cloud.delete(old, new)
-        run("insert into placement.consumers (created_at, uuid, project_id, user_id, generation) select utc_timestamp(), cu, "
-            "(select min(id) from placement.projects), (select min(id) from placement.users), 1 from victim",
-            *["insert into placement.allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) "
-              "select utc_timestamp(), rp, cu, %d, %d from victim" % pair for pair in VICTIM.items()])
-        self.newcomers = [r['cu'] for r in rows('select cu from placement.newcomer order by n')]
-        check_books(each)
 
-    def run(self):
-        """All requests, two at the same moment, to whichever schedulers are there."""
+    def newcomers(self, heat):
+        first = 2 * self.rounds * heat + 1
+        return [r['cu'] for r in rows('select cu from placement.newcomer where n between %s and %s order by n', first, first + 2 * self.rounds - 1)]
+
+    def deal(self, heat):
+        """Fills the hosts: as after boots of preemptible servers, and after those who came in the last heat have gone."""
+        if heat:
+            self.forget(self.newcomers(heat - 1))
+        for host in HOSTS:
+            alive = one("select count(*) from placement.victim v join nova_cell1.instances i on i.uuid = v.cu where v.host = %s and i.deleted = 0", host)
+            run("create or replace temporary table dealt as select cu from victim where host is null order by n limit %d" % (self.each - alive),
+                "update victim set host = '%s' where cu in (select cu from dealt)" % host,
+                "update nova_cell1.instances set host = '%s', node = '%s', launched_on = '%s', updated_at = utc_timestamp() "
+                "where uuid in (select cu from dealt)" % (host, host, host),
+                "insert into placement.consumers (created_at, uuid, project_id, user_id, generation) select utc_timestamp(), cu, "
+                "(select min(id) from placement.projects), (select min(id) from placement.users), 1 from dealt",
+                *["insert into placement.allocations (created_at, resource_provider_id, consumer_id, resource_class_id, used) "
+                  "select utc_timestamp(), (select id from resource_providers where name = '%s'), cu, %d, %d from dealt" % ((host,) + pair)
+                  for pair in VICTIM.items()])
+        if not heat:
+            check_books(self.each)
+
+    def forget(self, newcomers):
+        """The newcomers and what they hold go, without Nova: nothing of them ever ran."""
+        these = "('%s')" % "','".join(newcomers)
+        run('delete from allocations where consumer_id in ' + these,
+            'delete from consumers where uuid in ' + these,
+            *['delete from nova_cell1.%s where instance_uuid in %s' % (table, these) for table in COPIED],
+            *['delete from nova_api.%s where instance_uuid in %s' % (table, these) for table in API_COPIED],
+            'delete from nova_cell1.instances where uuid in ' + these)
+
+    def run(self, heat):
+        """All requests of a heat, two at the same moment, to whichever schedulers are there."""
         client = Client()
         try:
-            answer = client.ask(do='rounds', at_once=2, uuids=self.newcomers, flavor={'vcpus': SIZE[0], 'memory_mb': SIZE[1], 'root_gb': SIZE[2]})
+            answer = client.ask(do='rounds', at_once=2, uuids=self.newcomers(heat),
+                                flavor={'vcpus': SIZE[0], 'memory_mb': SIZE[1], 'root_gb': SIZE[2]})
         finally:
             client.close()
         must(not answer['failed'], 'race: %d requests failed: %s' % (answer['failed'], answer['errors']))
         return answer
 
-    def audit(self, answer, seconds):
+    def audit(self, heat, answer, seconds):
         """Each newcomer has exactly one victim's place, and each of those victims is really gone, once."""
-        needed = len(self.newcomers)
+        newcomers = self.newcomers(heat)
+        needed = self.ended + len(newcomers)
         until('%d victims to be gone' % needed, seconds, lambda: one(
             'select count(*) from nova_cell1.instances where deleted != 0 and uuid in (select cu from placement.victim)') >= needed, pause=0.5)
         until('all preemptions to end', 60, lambda: not rows('select id from ebbtide.nova_preemptions where finished_at is null'), pause=0.5)
         gone = {r['uuid'] for r in rows('select uuid from nova_cell1.instances where deleted != 0 and uuid in (select cu from placement.victim)')}
-        must(len(gone) == needed, 'race: %d victims are gone for %d newcomers' % (len(gone), len(self.newcomers)))
+        must(len(gone) == needed, 'race: %d victims are gone for %d newcomers' % (len(gone), needed))
+        self.ended = needed
         ended = [r['server_id'] for r in rows('select server_id from ebbtide.nova_usage_records where server_id in (select cu from placement.victim)')]
         must(sorted(ended) == sorted(gone), 'race: %d usage records of %d servers, and %d are gone' % (len(ended), len(set(ended)), len(gone)))
         held = {}
         for row in rows('select a.consumer_id, p.name, a.resource_class_id as class, a.used from placement.allocations a '
                         'join placement.resource_providers p on p.id = a.resource_provider_id'):
             held.setdefault(row['consumer_id'], {})[(row['name'], row['class'])] = row['used']
-        for uuid in self.newcomers:
+        for uuid in newcomers:
             must(held.get(uuid) == {(answer['hosts'][uuid], k): v for k, v in SIZE.items()},
                  'race: newcomer %s was told %s and holds %s' % (uuid, answer['hosts'].get(uuid), held.get(uuid)))
-        left = set(held) - set(self.newcomers)
-        alive = {r['cu'] for r in rows('select cu from placement.victim')} - gone
+        left = set(held) - set(newcomers)
+        alive = {r['cu'] for r in rows('select cu from placement.victim where host is not null')} - gone
         must(left == alive, 'race: beside the newcomers hold %s, and %s live' % (left, alive))
         for name, used, total in [(r['name'], r['used'], r['total']) for r in rows(
                 'select p.name, sum(a.used) as used, max(i.total) as total from placement.inventories i join placement.resource_providers p '
@@ -110,12 +141,12 @@ class Race:
         must(not rows('select 1 from placement.consumers where uuid not in (select consumer_id from placement.allocations)'), 'race: phantom consumers')
 
     def clear(self):
-        """The newcomers and what they hold go, without Nova: nothing of them ever ran."""
-        run('delete from allocations where consumer_id in (select cu from newcomer)',
-            'delete from consumers where uuid in (select cu from newcomer)',
-            *['delete from nova_cell1.%s where instance_uuid in (select cu from newcomer)' % table for table in COPIED],
-            *['delete from nova_api.%s where instance_uuid in (select cu from newcomer)' % table for table in API_COPIED],
-            'delete from nova_cell1.instances where uuid in (select cu from newcomer)')
+        """As it was before the race."""
+        self.forget([r['cu'] for r in rows('select cu from placement.newcomer')])
+        never = "(select cu from placement.victim where host is null)"
+        run(*['delete from nova_cell1.%s where instance_uuid in %s' % (table, never) for table in COPIED],
+            *['delete from nova_api.%s where instance_uuid in %s' % (table, never) for table in API_COPIED],
+            'delete from nova_cell1.instances where uuid in ' + never)
         self.stage.clear()
         run('drop table victim, newcomer')
         grow(None)

@@ -82,7 +82,8 @@ class Stage:
     def rpc(self, method, version, namespace=None, **arguments):
         """A call to the scheduler straight over RabbitMQ; the name of what it raises."""
         target = oslo_messaging.Target(exchange='nova', topic='scheduler', version=version, namespace=namespace)
-        client = oslo_messaging.get_rpc_client(self.transport, target, timeout=20)
+        make = getattr(oslo_messaging, 'get_rpc_client', oslo_messaging.RPCClient)  # Debian's 14.0 has only the class
+        client = make(self.transport, target, timeout=20)
         try:
             return client.call({}, method, **arguments)
         except Exception as error:  # the class that comes back is what is looked at

@@ -2,7 +2,7 @@
 # devstack/openstack test: the same answers, the story, bad days. Each part brings the cloud into a state of its own and prints its time.
 
 _stack_test_usage() { cat <<X
-./devstack/openstack test [--release debian|newest] [--one-cloud] [PART…]
+./devstack/openstack test [--release debian|newest] [--one-cloud] [--days busy|waiting] [PART…]
 
   same-answers   the scenarios against nova-scheduler and against ours, on equal databases; every reply, notification and claim
                  and the databases at the end are compared field by field
@@ -10,19 +10,22 @@ _stack_test_usage() { cat <<X
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
-Without parts: the first three, same-answers in a second cloud beside the others ($stack_home-2), because all of them wait more than they
-work; --one-cloud runs them one after the other. Recordings stay in recordings/ of the cloud that made them.
+Without parts: the first three, same-answers and those bad days that mostly wait in a second cloud beside the others ($stack_home-2);
+--one-cloud runs all of them one after the other. --days: only these of the bad days. Recordings stay in recordings/ of the cloud that
+made them.
 X
 }
 
 stack_command_test() {
     local parts=() part one_cloud=
     stack_test_release=debian
+    stack_test_days=()
     while [ $# -gt 0 ]; do
         case $1 in
             -h|--help) _stack_test_usage; return 0 ;;
             --release) stack_test_release=$2; shift ;;
             --one-cloud) one_cloud=1 ;;
+            --days) stack_test_days=("$2"); shift ;;
             same-answers|same-original|story|bad-days|cells) parts+=("$1") ;;
             *) echo "devstack/openstack test: unknown part $1 (see --help)" >&2; return 2 ;;
         esac
@@ -38,7 +41,8 @@ stack_command_test() {
         stack_build_ebbtide
         # The ports of the first are taken when the second looks for its own.
         _stack_test_cloud
-        _stack_test_second_begins same-answers
+        stack_test_days=(busy)
+        _stack_test_second_begins --days waiting same-answers bad-days
     fi
     for part in "${parts[@]}"; do "_stack_test_${part//-/_}"; done
     ./devstack/openstack down
@@ -52,7 +56,7 @@ stack_command_test() {
     echo "All parts passed."
 }
 
-# _stack_test_second_begins PART…: the same command for other parts, in a cloud of its own, in the background.
+# _stack_test_second_begins OPTION… PART…: the same command for other parts, in a cloud of its own, in the background.
 _stack_test_second_begins() {
     EBBTIDE_OPENSTACK_HOME=$stack_home-2 EBBTIDE_BIN_DIR=${EBBTIDE_BIN_DIR:-$stack_target/debug} \
         ./devstack/openstack test --release "$stack_test_release" "$@" > "$stack_home-2.log" 2>&1 &
@@ -62,7 +66,7 @@ _stack_test_second_begins() {
         kill "$stack_test_second" 2>/dev/null || true
         EBBTIDE_OPENSTACK_HOME=$stack_home-2 ./devstack/openstack down
     fi' EXIT
-    echo "The same answers are looked at beside this, in $stack_home-2 (what it says: $stack_home-2.log)."
+    echo "The same answers and some bad days are looked at beside this, in $stack_home-2 (what it says: $stack_home-2.log)."
 }
 
 _stack_test_second_ends() {
@@ -169,7 +173,7 @@ _stack_test_story() {
 
 _stack_test_bad_days() {
     _stack_test_needs_ours
-    _stack_timed 'bad days' stack_tool bad_days.py
+    _stack_timed 'bad days' stack_tool bad_days.py ${stack_test_days[@]+"${stack_test_days[@]}"}
 }
 
 _stack_test_cells() {

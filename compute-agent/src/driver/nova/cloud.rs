@@ -55,6 +55,9 @@ const LOOK_EVERY: Duration = Duration::from_millis(250);
 /// A notice is tried if so much time is left for it, however long others have taken.
 const LONGEST_NOTICE: Duration = Duration::from_secs(8);
 
+/// For how long Nova's word that there is no such server is good, in seconds: identifiers are never given twice.
+const GONE_SECONDS: f64 = 2.0;
+
 /// The longest pause between two looks at a server that is being ended.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 
@@ -95,6 +98,8 @@ struct Heard {
     servers: Servers,
     /// When each server that has its notice was looked at last.
     looked: BTreeMap<Uuid, Timestamp>,
+    /// Of whom Nova has said in the last seconds that they are gone.
+    gone: BTreeMap<Uuid, Timestamp>,
     listed_at: Option<Timestamp>,
     listed_all_at: Option<Timestamp>,
     /// The latest change that was heard of, as Nova writes it.
@@ -286,6 +291,13 @@ impl NovaCloud {
         Ok(self.heard().servers.on(host).map(facts::view).collect())
     }
 
+    /// The servers of a host that are like this, as they were heard of last.
+    pub(super) fn which_on(&self, host: &str, like: fn(&Server) -> bool) -> Vec<ServerId> {
+        let heard = self.heard();
+        let like = heard.servers.on(host).filter(|server| like(server));
+        like.map(|server| ServerId(server.id)).collect()
+    }
+
     /// Whether it is time for one more look; then the next one has to wait. A clock that was set back does not stop them.
     fn may_look(&self, now: Timestamp) -> bool {
         let (now, every) = (now.as_millis(), WATCH_EVERY_MS);
@@ -337,8 +349,19 @@ impl NovaCloud {
             None => {
                 heard.looked.remove(&server_id.0);
                 heard.servers.remove(server_id.0);
+                let now = self.clock.now();
+                heard
+                    .gone
+                    .retain(|_, at| is_younger(Some(*at), now, GONE_SECONDS));
+                heard.gone.insert(server_id.0, now);
             }
         }
+    }
+
+    /// Whether Nova has just said that there is no such server: it need not be asked again.
+    pub(super) fn is_just_gone(&self, server_id: ServerId) -> bool {
+        let at = self.heard().gone.get(&server_id.0).copied();
+        is_younger(at, self.clock.now(), GONE_SECONDS)
     }
 
     // ---- asking ----

@@ -11,6 +11,7 @@ mod cloud;
 mod facts;
 mod fleet;
 mod judge;
+mod leftover;
 mod notice;
 mod reach;
 mod servers;
@@ -32,6 +33,7 @@ use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Time
 use ebbtide_openstack::OpenStackError;
 use ebbtide_openstack::compute::Server;
 use judge::Goal;
+use leftover::Leftovers;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -47,6 +49,7 @@ pub struct NovaDriver {
     cloud: Arc<NovaCloud>,
     usage: Arc<UsageLog>,
     clock: Arc<dyn Clock>,
+    leftovers: Leftovers,
 }
 
 pub(super) fn build(context: &DriverContext) -> Result<Arc<dyn Driver>, AgentError> {
@@ -79,6 +82,7 @@ impl NovaDriver {
             cloud,
             usage,
             clock,
+            leftovers: Leftovers::default(),
         })
     }
 
@@ -184,10 +188,15 @@ impl Driver for NovaDriver {
     }
 
     async fn list(&self) -> Result<Vec<ServerView>, DriverError> {
-        self.cloud.views_of(&self.host).await
+        let views = self.cloud.views_of(&self.host).await?;
+        self.clear_away().await;
+        Ok(views)
     }
 
     async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError> {
+        if self.cloud.is_just_gone(server_id) {
+            return Ok(Occupancy::Absent);
+        }
         match self
             .cloud
             .server(server_id, "tell what the server holds")

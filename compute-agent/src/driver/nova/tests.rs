@@ -190,6 +190,38 @@ async fn a_soft_deleted_server_still_holds_its_room_and_is_deleted_for_good() {
 }
 
 #[tokio::test]
+async fn a_server_that_nova_could_not_delete_to_the_end_is_deleted_again() {
+    let rig = Rig::new().await;
+    rig.notice(InterruptionBehaviour::Terminate).await.unwrap();
+    rig.driver.terminate(server(1)).await.unwrap();
+    // Its compute has ended the guest, and then it could not tell Placement.
+    let broken = |number| {
+        rig.nova.add(number, "compute1", SystemClock.now());
+        rig.nova.set(number, "status", json!("ERROR"));
+    };
+    let deletions = |number| {
+        let path = format!("/servers/{}", Uuid::from_u128(number));
+        let requests = rig.nova.requests().into_iter();
+        requests
+            .filter(|r| r.method == "DELETE" && r.path == path)
+            .count()
+    };
+    assert_eq!(deletions(1), 1);
+    broken(1);
+    while deletions(1) < 2 {
+        rig.driver.list().await.unwrap();
+        rig.nova.next_list().await;
+    }
+    // Somebody else's server in ERROR is left alone.
+    broken(2);
+    for _ in 0..3 {
+        rig.driver.list().await.unwrap();
+        rig.nova.next_list().await;
+    }
+    assert_eq!((deletions(1), deletions(2)), (2, 0));
+}
+
+#[tokio::test]
 async fn a_crash_between_asking_and_the_end_loses_neither_the_end_nor_the_bill() {
     let mut rig = Rig::new().await;
     rig.notice(InterruptionBehaviour::Terminate).await.unwrap();

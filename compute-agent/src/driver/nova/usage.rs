@@ -182,6 +182,14 @@ impl UsageLog {
         }
     }
 
+    /// Whether we have ended it for good.
+    pub(super) fn was_deleted(&self, server_id: ServerId) -> bool {
+        let last = self.last(server_id);
+        last.is_some_and(|last| {
+            last.event == Event::Ended && last.how == Some(EvacuatedHow::Terminated)
+        })
+    }
+
     pub(super) fn unbilled(&self, server_id: ServerId) -> Option<Seconds> {
         let last = self
             .last(server_id)

@@ -1,0 +1,88 @@
+//! Servers that were ended and are not deleted: Placement or a database was away when their compute wanted to write the last of it down.
+//!
+//! The guest is gone by then and its room is free, so whoever waits for it need not wait for this. But Nova shows the server in ERROR, with
+//! what it held still booked, until somebody deletes it once more. That is done here, because it was our deletion.
+
+use super::NovaDriver;
+use crate::driver::Driver;
+use ebbtide_model::{Seconds, ServerId, Timestamp};
+use ebbtide_openstack::OpenStackError;
+use ebbtide_openstack::compute::Server;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a deletion has before it is asked for again.
+const AGAIN: Seconds = Seconds(10);
+/// How long Nova's API may take to say yes; heartbeats wait for it.
+const LIMIT: Duration = Duration::from_secs(3);
+
+/// When the deletion of each was asked for last.
+#[derive(Debug, Default)]
+pub(super) struct Leftovers(Mutex<BTreeMap<ServerId, Timestamp>>);
+
+impl Leftovers {
+    /// Those of `servers` for which it is time. The others are forgotten.
+    fn due(&self, servers: Vec<ServerId>, now: Timestamp) -> Vec<ServerId> {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.retain(|server_id, _| servers.contains(server_id));
+        let due = servers.into_iter().filter(|server_id| {
+            let last = asked.get(server_id);
+            // Also after a clock was set back.
+            last.is_none_or(|at| now >= at.plus(AGAIN) || now < *at)
+        });
+        let due: Vec<ServerId> = due.collect();
+        asked.extend(due.iter().map(|server_id| (*server_id, now)));
+        due
+    }
+}
+
+/// Whether Nova has given up deleting it.
+pub(super) fn is_stranded(server: &Server) -> bool {
+    server.status == "ERROR" && server.task_state.is_none()
+}
+
+impl NovaDriver {
+    /// Asks again for the deletion of servers that we have ended and that Nova did not delete.
+    pub(super) async fn clear_away(&self) {
+        let stranded = self.cloud.which_on(&self.host, is_stranded);
+        let ours = stranded
+            .into_iter()
+            .filter(|id| self.usage.was_deleted(*id));
+        for server_id in self.leftovers.due(ours.collect(), self.clock.now()) {
+            let compute = self.cloud.compute();
+            match tokio::time::timeout(LIMIT, compute.delete(server_id.0)).await {
+                Ok(Ok(accepted)) => tracing::info!(
+                    %server_id, driver = self.name(), nova_request_id = accepted.request_id,
+                    "Nova could not delete the server, whose guest is gone, and has been asked again"
+                ),
+                Ok(Err(OpenStackError::NotFound { .. })) => {}
+                Ok(Err(error)) => tracing::warn!(
+                    %server_id, code = error.code(), "a server whose guest is gone cannot be deleted yet: {error}"
+                ),
+                Err(_) => tracing::warn!(
+                    %server_id, "a server whose guest is gone cannot be deleted yet: Nova's API does not answer"
+                ),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use uuid::Uuid;
+
+    #[test]
+    fn each_leftover_is_asked_for_now_and_then_and_forgotten_when_it_is_gone() {
+        let (left, at) = (Leftovers::default(), |s: i64| {
+            Timestamp::from_millis(s * 1_000)
+        });
+        let [a, b] = [1, 2].map(|n| ServerId(Uuid::from_u128(n)));
+        assert_eq!(left.due(vec![a], at(100)), [a]);
+        assert_eq!(left.due(vec![a, b], at(109)), [b]);
+        assert_eq!(left.due(vec![a, b], at(110)), [a]);
+        assert_eq!(left.due(vec![b], at(50)), [b], "the clock was set back");
+        assert_eq!(left.0.lock().unwrap().len(), 1);
+    }
+}
