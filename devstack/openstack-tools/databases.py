@@ -17,6 +17,7 @@ IGNORED = {
     'traceback': 'names files and lines of Nova', 'details': 'a Python traceback in text: names files and lines of Nova',
     'request_id': 'generated for each API call', 'hostname': 'made from the display name', 'reservation_id': 'generated',
     'stats': 'what the compute had under way at its last look', 'current_workload': 'the same as a number',
+    'running_vms': 'what the compute counted at its last look; what it has given away is compared',
     'root_device_name': 'no part of scheduling', 'connection_info': 'no part of scheduling', 'network_info': 'holds times',
     'system_metadata': 'no part of scheduling', 'keypairs': 'no part of scheduling', 'build_request_id': 'a row number',
 }

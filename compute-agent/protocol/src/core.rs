@@ -12,7 +12,7 @@ use ebbtide_model::{EvacuationId, ServerId, Timestamp};
 use std::collections::BTreeMap;
 
 /// The agent's mind. See the module.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct AgentCore {
     pub(super) host: String,
     pub(super) policy: Policy,
@@ -31,7 +31,7 @@ pub struct AgentCore {
 }
 
 /// One input being handled: the time, and the answer as it grows.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Turn {
     pub(super) now: Timestamp,
     pub(super) effects: Vec<Effect>,

@@ -14,7 +14,7 @@ use ebbtide_model::{EvacuationId, ServerId, Timestamp};
 use std::collections::BTreeMap;
 
 /// One evacuation: what is durable of it, and what is not.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Evacuation {
     pub(super) record: EvacuationRecord,
     /// The newest delivery of its notice; held until the end is reported.

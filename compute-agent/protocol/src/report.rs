@@ -8,7 +8,7 @@ use ebbtide_model::{EvacuationId, MessageId};
 use uuid::Uuid;
 
 /// A report that the broker has not confirmed yet.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct PendingReport {
     /// The deliveries that it answers.
     acks: Vec<Token>,

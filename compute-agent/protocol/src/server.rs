@@ -11,13 +11,13 @@ use ebbtide_model::message::{Body, Deleted, HostedState, Start, StartFailed, Sta
 use ebbtide_model::{ServerId, Timestamp};
 
 /// What is under way for one server.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct ServerWork {
     start: Option<StartWork>,
     delete: Option<DeleteWork>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct StartWork {
     start: Start,
     command: CommandRef,
@@ -34,7 +34,7 @@ enum StartStep {
     Look(Option<String>),
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct DeleteWork {
     command: CommandRef,
     tokens: Vec<Token>,

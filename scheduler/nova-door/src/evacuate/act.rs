@@ -40,6 +40,10 @@ impl Driver {
             Action::Answer => {
                 // Written before it is said: whoever finds the row then repeats the answer, and nobody calls it off any more.
                 self.feed(&Input::Answered).await?;
+                // A report that another scheduler wrote was faster: it may have called everything off.
+                if !self.held.record.answered {
+                    return Ok(());
+                }
                 let result = self.held.record.result.clone();
                 self.tell(Outcome::Room(result));
                 crash_point("replied");

@@ -25,6 +25,8 @@ pub(super) struct Driver {
     pub(super) adopted_at: Option<ebbtide_model::Timestamp>,
     reports: mpsc::UnboundedReceiver<Report>,
     attach: mpsc::UnboundedReceiver<Attached>,
+    /// Somebody else had written the row, and it was read again: what was due before need not be due any more.
+    reloaded: bool,
     /// The row's version as it was last seen: another scheduler may have written a report into it.
     seen: watch::Receiver<i64>,
 }
@@ -70,6 +72,7 @@ impl Evacuations {
             adopted_at,
             reports,
             attach,
+            reloaded: false,
             seen,
         };
         let all = self.clone();
@@ -89,6 +92,7 @@ impl Driver {
         let stop = self.all.shared.tasks.stop().clone();
         loop {
             self.feed(&Input::Tick).await?;
+            self.reloaded = false;
             let due = self.held.record.due(clock::now(), &self.all.shared.policy);
             if due.is_empty() {
                 if self.held.record.state.is_final() {
@@ -104,6 +108,9 @@ impl Driver {
                 self.perform(&action).await?;
                 if stop.is_cancelled() {
                     return Ok(());
+                }
+                if self.reloaded {
+                    break;
                 }
             }
         }
@@ -209,6 +216,7 @@ impl Driver {
                     };
                     self.held.version = row.version;
                     self.held.record = record;
+                    self.reloaded = true;
                     return Ok(());
                 }
                 Ok(_) => return Err(Lost),

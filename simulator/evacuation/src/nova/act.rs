@@ -45,6 +45,10 @@ impl NovaWorld {
                 let Some(driven) = self.schedulers[who].driven.get_mut(&id) else {
                     return Err(Stop);
                 };
+                // A report that another scheduler wrote was faster: it may have called everything off.
+                if !driven.record.answered {
+                    return Ok(());
+                }
                 if let Some(n) = driven.caller.take() {
                     self.answer_with(who, n, &record);
                 }
