@@ -152,14 +152,17 @@ proptest! {
         let mut world = play(&ops, policy);
         let _ = world.come_to_rest();
         kept(&world, "spared")?;
-        // Evacuations 0 and 2 are the only ones of their servers. Where there was a second attempt, the first may have asked the driver
-        // in vain before the victim was spared.
+        // Evacuations 0 and 2 are the only ones of their servers. Where there was a second attempt, or the driver has failed or lied, it may
+        // have been asked in vain before the victim was spared.
+        let in_vain = ops
+            .iter()
+            .any(|op| matches!(op, Op::Complete(_, fate) if *fate != Fate::Works));
         for e in [0, 2] {
             let again = world.sent.iter().any(|m| {
                 matches!(&m.body, Body::Notice(n) if n.evacuation_id == evacuation(e) && n.attempt > 1)
             });
             let mut verdicts = world.verdicts(evacuation(e));
-            if !again && verdicts.any(|body| matches!(body, Body::Spared(_))) {
+            if !again && !in_vain && verdicts.any(|body| matches!(body, Body::Spared(_))) {
                 prop_assert_eq!(world.asked.get(&server(e)), None);
             }
         }
