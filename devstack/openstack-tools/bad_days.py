@@ -224,7 +224,7 @@ def two_schedulers_race_for_the_same_victims(stage):
             race.audit(heat, answer, 180)
             for n in '12':
                 processes.kill('ebbtide-scheduler-' + n, signal.SIGTERM)
-        print('      %d requests in %d rounds, decided in %.0f s (median %.0f ms); %d victims, each ended once; %.0f s in all' % (
+        print('      %d requests in %d rounds, decided in %.0f s (median of the slowest heat %.0f ms); %d victims, each ended once; %.0f s in all' % (
             2 * race.rounds * race.heats, race.rounds * race.heats, decided, slowest, race.ended, time.monotonic() - began), flush=True)
     finally:
         end_second('ebbtide-scheduler-2')

@@ -31,7 +31,7 @@ pub struct AgentCore {
 }
 
 /// One input being handled: the time, and the answer as it grows.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(super) struct Turn {
     pub(super) now: Timestamp,
     pub(super) effects: Vec<Effect>,

@@ -4,7 +4,6 @@
 //! what it held still booked, until somebody deletes it once more. That is done here, because it was our deletion.
 
 use super::NovaDriver;
-use crate::driver::Driver;
 use ebbtide_model::{Seconds, ServerId, Timestamp};
 use ebbtide_openstack::OpenStackError;
 use ebbtide_openstack::compute::Server;
@@ -14,7 +13,7 @@ use std::time::Duration;
 
 /// How long a deletion has before it is asked for again.
 const AGAIN: Seconds = Seconds(10);
-/// How long Nova's API may take to say yes; heartbeats wait for it.
+/// How long Nova's API may take to say yes to all of them; heartbeats wait for it. Who is not asked in this time is asked the next.
 const LIMIT: Duration = Duration::from_secs(3);
 
 /// When the deletion of each was asked for last.
@@ -49,19 +48,28 @@ impl NovaDriver {
         let ours = stranded
             .into_iter()
             .filter(|id| self.usage.was_deleted(*id));
-        for server_id in self.leftovers.due(ours.collect(), self.clock.now()) {
-            let compute = self.cloud.compute();
-            match tokio::time::timeout(LIMIT, compute.delete(server_id.0)).await {
-                Ok(Ok(accepted)) => tracing::info!(
-                    %server_id, driver = self.name(), nova_request_id = accepted.request_id,
+        let due = self.leftovers.due(ours.collect(), self.clock.now());
+        let (host, count) = (&self.host, due.len());
+        let asked = tokio::time::timeout(LIMIT, self.delete_again(due));
+        if asked.await.is_err() {
+            tracing::warn!(
+                host,
+                count,
+                "servers whose guests are gone are not all asked to be deleted yet: Nova's API is slow"
+            );
+        }
+    }
+
+    async fn delete_again(&self, servers: Vec<ServerId>) {
+        for server_id in servers {
+            match self.cloud.compute().delete(server_id.0).await {
+                Ok(accepted) => tracing::info!(
+                    %server_id, nova_request_id = accepted.request_id,
                     "Nova could not delete the server, whose guest is gone, and has been asked again"
                 ),
-                Ok(Err(OpenStackError::NotFound { .. })) => {}
-                Ok(Err(error)) => tracing::warn!(
+                Err(OpenStackError::NotFound { .. }) => {}
+                Err(error) => tracing::warn!(
                     %server_id, code = error.code(), "a server whose guest is gone cannot be deleted yet: {error}"
-                ),
-                Err(_) => tracing::warn!(
-                    %server_id, "a server whose guest is gone cannot be deleted yet: Nova's API does not answer"
                 ),
             }
         }

@@ -3,6 +3,7 @@
 use super::act::claim;
 use super::drive::{Driver, Lost};
 use crate::preemption::{Holding, Input, Preemption};
+use ebbtide_nova_db::Instance;
 use ebbtide_openstack::placement::{ConsumerAllocations, Generation};
 use ebbtide_openstack::{NewClaim, OpenStackError, Placement, Victim};
 use std::collections::BTreeMap;
@@ -51,6 +52,7 @@ impl Driver {
         let placement = facts.providers.placement(&record.request_id);
         let said = |error: OpenStackError| error.to_string();
         let mut emptied = Vec::new();
+        let mut moved_back = Vec::new();
         let mut claims: Vec<NewClaim> = Vec::new();
         let mut restored: Vec<(Uuid, &Holding, u64)> = Vec::new();
         for newcomer in &record.newcomers {
@@ -67,9 +69,10 @@ impl Driver {
             match &newcomer.before {
                 Some(before) => {
                     claims.push(claim(newcomer.instance, before, Some(generation)).map_err(said)?);
+                    moved_back.push(newcomer.instance);
                 }
                 // Another request for it was answered meanwhile, with the same place: the claim is that one's.
-                None if self.lives_on(newcomer.instance, &newcomer.host).await? => {}
+                None if self.has_come(newcomer.instance, &newcomer.host).await? => {}
                 None => emptied.push(Victim {
                     consumer: newcomer.instance,
                     generation,
@@ -95,8 +98,9 @@ impl Driver {
                 .await
                 .map_err(said)?;
         }
-        for newcomer in &record.newcomers {
-            facts.providers.released(newcomer.instance);
+        // Who was left alone still holds it.
+        for instance in emptied.iter().map(|v| v.consumer).chain(moved_back) {
+            facts.providers.released(instance);
         }
         for (server, had, before) in restored {
             if let Err(error) = self.renew(&placement, server, had, before).await {
@@ -154,29 +158,38 @@ impl Driver {
         if !as_we_left_it {
             return Ok(None);
         }
-        let lives = self.lives_on(server, host).await?;
+        let row = self.row_on(server, host).await?;
+        let lives = row.is_some_and(|row| row.task_state.as_deref() != Some("deleting"));
         Ok(lives.then_some(Restorable(holds.consumer_generation)))
     }
 
-    /// Whether Nova has an instance on a host, and is not deleting it.
-    async fn lives_on(&self, server: Uuid, host: &str) -> Result<bool, String> {
+    /// Whether Nova has brought a newcomer to its host, or is about to. One that waits for its resize may be there as well: on its old
+    /// place, for which its migration holds what it had, and what we claimed is for the new one.
+    async fn has_come(&self, instance: Uuid, host: &str) -> Result<bool, String> {
+        let row = self.row_on(instance, host).await?;
+        Ok(row.is_some_and(|row| {
+            matches!(
+                row.task_state.as_deref(),
+                None | Some("networking" | "block_device_mapping" | "spawning")
+            )
+        }))
+    }
+
+    /// What Nova has about an instance, if that is alive on a host.
+    async fn row_on(&self, server: Uuid, host: &str) -> Result<Option<Instance>, String> {
         let nova = self.all.shared.facts.database.nova();
         let uuid = server.to_string();
         let cell = nova
             .instance_cell(&uuid)
             .await
             .map_err(|error| error.to_string())?;
-        let Some(cell) = cell else { return Ok(false) };
+        let Some(cell) = cell else { return Ok(None) };
         let cell = nova.cell(&cell).map_err(|error| error.to_string())?;
         let row = cell
             .instance(&uuid)
             .await
             .map_err(|error| error.to_string())?;
-        Ok(row.is_some_and(|row| {
-            !row.deleted
-                && row.host.as_deref() == Some(host)
-                && row.task_state.as_deref() != Some("deleting")
-        }))
+        Ok(row.filter(|row| !row.deleted && row.host.as_deref() == Some(host)))
     }
 }
 

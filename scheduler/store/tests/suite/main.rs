@@ -15,6 +15,7 @@ mod concurrency;
 mod crashes;
 mod lease;
 mod ledger;
+mod ledger_crashes;
 mod limits;
 mod opening;
 mod purge;
