@@ -19,6 +19,7 @@ pub struct OutboxMessage {
     /// Whose agent gets it.
     pub host: String,
     /// The message, as it goes over the bus.
+    #[serde(with = "text")]
     pub body: Vec<u8>,
     /// The evacuation that the region wants to hear about when the broker has confirmed the message.
     pub evacuation_id: Option<crate::EvacuationId>,
@@ -27,7 +28,8 @@ pub struct OutboxMessage {
 }
 
 /// One change.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "change", content = "of", rename_all = "snake_case")]
 pub enum Change {
     /// Writes a host.
     PutHost(Box<Host>),
@@ -84,4 +86,30 @@ pub struct Snapshot {
     pub evacuations: Vec<Evacuation>,
     /// Messages not yet confirmed, in the order in which they were written.
     pub outbox: Vec<OutboxMessage>,
+}
+
+/// Bytes that are almost always JSON, as the text that they are.
+mod text {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    #[derive(Serialize, Deserialize)]
+    #[serde(untagged)]
+    enum Bytes {
+        Text(String),
+        Raw(Vec<u8>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(bytes: &[u8], to: S) -> Result<S::Ok, S::Error> {
+        match std::str::from_utf8(bytes) {
+            Ok(text) => to.serialize_str(text),
+            Err(_) => bytes.serialize(to),
+        }
+    }
+
+    pub(super) fn deserialize<'d, D: Deserializer<'d>>(from: D) -> Result<Vec<u8>, D::Error> {
+        Ok(match Bytes::deserialize(from)? {
+            Bytes::Text(text) => text.into_bytes(),
+            Bytes::Raw(bytes) => bytes,
+        })
+    }
 }

@@ -3,6 +3,8 @@
 //! The programs are those that `cargo build --workspace --bins` made; `EBBTIDE_BIN_DIR` says where they are, else they are looked
 //! for beside the tests.
 
+mod peer;
 pub mod region;
 
+pub use peer::Peer;
 pub use region::{Database, Region, RegionOptions, bin};

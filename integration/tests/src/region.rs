@@ -253,6 +253,14 @@ impl Region {
         Ok(())
     }
 
+    /// Starts another scheduler beside the first one. Only on a shared database.
+    ///
+    /// # Errors
+    /// It ends before it answers, with its log.
+    pub async fn start_peer(&self, name: &str) -> Result<crate::Peer> {
+        crate::Peer::start(self.dir.path(), &self.scheduler_config()?, name).await
+    }
+
     /// The scheduler's process.
     ///
     /// # Errors

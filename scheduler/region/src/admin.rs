@@ -36,6 +36,8 @@ impl Region {
         entry.health = entry.health_at(step.now, down_after);
         let (host, health) = (entry.host.clone(), entry.health);
         self.table.set_health(name, health);
+        self.improvements += 1;
+        step.change(name);
         step.effects
             .changes
             .push(Change::PutHost(Box::new(host.clone())));
@@ -167,6 +169,7 @@ impl Region {
             .changes
             .push(Change::PutAggregate(aggregate.clone()));
         self.aggregates.insert(aggregate.id, aggregate.clone());
+        self.catalog += 1;
         self.refresh_aggregates();
         Ok(Reply::Aggregate(aggregate))
     }
@@ -198,6 +201,7 @@ impl Region {
                 next: "`ebbtide aggregate list` shows what there is",
             })?;
         self.aggregates.remove(&id);
+        self.catalog += 1;
         self.refresh_aggregates();
         step.effects.changes.push(Change::DeleteAggregate(id));
         Ok(Reply::Done)
@@ -224,6 +228,7 @@ impl Region {
         step.effects.changes.push(Change::PutGroup(group.clone()));
         self.table.put_group(&group);
         self.groups.insert(group.id, group.clone());
+        self.catalog += 1;
         Ok(Reply::Group(group))
     }
 
@@ -234,6 +239,7 @@ impl Region {
     ) -> Result<Reply, RegionError> {
         let id = self.find_group(name)?.id;
         self.groups.remove(&id);
+        self.catalog += 1;
         self.budgets.remove(&BudgetScope::Group(id));
         self.table.remove_group(id);
         step.effects
@@ -264,6 +270,7 @@ impl Region {
         }
         step.effects.changes.push(Change::PutBudget(budget.clone()));
         self.budgets.insert(budget.scope.clone(), budget.clone());
+        self.catalog += 1;
         Ok(Reply::Budget(budget))
     }
 

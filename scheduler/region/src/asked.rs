@@ -46,6 +46,11 @@ impl Asked {
         }
     }
 
+    /// True if something is waited for.
+    pub(crate) fn knows(&self, server: ServerId) -> bool {
+        self.entries.contains_key(&server)
+    }
+
     /// Nothing is waited for any more.
     pub(crate) fn forget(&mut self, server: ServerId) {
         if let Some(message) = self.entries.remove(&server).and_then(|e| e.unsent) {

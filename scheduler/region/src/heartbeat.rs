@@ -23,6 +23,8 @@ pub(crate) struct HostEntry {
     trusted_until: Timestamp,
     /// Servers that should run and were not in the last heartbeat.
     missing: BTreeSet<ServerId>,
+    /// Goes up with everything that changes what can be decided about the host: what was decided at another generation is decided anew.
+    pub(crate) generation: u64,
 }
 
 impl HostEntry {
@@ -34,6 +36,7 @@ impl HostEntry {
             stored_seen: None,
             trusted_until: Timestamp::default(),
             missing: BTreeSet::new(),
+            generation: 0,
             host,
         }
     }
@@ -48,6 +51,24 @@ impl HostEntry {
             said_at: stored_seen.unwrap_or_default(),
             ..Self::new(host)
         }
+    }
+
+    /// The same host with what another scheduler has written of it. Which of both has heard its agent last counts.
+    pub(crate) fn with_record(&self, mut host: Host) -> Self {
+        if self.host.last_seen > host.last_seen {
+            host.last_seen = self.host.last_seen;
+            host.agent_session = self.host.agent_session;
+        }
+        Self {
+            stored_seen: self.stored_seen.max(host.last_seen),
+            host,
+            ..self.clone()
+        }
+    }
+
+    /// Counts as up until then although nothing is heard.
+    pub(crate) fn trust_until(&mut self, until: Timestamp) {
+        self.trusted_until = until;
     }
 
     /// Whether the host may get new servers.
@@ -133,8 +154,12 @@ impl Region {
             self.table.put_host(&entry.host);
             step.touch(&name);
         }
+        if !same_room || !same_health {
+            self.improvements += 1;
+        }
         if !same_health {
             self.table.set_health(&name, health);
+            step.change(&name);
             step.effects
                 .events
                 .push(Event::Host(Box::new(entry.host.clone()), health));
@@ -220,6 +245,8 @@ impl Region {
                 entry.health = health;
                 entry.stored_seen = entry.host.last_seen;
                 self.table.set_health(name, health);
+                step.change(name);
+                self.improvements += 1;
                 let host = Box::new(entry.host.clone());
                 step.effects.changes.push(Change::PutHost(host.clone()));
                 step.effects.events.push(Event::Host(host, health));

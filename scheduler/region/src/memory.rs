@@ -51,6 +51,9 @@ impl Region {
         server: Server,
         patience: Timestamp,
     ) -> Result<(), RegionError> {
+        if improves(self.servers.get(&server.id), &server) {
+            self.improvements += 1;
+        }
         self.leave_indexes(&server);
         if !matches!(
             server.status,
@@ -116,7 +119,7 @@ impl Region {
     }
 
     /// The server as the engine's table sees it; `None` if it holds no room.
-    fn instance_of(&self, server: &Server) -> Result<Option<Instance>, RegionError> {
+    pub(crate) fn instance_of(&self, server: &Server) -> Result<Option<Instance>, RegionError> {
         let holds = holds_room(server) || keeps_disk(server);
         let Some(host) = server.host.clone().filter(|_| holds) else {
             return Ok(None);
@@ -223,6 +226,31 @@ impl Region {
             }
         }
     }
+}
+
+/// True if a request might be served better, or at all, because a server is not as it was any more. What is known to change nothing for the
+/// better is listed; everything else counts.
+fn improves(old: Option<&Server>, new: &Server) -> bool {
+    use ServerStatus::{Active, Building, Error, Evacuating, Reserved, Waiting};
+    let was = old.map(|s| s.status);
+    if was == Some(new.status) && old.is_some_and(|s| s.host == new.host) {
+        return false;
+    }
+    let comes = matches!(
+        (was, new.status),
+        (None, Error)
+            | (None | Some(Error), Waiting)
+            | (Some(Waiting), Building | Reserved)
+            | (Some(Building), Active)
+    );
+    // Whoever is chosen, and goes, was counted as gone before.
+    let leaves = match (was, new.status) {
+        (Some(Active | Building | Reserved), Evacuating) => true,
+        (Some(Evacuating), status) => !status.holds_room(),
+        _ => false,
+    };
+    // A new preemptible server may be the cheapest victim.
+    !(leaves || comes && !new.is_preemptible())
 }
 
 /// True for a server that was stopped or hibernated: its disk is on the host until the agent has deleted it.

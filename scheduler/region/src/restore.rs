@@ -4,6 +4,7 @@ use crate::asked::Asked;
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
 use crate::remains;
+use crate::speculate::{Speculating, SpeculationCounts};
 use crate::{Region, RegionConfig, RegionError};
 use ebbtide_engine::{Engine, HostTable};
 use ebbtide_model::message::{Body, Message};
@@ -56,6 +57,10 @@ impl Region {
             resting: BTreeMap::new(),
             started_at: HashMap::new(),
             forget_at: now,
+            improvements: 0,
+            catalog: 0,
+            speculations: SpeculationCounts::default(),
+            speculating: Speculating::default(),
         };
         // The table keeps launch times ready for the cost module's billing period.
         region
@@ -136,7 +141,7 @@ impl Region {
     }
 
     /// Notes that the broker has not confirmed a message yet. One that cannot be read is only sent.
-    fn restore_unsent(&mut self, message: &OutboxMessage, now: Timestamp) {
+    pub(crate) fn restore_unsent(&mut self, message: &OutboxMessage, now: Timestamp) {
         if let Some(id) = message.evacuation_id.filter(|id| self.active.contains(id)) {
             self.unsent_notices.insert(id, message.id);
             return;

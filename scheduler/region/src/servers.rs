@@ -7,7 +7,7 @@ use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
 use ebbtide_model::{
     Decision, DecisionId, Outcome, Placement, PlacementRequest, Server, ServerId, ServerStatus,
-    names,
+    Timestamp, names,
 };
 
 /// The fault of a server for which there was no place.
@@ -48,53 +48,26 @@ impl Region {
         step: &mut Step<'_>,
         create: CreateServers,
     ) -> Result<Reply, RegionError> {
-        let CreateServers {
-            name,
-            request,
-            external,
-        } = create;
-        names::check_name("server", &name)?;
-        request.check()?;
-        if let Some(repeated) = self.repeated(&request, external)? {
+        names::check_name("server", &create.name)?;
+        create.request.check()?;
+        if let Some(repeated) = self.repeated(&create.request, create.external)? {
             return Ok(Reply::Repeated(repeated));
         }
-        let decision = self.decide(step, &request)?;
+        let improvements = self.improvements;
+        let speculated = step.speculation.take();
+        let speculated = speculated.and_then(|speculation| self.still_right(speculation));
+        let foreseen = speculated.is_some();
+        let decision = match speculated {
+            Some(decision) => decision,
+            None => self.decide(step, &create.request)?,
+        };
         step.effects
             .changes
             .push(Change::PutDecision(Box::new(decision.clone())));
         step.effects
             .events
             .push(Event::Decision(Box::new(decision.clone())));
-        let several = request.server_ids.len() > 1;
-        let mut servers = Vec::with_capacity(request.server_ids.len());
-        for (position, id) in request.server_ids.iter().enumerate() {
-            let name = if several {
-                format!("{name}-{}", position + 1)
-            } else {
-                name.clone()
-            };
-            servers.push(Server {
-                id: *id,
-                name,
-                project_id: request.project_id.clone(),
-                flavor: request.flavor.clone(),
-                group_id: request.group_id,
-                availability_zone: request.availability_zone.clone(),
-                host: None,
-                status: ServerStatus::Error,
-                external,
-                decision_id: Some(decision.id),
-                evacuation_id: None,
-                created_at: step.now,
-                launched_at: None,
-                ended_at: None,
-                fault: None,
-                ignore_hosts: request.ignore_hosts.clone(),
-                force_hosts: request.force_hosts.clone(),
-                refused_hosts: Vec::new(),
-                told_at: None,
-            });
-        }
+        let mut servers = self.servers_for(&create, &decision, step.now);
         match &decision.outcome {
             Outcome::Placed(placements) => {
                 for (server, placement) in servers.iter_mut().zip(placements) {
@@ -102,7 +75,7 @@ impl Region {
                 }
             }
             // Who starts them itself has no use for servers in error.
-            Outcome::NoValidHost(_) if external => servers.clear(),
+            Outcome::NoValidHost(_) if create.external => servers.clear(),
             Outcome::NoValidHost(none) => {
                 for server in &mut servers {
                     server.fault = Some(Fault {
@@ -114,10 +87,56 @@ impl Region {
                 }
             }
         }
+        if foreseen {
+            // Those of the same batch that come after it have seen it already.
+            self.improvements = improvements;
+        }
         Ok(Reply::Created {
             servers,
             decision: Box::new(decision),
         })
+    }
+
+    /// The servers that a request asks for, before they have a place.
+    pub(crate) fn servers_for(
+        &self,
+        create: &CreateServers,
+        decision: &Decision,
+        now: Timestamp,
+    ) -> Vec<Server> {
+        let request = &create.request;
+        let several = request.server_ids.len() > 1;
+        let ids = request.server_ids.iter().enumerate();
+        ids.map(|(position, id)| Server {
+            id: *id,
+            name: match several {
+                true => format!("{}-{}", create.name, position + 1),
+                false => create.name.clone(),
+            },
+            project_id: request.project_id.clone(),
+            flavor: request.flavor.clone(),
+            group_id: request.group_id,
+            availability_zone: request.availability_zone.clone(),
+            host: None,
+            status: ServerStatus::Error,
+            external: create.external,
+            decision_id: Some(decision.id),
+            evacuation_id: None,
+            created_at: now,
+            launched_at: None,
+            ended_at: None,
+            fault: None,
+            ignore_hosts: request.ignore_hosts.clone(),
+            force_hosts: request.force_hosts.clone(),
+            refused_hosts: Vec::new(),
+            told_at: None,
+        })
+        .collect()
+    }
+
+    /// True if the request has not come before.
+    pub(crate) fn is_new(&self, create: &CreateServers) -> bool {
+        matches!(self.repeated(&create.request, create.external), Ok(None))
     }
 
     /// The servers of a request that came before, if it did.

@@ -3,6 +3,7 @@
 use crate::asked::Asked;
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
+use crate::speculate::{Speculating, Speculation, SpeculationCounts};
 use crate::step::Step;
 use crate::{Command, Effects, Ids, Input, RegionConfig, RegionError, Reply};
 use ebbtide_engine::{Engine, HostTable};
@@ -54,6 +55,14 @@ pub struct Region {
     pub(crate) started_at: HashMap<ServerId, Timestamp>,
     /// When it is looked next for what need not be remembered any more.
     pub(crate) forget_at: Timestamp,
+    /// Goes up with everything after which a request might be served better, or at all, that was decided before it.
+    pub(crate) improvements: u64,
+    /// Goes up with every change of aggregates, server groups and budgets.
+    pub(crate) catalog: u64,
+    /// What has become of speculations so far.
+    pub(crate) speculations: SpeculationCounts,
+    /// What the host table shows at the moment of decisions that are not made yet, and in which order.
+    pub(crate) speculating: Speculating,
 }
 
 impl Region {
@@ -67,7 +76,22 @@ impl Region {
         ids: &mut dyn Ids,
         input: Input,
     ) -> Result<(Reply, Effects), RegionError> {
+        self.handle_speculated(now, ids, input, None)
+    }
+
+    /// The same, with what [`Region::speculate`] has said about the input.
+    ///
+    /// # Errors
+    /// See [`Region::handle`].
+    pub fn handle_speculated(
+        &mut self,
+        now: Timestamp,
+        ids: &mut dyn Ids,
+        input: Input,
+        speculation: Option<Speculation>,
+    ) -> Result<(Reply, Effects), RegionError> {
         let mut step = Step::new(now, ids);
+        step.speculation = speculation;
         let reply = match input {
             Input::Command(command) => self.command(&mut step, command)?,
             Input::Report(message) => {
@@ -84,6 +108,7 @@ impl Region {
             }
         };
         self.reconcile(&mut step);
+        self.new_generations(&step.changed);
         Ok((reply, step.effects))
     }
 
@@ -104,6 +129,15 @@ impl Region {
             Command::DeleteGroup(name) => self.delete_group(step, &name),
             Command::PutBudget(budget) => self.put_budget(step, budget),
             Command::DeleteBudget(scope) => self.delete_budget(step, &scope),
+        }
+    }
+
+    /// These hosts are not what they were for those who have decided about them before.
+    pub(crate) fn new_generations(&mut self, changed: &BTreeSet<String>) {
+        for host in changed {
+            if let Some(entry) = self.hosts.get_mut(host) {
+                entry.generation += 1;
+            }
         }
     }
 

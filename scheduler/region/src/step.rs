@@ -1,5 +1,6 @@
 //! One input on its way through the region: the time, identifiers, and the effects as they grow.
 
+use crate::speculate::Speculation;
 use crate::{Effects, Event, Ids};
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{Change, OutboxMessage};
@@ -25,6 +26,10 @@ pub(crate) struct Step<'a> {
     pub(crate) effects: Effects,
     /// Hosts on which something has changed: their claims and victims are held against each other before the step ends.
     pub(crate) touched: BTreeSet<String>,
+    /// The same, those included that have been held against each other already: their generations go up at the end.
+    pub(crate) changed: BTreeSet<String>,
+    /// What was decided about this input before it was this step's turn, if that was done.
+    pub(crate) speculation: Option<Speculation>,
 }
 
 impl<'a> Step<'a> {
@@ -34,6 +39,8 @@ impl<'a> Step<'a> {
             ids,
             effects: Effects::default(),
             touched: BTreeSet::new(),
+            changed: BTreeSet::new(),
+            speculation: None,
         }
     }
 
@@ -88,6 +95,14 @@ impl<'a> Step<'a> {
     pub(crate) fn touch(&mut self, host: &str) {
         if !self.touched.contains(host) {
             self.touched.insert(host.to_owned());
+        }
+        self.change(host);
+    }
+
+    /// Remembers that a host is not what it was for those who have decided about it before, although its claims need not be looked at.
+    pub(crate) fn change(&mut self, host: &str) {
+        if !self.changed.contains(host) {
+            self.changed.insert(host.to_owned());
         }
     }
 }

@@ -6,7 +6,7 @@ use crate::step::Step;
 use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{
     Evacuation, EvacuationId, EvacuationState, HostHealth, MessageId, Seconds, ServerId,
-    ServerStatus,
+    ServerStatus, Timestamp,
 };
 
 /// How long what has ended is kept in memory although no budget counts it: late reports and repeated requests are common then.
@@ -52,7 +52,7 @@ impl Region {
         self.look_after_evacuations(step);
         self.look_after_agents(step);
         self.look_after_claims(step);
-        self.forget(step);
+        self.forget(step.now);
     }
 
     fn look_after_evacuations(&mut self, step: &mut Step<'_>) {
@@ -169,17 +169,17 @@ impl Region {
         }
     }
 
-    fn forget(&mut self, step: &Step<'_>) {
-        if step.now < self.forget_at {
+    pub(crate) fn forget(&mut self, now: Timestamp) {
+        if now < self.forget_at {
             return;
         }
-        self.forget_at = step.now.plus(FORGET_EVERY);
-        self.resting.retain(|_, until| *until > step.now);
-        let oldest = step.now.minus(KEEP_ENDED);
+        self.forget_at = now.plus(FORGET_EVERY);
+        self.resting.retain(|_, until| *until > now);
+        let oldest = now.minus(KEEP_ENDED);
         self.gone.forget(oldest);
         let keeps = |e: &Evacuation| {
             let lately = e.ended_at.is_none_or(|ended| ended > oldest);
-            lately || self.is_counted(e, step.now)
+            lately || self.is_counted(e, now)
         };
         let over: Vec<EvacuationId> = self
             .evacuations

@@ -51,6 +51,9 @@ pub enum ServiceError {
         /// What is wrong and what is accepted.
         problem: String,
     },
+    /// Another scheduler reads what agents say, and sends what they are told.
+    #[error("another scheduler of this database is on duty; it will deal with this")]
+    NotOnDuty,
     /// The service is ending.
     #[error("the scheduler is shutting down; ask again in a moment")]
     Stopping,
@@ -105,6 +108,7 @@ impl ServiceError {
             Self::NotFound { .. } => "EB-SERVICE-001",
             Self::Field { .. } => "EB-SERVICE-002",
             Self::Stopping => "EB-SERVICE-003",
+            Self::NotOnDuty => "EB-SERVICE-010",
             Self::Config(_) => "EB-SERVICE-004",
             Self::Listen { .. } => "EB-SERVICE-005",
             Self::Fenced => "EB-SERVICE-006",

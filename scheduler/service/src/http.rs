@@ -1,5 +1,6 @@
 //! Metrics and health over HTTP.
 
+use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
@@ -21,6 +22,7 @@ use tokio::sync::watch;
 pub(crate) struct Pages {
     pub(crate) keeper: Keeper,
     pub(crate) outbox: Outbox,
+    pub(crate) duty: Duty,
     pub(crate) metrics: Metrics,
     pub(crate) bus: watch::Receiver<BusStatus>,
 }
@@ -57,6 +59,7 @@ pub(crate) async fn start(
 }
 
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
+    pages.metrics.set_duty(pages.duty.present().is_some());
     if let Ok(summary) = pages.keeper.look(Region::summary).await {
         pages.metrics.set(
             &summary,

@@ -1,5 +1,6 @@
 //! What agents say, from the scheduler's queue to the region. Acknowledged once its effect is durable.
 
+use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
@@ -15,23 +16,44 @@ const PREFETCH: u16 = 512;
 /// How long a report rests that could not be written, before it goes back to the queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Starts reading. The broker need not be there yet: reports wait in its queue, and the rest of the service works meanwhile.
-pub(crate) fn start(
-    bus: Arc<dyn Bus>,
-    prefix: QueuePrefix,
-    keeper: Keeper,
-    metrics: Metrics,
-    tasks: &Tasks,
-) {
+/// What the reader needs.
+#[derive(Clone)]
+pub(crate) struct Reader {
+    pub(crate) bus: Arc<dyn Bus>,
+    pub(crate) prefix: QueuePrefix,
+    pub(crate) keeper: Keeper,
+    pub(crate) metrics: Metrics,
+    pub(crate) duty: Duty,
+}
+
+/// Starts reading while this scheduler is on duty. The broker need not be there yet: reports wait in its queue, and the rest of the service
+/// works meanwhile.
+pub(crate) fn start(reader: Reader, tasks: &Tasks) {
     let workers = tasks.clone();
     tasks.spawn("inbox", async move {
+        loop {
+            tokio::select! {
+                () = reader.duty.begins() => {}
+                () = workers.stop().cancelled() => return,
+            }
+            if !reader.read(&workers).await {
+                return;
+            }
+        }
+    });
+}
+
+impl Reader {
+    /// Reads until somebody else is on duty. False if this has to end altogether.
+    async fn read(&self, workers: &Tasks) -> bool {
         let opened = tokio::select! {
-            opened = open(&*bus, &prefix) => opened,
-            () = workers.stop().cancelled() => return,
+            opened = open(&*self.bus, &self.prefix) => opened,
+            () = self.duty.ends() => return true,
+            () = workers.stop().cancelled() => return false,
         };
         let mut reports = match opened {
             Ok(reports) => reports,
-            Err(_) if workers.stop().is_cancelled() => return,
+            Err(_) if workers.stop().is_cancelled() => return false,
             Err(error) => {
                 // Waiting does not heal this: without reports the scheduler would be blind, so it ends.
                 tracing::error!(
@@ -39,18 +61,21 @@ pub(crate) fn start(
                     "the scheduler's queue cannot be read: {error}"
                 );
                 workers.stop().cancel();
-                return;
+                return false;
             }
         };
         loop {
             let delivery = tokio::select! {
                 delivery = reports.next() => delivery,
-                () = workers.stop().cancelled() => return,
+                () = self.duty.ends() => return true,
+                () = workers.stop().cancelled() => return false,
             };
-            let Some(delivery) = delivery else { return };
-            deal_with(delivery, &keeper, &metrics, &workers).await;
+            let Some(delivery) = delivery else {
+                return false;
+            };
+            deal_with(delivery, &self.keeper, &self.metrics, workers).await;
         }
-    });
+    }
 }
 
 async fn open(bus: &dyn Bus, prefix: &QueuePrefix) -> Result<Subscription, BusError> {
@@ -106,6 +131,8 @@ async fn deal_with(delivery: Delivery, keeper: &Keeper, metrics: &Metrics, tasks
                             );
                         }
                     }
+                    // Whoever is on duty reads it from the queue.
+                    Ok(Err(ServiceError::NotOnDuty)) => delivery.retry().await,
                     Ok(Err(error)) => {
                         tracing::warn!(
                             code = error.code(),

@@ -13,6 +13,7 @@
 pub mod args;
 mod clock;
 pub mod config;
+mod duty;
 mod error;
 mod grpc;
 mod http;

@@ -37,6 +37,8 @@ pub(crate) struct Metrics {
     ignored: Counter,
     dead_letters: Counter,
     published: Counter,
+    speculations: Family<Label, Counter>,
+    on_duty: Gauge,
     publish_failures: Counter,
     hosts: Family<Label, Gauge>,
     servers: Family<Label, Gauge>,
@@ -63,6 +65,8 @@ impl Metrics {
             ignored: Counter::default(),
             dead_letters: Counter::default(),
             published: Counter::default(),
+            speculations: Family::default(),
+            on_duty: Gauge::default(),
             publish_failures: Counter::default(),
             hosts: Family::default(),
             servers: Family::default(),
@@ -116,6 +120,16 @@ impl Metrics {
             metrics.published.clone(),
         );
         registry.register(
+            "early_decisions",
+            "Decisions made before this scheduler's turn to write: kept, or made again because of a conflict with another scheduler",
+            metrics.speculations.clone(),
+        );
+        registry.register(
+            "on_duty",
+            "1 while this scheduler reads reports, sends messages and watches the time",
+            metrics.on_duty.clone(),
+        );
+        registry.register(
             "publish_failures",
             "Attempts to publish that failed; each message is tried until it is confirmed",
             metrics.publish_failures.clone(),
@@ -156,6 +170,9 @@ impl Metrics {
         for outcome in ["placed", "placed-by-preemption", "no-valid-host"] {
             drop(self.decisions.get_or_create(&label(outcome)));
         }
+        for outcome in ["kept", "conflict"] {
+            drop(self.speculations.get_or_create(&label(outcome)));
+        }
         for outcome in ["ok", "failed"] {
             drop(self.commits.get_or_create(&label(outcome)));
         }
@@ -166,6 +183,20 @@ impl Metrics {
 
     pub(crate) fn decided(&self, took: Duration) {
         self.decision_seconds.observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn speculated(&self, kept: u64, conflicts: u64) {
+        for (outcome, count) in [("kept", kept), ("conflict", conflicts)] {
+            if count > 0 {
+                self.speculations
+                    .get_or_create(&label(outcome))
+                    .inc_by(count);
+            }
+        }
+    }
+
+    pub(crate) fn set_duty(&self, on_duty: bool) {
+        self.on_duty.set(i64::from(on_duty));
     }
 
     pub(crate) fn committed(&self, changes: usize, took: Duration, good: bool) {

@@ -1,6 +1,7 @@
 //! From a configuration to a running service, and to its end.
 
 use crate::config::{Config, LogFormat};
+use crate::duty::{self, Duty};
 use crate::error::ServiceError;
 use crate::grpc::{self, Api};
 use crate::http::{self, Pages};
@@ -130,14 +131,14 @@ pub async fn start(
         std::process::id(),
         grpc_listener.address
     );
-    let lease = acquire_lease(&store, &holder, &stop).await?;
+    let duty = Duty::new(first_lease(&store, &holder, &stop).await?);
     let tasks = Tasks::new(stop);
     let metrics = Metrics::new();
     let outbox = Outbox::default();
     let keeper = keeper::start(
         Holdings {
             store: store.clone(),
-            lease: lease.clone(),
+            duty: duty.clone(),
             engine,
             region_config: config.region.clone(),
             outbox: outbox.clone(),
@@ -146,12 +147,15 @@ pub async fn start(
         &tasks,
     )
     .await?;
-    ticker::start_lease(store.clone(), lease, &tasks);
+    duty::start(store.clone(), duty.clone(), holder, &tasks);
     inbox::start(
-        Arc::clone(&bus),
-        prefix.clone(),
-        keeper.clone(),
-        metrics.clone(),
+        inbox::Reader {
+            bus: Arc::clone(&bus),
+            prefix: prefix.clone(),
+            keeper: keeper.clone(),
+            metrics: metrics.clone(),
+            duty: duty.clone(),
+        },
         &tasks,
     );
     outbox::start(
@@ -165,10 +169,12 @@ pub async fn start(
         &tasks,
     );
     ticker::start_ticks(keeper.clone(), &tasks);
+    ticker::start_trim(store.clone(), &tasks);
     ticker::start_purge(store.clone(), config.database.keep_days, &tasks);
     let pages = Pages {
         keeper: keeper.clone(),
         outbox,
+        duty,
         metrics,
         bus: bus.status(),
     };
@@ -194,26 +200,27 @@ pub async fn start(
     })
 }
 
-/// Takes the lease, waiting for the rest of one whose holder may have been killed.
-async fn acquire_lease(
+/// The lease to begin with. On a shared database none is needed: whoever has it is on duty, and this scheduler decides beside it. On SQLite there is
+/// one scheduler: the lease is waited for in case that its holder was killed.
+async fn first_lease(
     store: &Store,
     holder: &str,
     stop: &CancellationToken,
-) -> Result<Lease, ServiceError> {
+) -> Result<Option<Lease>, ServiceError> {
     let give_up = clock::now()
-        .plus(ticker::LEASE)
+        .plus(duty::LEASE)
         .plus(ebbtide_model::Seconds(2));
     let mut told = false;
     loop {
-        match store
-            .acquire_lease(holder, clock::now(), ticker::LEASE)
-            .await
-        {
-            Ok(lease) => return Ok(lease),
+        match store.acquire_lease(holder, clock::now(), duty::LEASE).await {
+            Ok(lease) => return Ok(Some(lease)),
+            Err(StoreError::LeaseHeld { .. }) if store.is_shared() => return Ok(None),
             // A holder that lives renews before its lease ends, so after that time there is one.
             Err(error @ StoreError::LeaseHeld { .. }) if clock::now() < give_up => {
                 if !told {
-                    tracing::info!("{error}; waiting in case that scheduler is gone");
+                    tracing::info!(
+                        "{error}; waiting in case that scheduler is gone (SQLite takes one scheduler, MariaDB and PostgreSQL several)"
+                    );
                     told = true;
                 }
                 if !crate::task::pause(stop, Duration::from_millis(500)).await {

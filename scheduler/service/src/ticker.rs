@@ -1,4 +1,4 @@
-//! What happens regularly: the region is told the time, the lease is renewed, old rows are deleted.
+//! What happens regularly: the region is told the time, old rows are deleted.
 
 use crate::clock;
 use crate::error::ServiceError;
@@ -6,15 +6,13 @@ use crate::keeper::Keeper;
 use crate::task::{Tasks, pause};
 use ebbtide_model::Seconds;
 use ebbtide_region::Input;
-use ebbtide_store::{Lease, Store, StoreError};
+use ebbtide_store::{KEEP_LOG, Store};
 use std::time::Duration;
 
 /// Timeouts are whole seconds, so half a second late is early enough.
 const TICK: Duration = Duration::from_millis(500);
-/// How long a scheduler that says nothing more keeps others out.
-pub(crate) const LEASE: Seconds = Seconds(6);
-/// Several renewals fit into one lease.
-const RENEW: Duration = Duration::from_secs(2);
+/// How often the commit log is trimmed.
+const TRIM: Duration = Duration::from_secs(10);
 /// How often old rows are looked for, and how many are deleted at once.
 const PURGE: Duration = Duration::from_secs(300);
 const PURGE_ROWS: u64 = 1000;
@@ -23,37 +21,33 @@ const PURGE_ROWS: u64 = 1000;
 pub(crate) fn start_ticks(keeper: Keeper, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     tasks.spawn("ticks", async move {
+        // An outage is said once, not twice a second.
+        let mut said = None;
         while pause(&stop, TICK).await {
             match keeper.handle(Input::Tick).await {
-                Ok(_) => {}
+                Ok(_) => said = None,
                 Err(ServiceError::Stopping) => return,
-                Err(error) => tracing::warn!(code = error.code(), "tick: {error}"),
+                Err(error) if said == Some(error.code()) => {}
+                Err(error) => {
+                    said = Some(error.code());
+                    tracing::warn!(code = error.code(), "tick: {error}");
+                }
             }
         }
     });
 }
 
-/// Renews the lease. If somebody else has it, this scheduler ends.
-pub(crate) fn start_lease(store: Store, lease: Lease, tasks: &Tasks) {
-    let (stop, fenced) = (tasks.stop().clone(), tasks.clone());
-    tasks.spawn("lease", async move {
-        while pause(&stop, RENEW).await {
-            if let Err(error) = store.renew_lease(&lease, clock::now(), LEASE).await {
-                if matches!(error, StoreError::Fenced { .. }) {
-                    fenced.fail(ServiceError::Fenced);
-                } else {
-                    tracing::warn!(
-                        code = error.code(),
-                        "the lease could not be renewed: {error}"
-                    );
-                }
+/// Deletes from the commit log what every scheduler has read.
+pub(crate) fn start_trim(store: Store, tasks: &Tasks) {
+    let stop = tasks.stop().clone();
+    tasks.spawn("trim", async move {
+        while pause(&stop, TRIM).await {
+            if let Err(error) = store.trim_log(clock::now().minus(KEEP_LOG)).await {
+                tracing::warn!(
+                    code = error.code(),
+                    "the commit log could not be trimmed: {error}"
+                );
             }
-        }
-        if let Err(error) = store.release_lease(&lease).await {
-            tracing::warn!(
-                code = error.code(),
-                "the lease could not be given back: {error}"
-            );
         }
     });
 }

@@ -39,7 +39,7 @@ impl Store {
     }
 
     /// The statements of a batch: rows come before what refers to them, and go after it.
-    fn statements(&self, batch: Batch) -> Vec<Statement> {
+    pub(crate) fn statements(&self, batch: Batch) -> Vec<Statement> {
         let backend = self.database();
         let texts = &self.inner.texts;
         let mut statements = Vec::new();

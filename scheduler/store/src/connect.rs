@@ -36,6 +36,9 @@ const TEST_AFTER_IDLE: Duration = Duration::from_secs(1);
 const MAX_LIFETIME: Duration = Duration::from_secs(1800);
 /// How long a connection may take to say that it is alive after its server had fallen silent.
 const SILENCE_TEST: Duration = Duration::from_secs(1);
+/// How long a transaction may stand idle before the server ends it: a scheduler that was stopped in the middle of its turn keeps the others
+/// waiting no longer than that.
+const IDLE_TRANSACTION: Duration = Duration::from_secs(5);
 /// How long closing waits for operations that are under way.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Room for rows that SQLite keeps in memory, in KiB (negative is KiB in `PRAGMA cache_size`).
@@ -125,7 +128,13 @@ impl Connections {
                     );
                     // SET TRANSACTION cannot be part of a list.
                     let (isolation, rest) = setup.split_once(", ").unwrap_or((&setup, ""));
-                    let steps: Arc<[String]> = [isolation.to_owned(), format!("SET {rest}")].into();
+                    // Versioned for MariaDB: MySQL has no such limit.
+                    let idle = format!(
+                        "/*M!100300 SESSION idle_write_transaction_timeout = {}, */",
+                        IDLE_TRANSACTION.as_secs()
+                    );
+                    let rest = format!("SET {idle} {rest}");
+                    let steps: Arc<[String]> = [isolation.to_owned(), rest].into();
                     server_pool(size, config, &silent).after_connect(
                         move |connection: &mut MySqlConnection, _| {
                             let steps = Arc::clone(&steps);
@@ -162,8 +171,9 @@ impl Connections {
                 );
                 let pool = |size| -> PgPoolOptions {
                     let setup = format!(
-                        "SET lock_timeout = {}",
-                        config.lock_timeout.as_millis().max(1)
+                        "SET lock_timeout = {}; SET idle_in_transaction_session_timeout = {}",
+                        config.lock_timeout.as_millis().max(1),
+                        IDLE_TRANSACTION.as_millis()
                     );
                     server_pool(size, config, &silent).after_connect(
                         move |connection: &mut PgConnection, _| {

@@ -49,6 +49,18 @@ pub enum StoreError {
         /// Who has it now, in words.
         by: String,
     },
+    /// More was written by other schedulers than the commit log still has. Not an answer for people: whoever follows reads everything anew.
+    #[error(
+        "the commits after number {seen} of the database {url} are not in its log any more (the last is {head}); everything is read anew"
+    )]
+    Behind {
+        /// Which database, without the password.
+        url: String,
+        /// The last commit that was seen.
+        seen: i64,
+        /// The last commit, or the first that is there.
+        head: i64,
+    },
     /// Another scheduler uses this database.
     #[error(
         "the database {url} is in use by the scheduler {holder:?}, whose lease ends at {until}; stop that one, or wait until its lease has ended"
@@ -173,6 +185,7 @@ impl StoreError {
             Self::NoSuchMarker { .. } => "EB-STORE-011",
             Self::LoginRefused { .. } => "EB-STORE-012",
             Self::Refused { .. } => "EB-STORE-013",
+            Self::Behind { .. } => "EB-STORE-014",
         }
     }
 
@@ -181,7 +194,10 @@ impl StoreError {
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,
-            Self::Unavailable { .. } | Self::Locked { .. } | Self::DiskFull { .. }
+            Self::Unavailable { .. }
+                | Self::Locked { .. }
+                | Self::DiskFull { .. }
+                | Self::Behind { .. }
         )
     }
 }

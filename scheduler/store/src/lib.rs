@@ -6,7 +6,8 @@
 //! go on. Beside that there are reads for the API, and [`Store::purge`] for what is long over.
 //!
 //! Invariants:
-//! - Only the holder of the [`Lease`] writes: every commit checks the lease's epoch inside its transaction.
+//! - On SQLite only the holder of the [`Lease`] writes: every commit checks the lease's epoch inside its transaction. On the others whoever has
+//!   the [`Turn`] writes, one after another, and everybody follows; the lease says who is on duty.
 //! - A commit that returned `Ok` survives whatever the database's durability survives; one that returned
 //!   [`StoreError::Unavailable`] may or may not have been written, and is repeated by its caller as it is.
 //! - Nothing here reads a clock: every time comes in as a [`Timestamp`](ebbtide_model::Timestamp).
@@ -23,6 +24,7 @@ mod error;
 mod lease;
 pub mod ledger;
 mod load;
+mod log;
 mod migration;
 mod purge;
 mod read;
@@ -30,12 +32,15 @@ mod row;
 mod schema;
 mod sql;
 mod store;
+mod turn;
 mod url;
 
 pub use config::{DatabaseUrl, Durability, StoreConfig};
 pub use error::StoreError;
 pub use lease::Lease;
+pub use log::News;
 pub use purge::Purged;
 pub use read::{DecisionFilter, EvacuationFilter, MAX_PAGE, ServerFilter};
 pub use store::Store;
+pub use turn::{KEEP_LOG, Turn};
 pub use url::Backend;

@@ -21,6 +21,16 @@ impl Store {
     /// # Errors
     /// `Corrupt` for the first row that cannot be read, with table and key; those of the database.
     pub async fn load(&self, since: Timestamp) -> Result<Snapshot, StoreError> {
+        self.load_with_head(since)
+            .await
+            .map(|(snapshot, _)| snapshot)
+    }
+
+    /// The same with the number of the last commit that it contains.
+    pub(crate) async fn load_with_head(
+        &self,
+        since: Timestamp,
+    ) -> Result<(Snapshot, i64), StoreError> {
         let failed = |error| self.classify("loading", error);
         // SQLite's readers always see one moment.
         let options = match self.database() {
@@ -37,6 +47,7 @@ impl Store {
             store: self,
             transaction: &transaction,
         };
+        let head = all.head().await?;
         let snapshot = Snapshot {
             hosts: all.records(&HOSTS, "ORDER BY created_at, name", []).await?,
             aggregates: all.records(&AGGREGATES, "ORDER BY id", []).await?,
@@ -55,7 +66,7 @@ impl Store {
             outbox: all.outbox().await?,
         };
         transaction.rollback().await.map_err(failed)?;
-        Ok(snapshot)
+        Ok((snapshot, head))
     }
 }
 
@@ -86,6 +97,22 @@ impl Loader<'_> {
         let sql = format!("SELECT {key}, record FROM {name} {rest}");
         let rows = self.rows(&sql, values).await?;
         rows.iter().map(|row| record(table, row)).collect()
+    }
+
+    async fn head(&self) -> Result<i64, StoreError> {
+        let rows = self
+            .rows("SELECT commits FROM lease WHERE id = 1", [])
+            .await?;
+        let corrupt = |reason: &str| StoreError::Corrupt {
+            table: "lease".to_owned(),
+            key: "1".to_owned(),
+            reason: reason.to_owned(),
+        };
+        let row = rows
+            .first()
+            .ok_or_else(|| corrupt("the row is missing; insert (1, '', 0, 0, 0)"))?;
+        row.try_get_by_index(0)
+            .map_err(|_| corrupt("commits is no number"))
     }
 
     /// In two parts, each of which is one piece of an index, and the second of which goes on in time where the first ends.

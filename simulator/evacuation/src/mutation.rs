@@ -44,6 +44,10 @@ mutations! {
     LostCommitTakenAsRefusal, "lost-commit-taken-as-refusal", Region, "a commit whose answer was lost is taken as refused, and memory goes back";
     /// The lease's epoch is not looked at.
     StaleLeaseAccepted, "stale-lease-accepted", Region, "the database takes commits of a scheduler whose lease was taken over";
+    /// What other schedulers wrote is not looked at before deciding.
+    NewsNotFollowed, "news-not-followed", Region, "a scheduler writes what it has decided without looking at what others have written";
+    /// Coming on duty without a look at the database.
+    DutyWithoutReading, "duty-without-reading", Region, "a scheduler that comes on duty does not read what is still to be sent";
     /// A repeated request has new identifiers.
     RequestWithoutKey, "request-without-key", Region, "a request that is repeated is a new one: it has no idempotency key";
     /// A repeated notice is a new evacuation.

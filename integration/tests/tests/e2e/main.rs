@@ -13,4 +13,5 @@ mod documents;
 mod kit;
 mod life;
 mod paper;
+mod several;
 mod start;

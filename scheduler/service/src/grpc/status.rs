@@ -37,6 +37,7 @@ fn canonical(error: &ServiceError) -> Code {
         ServiceError::NotWritten { passing: false, .. } => Code::FailedPrecondition,
         ServiceError::NotWritten { .. }
         | ServiceError::NotRead { .. }
+        | ServiceError::NotOnDuty
         | ServiceError::Stopping
         | ServiceError::Fenced
         | ServiceError::Bus { .. }

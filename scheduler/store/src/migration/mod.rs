@@ -5,6 +5,7 @@
 //! written to be repeatable (`IF NOT EXISTS`).
 
 mod m20261120_000001_first;
+mod m20261122_000002_commit_log;
 
 use crate::connect::{Connections, write_options};
 use crate::{Backend, StoreError};
@@ -19,7 +20,10 @@ pub(crate) struct Migrator;
 #[async_trait::async_trait]
 impl MigratorTrait for Migrator {
     fn migrations() -> Vec<Box<dyn MigrationTrait>> {
-        vec![Box::new(m20261120_000001_first::Migration)]
+        vec![
+            Box::new(m20261120_000001_first::Migration),
+            Box::new(m20261122_000002_commit_log::Migration),
+        ]
     }
 }
 

@@ -21,3 +21,4 @@ mod opening;
 mod purge;
 mod reads;
 mod sqlite;
+mod turns;

@@ -49,6 +49,8 @@ pub(crate) struct Database {
     pub(crate) lose_after: Option<u32>,
     /// Broken on purpose: nobody looks at the lease.
     pub(crate) unfenced: bool,
+    /// What each commit changed: those who are active beside the one that wrote it follow that.
+    pub(crate) log: Vec<Vec<Change>>,
 }
 
 fn countdown(counter: &mut Option<u32>) -> bool {
@@ -66,9 +68,12 @@ fn countdown(counter: &mut Option<u32>) -> bool {
 }
 
 impl Database {
-    /// What would become of a commit now.
-    pub(crate) fn judge(&mut self, who: usize, epoch: u64) -> Commit {
-        if !self.unfenced && (self.lease.holder != Some(who) || self.lease.epoch != epoch) {
+    /// What would become of a commit now, with the lease that is shown.
+    pub(crate) fn judge(&mut self, lease: Option<(usize, u64)>) -> Commit {
+        let stale = lease.is_some_and(|(who, epoch)| {
+            self.lease.holder != Some(who) || self.lease.epoch != epoch
+        });
+        if stale && !self.unfenced {
             return Commit::Fenced;
         }
         if self.disk_full || countdown(&mut self.fail_after) {
@@ -115,6 +120,7 @@ impl Database {
     }
 
     pub(crate) fn apply(&mut self, changes: &[Change]) {
+        self.log.push(changes.to_vec());
         for change in changes {
             match change {
                 Change::PutHost(host) => {

@@ -26,8 +26,10 @@ impl RegionWorld {
         if let Some(what) = self.left_undone() {
             self.fail(Promise::EverythingEnds, what);
         }
-        if let Some(who) = self.leader() {
-            self.check_region(who);
+        for who in 0..self.schedulers.len() {
+            if self.shared && self.catch_up(who) || self.leader() == Some(who) {
+                self.check_region(who);
+            }
         }
     }
 

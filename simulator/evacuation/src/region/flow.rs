@@ -107,6 +107,12 @@ impl RegionWorld {
         for who in 0..self.schedulers.len() {
             if self.schedulers[who].leads() {
                 let _ = self.input(who, vec![Input::Tick]);
+            } else if self.shared && self.schedulers[who].works() {
+                self.catch_up(who);
+                let clock = self.schedulers[who].clock(self.now);
+                if let Some(region) = self.schedulers[who].region.as_mut() {
+                    region.observe(clock);
+                }
             }
         }
     }

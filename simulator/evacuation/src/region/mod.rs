@@ -9,6 +9,7 @@ mod flow;
 mod scheduler;
 mod shell;
 mod tenants;
+mod turn;
 mod words;
 mod world;
 

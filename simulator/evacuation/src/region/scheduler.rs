@@ -34,6 +34,8 @@ pub(crate) struct Scheduler {
     pub(crate) epoch: Option<u64>,
     /// `None` without a lease, and after a commit that failed until the database could be read again.
     pub(crate) region: Option<Region>,
+    /// How much of the database's log the region contains.
+    pub(crate) seen: usize,
     /// The sender's copy of the outbox, by host.
     pub(crate) outbox: BTreeMap<String, VecDeque<OutboxMessage>>,
     pub(crate) confirmed: VecDeque<Confirmed>,
@@ -49,6 +51,7 @@ impl Scheduler {
             skew,
             epoch: None,
             region: None,
+            seen: 0,
             outbox: BTreeMap::new(),
             confirmed: VecDeque::new(),
         }
@@ -63,7 +66,7 @@ impl Scheduler {
         self.up && !self.paused && !self.rests
     }
 
-    /// It can be asked for something.
+    /// It has the lease, as far as it knows: it reads reports and sends messages, and if it is alone, it decides.
     pub(crate) fn leads(&self) -> bool {
         self.works() && self.epoch.is_some()
     }

@@ -20,7 +20,7 @@ const THOROUGH_RESTORED: u64 = 8;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NotWritten;
 
-type Replies = Vec<Result<Reply, RegionError>>;
+pub(super) type Replies = Vec<Result<Reply, RegionError>>;
 
 impl RegionWorld {
     /// Who leads, as far as anybody who asks can tell.
@@ -41,6 +41,10 @@ impl RegionWorld {
                     if !self.database.renew_lease(who, epoch, clock, LEASE)
                         && !self.breaks(Mutation::StaleLeaseAccepted)
                     {
+                        if self.shared {
+                            self.stand_down(who);
+                            continue;
+                        }
                         self.schedulers[who].forget();
                         let name = self.schedulers[who].name.clone();
                         self.tell(|_| {
@@ -53,7 +57,10 @@ impl RegionWorld {
                         self.schedulers[who].epoch = Some(epoch);
                         let name = self.schedulers[who].name.clone();
                         self.tell(|_| format!("{name} leads (epoch {epoch})"));
-                        self.restore(who);
+                        let ready = self.schedulers[who].region.is_some();
+                        if !(ready && self.breaks(Mutation::DutyWithoutReading)) {
+                            self.restore(who);
+                        }
                     }
                 }
             }
@@ -72,7 +79,9 @@ impl RegionWorld {
         match Region::restore(self.config.clone(), self.engine.clone(), snapshot, clock) {
             Ok(region) => {
                 let scheduler = &mut self.schedulers[who];
-                scheduler.replace_outbox(&rows);
+                let on_duty = scheduler.epoch.is_some();
+                scheduler.replace_outbox(if on_duty { &rows } else { &[] });
+                scheduler.seen = self.database.log.len();
                 scheduler.confirmed.clear();
                 scheduler.region = Some(region);
                 self.restored += 1;
@@ -89,6 +98,9 @@ impl RegionWorld {
 
     /// A batch of inputs: dealt with, written in one transaction, followed. Every promise is checked.
     pub(super) fn input(&mut self, who: usize, inputs: Vec<Input>) -> Result<Replies, NotWritten> {
+        if self.shared {
+            return self.turn(who, inputs, false);
+        }
         let Some(epoch) = self.schedulers[who].epoch else {
             return Err(NotWritten);
         };
@@ -118,11 +130,17 @@ impl RegionWorld {
             return Ok(replies);
         }
         self.break_rules(&mut changes);
-        self.commit(who, epoch, &changes)?;
+        self.commit(who, Some(epoch), &changes)?;
         Ok(replies)
     }
 
-    fn commit(&mut self, who: usize, epoch: u64, changes: &[Change]) -> Result<(), NotWritten> {
+    /// Writes a transaction. `epoch`: only if that is the present lease of this scheduler.
+    pub(super) fn commit(
+        &mut self,
+        who: usize,
+        epoch: Option<u64>,
+        changes: &[Change],
+    ) -> Result<(), NotWritten> {
         if self.breaks(Mutation::NoticeBeforeCommit) {
             for change in changes {
                 if let Change::Enqueue(message) = change {
@@ -133,13 +151,17 @@ impl RegionWorld {
         let before = self
             .breaks(Mutation::LostCommitTakenAsRefusal)
             .then(|| self.database.snapshot());
-        let verdict = self.database.judge(who, epoch);
+        let verdict = self.database.judge(epoch.map(|epoch| (who, epoch)));
+        let on_duty = self.schedulers[who].epoch.is_some();
         let name = self.schedulers[who].name.clone();
         match verdict {
             Commit::Written => {
                 self.check_before(changes);
                 self.database.apply(changes);
-                self.schedulers[who].follow(changes);
+                if on_duty {
+                    self.schedulers[who].follow(changes);
+                }
+                self.schedulers[who].seen = self.database.log.len();
                 self.commits += 1;
                 self.tell_changes(changes);
                 self.check_after(changes);
@@ -182,7 +204,7 @@ impl RegionWorld {
     }
 
     /// What the broken rules do to a transaction.
-    fn break_rules(&self, changes: &mut Vec<Change>) {
+    pub(super) fn break_rules(&self, changes: &mut Vec<Change>) {
         let unwanted = |message: &OutboxMessage| {
             let body = Message::from_bytes(&message.body).map(|m| m.body);
             match body {

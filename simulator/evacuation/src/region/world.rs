@@ -38,6 +38,14 @@ pub(crate) struct RegionWorld {
     pub(super) commits: u64,
     /// How often a region was read from the database.
     pub(super) restored: u64,
+    /// All schedulers decide, and the lease only says who is on duty; else whoever has the lease decides alone (SQLite).
+    pub(super) shared: bool,
+    /// Who was asked last.
+    pub(super) asked_last: usize,
+    /// Early decisions that were right when their turn came.
+    pub(crate) kept: u64,
+    /// Those that had to be made again.
+    pub(crate) conflicts: u64,
 }
 
 impl std::ops::Deref for RegionWorld {
@@ -130,6 +138,11 @@ impl RegionWorld {
             only_asked: false,
             commits: 0,
             restored: 0,
+            // From chance of its own: everything else stays as it is without it.
+            shared: Chance::new(seed, 5).percent(60),
+            asked_last: 0,
+            kept: 0,
+            conflicts: 0,
         };
         world.begin(&mut chance);
         world
@@ -274,9 +287,9 @@ impl RegionWorld {
         ends
     }
 
-    /// A command to whoever leads. Refusals are answers.
+    /// A command to somebody who answers. Refusals are answers.
     pub(super) fn command(&mut self, command: Command) {
-        if let Some(who) = self.leader() {
+        if let Some(who) = self.answers() {
             let _ = self.input(who, vec![Input::Command(command)]);
         }
     }

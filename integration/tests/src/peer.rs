@@ -1,0 +1,108 @@
+//! Further schedulers of a region: they share its database and broker.
+
+use crate::region::{PATIENCE, bin};
+use anyhow::{Context, Result, bail};
+use ebbtide_harness::{Command, Process, Signal, eventually};
+use ebbtide_proto::MAX_MESSAGE_BYTES;
+use ebbtide_proto::v1::admin_client::AdminClient;
+use ebbtide_proto::v1::scheduler_client::SchedulerClient;
+use ebbtide_proto::v1::servers_client::ServersClient;
+use std::path::{Path, PathBuf};
+use tonic::transport::Channel;
+
+/// A scheduler beside the first one. It ends with this.
+pub struct Peer {
+    process: Process,
+    ready: PathBuf,
+    log: PathBuf,
+}
+
+impl Peer {
+    pub(crate) async fn start(dir: &Path, config: &Path, name: &str) -> Result<Self> {
+        let ready = dir.join(format!("ready-{name}.json"));
+        let log = dir.join(format!("scheduler-{name}.log"));
+        let process = Command::new(
+            format!("ebbtide-scheduler {name}"),
+            bin("ebbtide-scheduler"),
+        )
+        .arg("--config")
+        .arg(config)
+        .arg("--ready-file")
+        .arg(&ready)
+        .spawn(&log)?;
+        let answered = tokio::select! {
+            () = eventually(PATIENCE, async || if ready.exists() { Ok(()) } else { Err("no ready file") }) => true,
+            () = process.ended() => false,
+        };
+        if !answered {
+            bail!("the scheduler {name} has ended: {}", process.log_tail());
+        }
+        Ok(Self {
+            process,
+            ready,
+            log,
+        })
+    }
+
+    /// Where its API is.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn endpoint(&self) -> Result<String> {
+        let text = std::fs::read_to_string(&self.ready)?;
+        let ready: serde_json::Value = serde_json::from_str(&text)?;
+        let address = ready["grpc"].as_str().context("no address")?;
+        Ok(format!("http://{address}"))
+    }
+
+    async fn channel(&self) -> Result<Channel> {
+        Ok(Channel::from_shared(self.endpoint()?)?.connect().await?)
+    }
+
+    /// The tenant's calls.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn servers(&self) -> Result<ServersClient<Channel>> {
+        Ok(ServersClient::new(self.channel().await?).max_decoding_message_size(MAX_MESSAGE_BYTES))
+    }
+
+    /// The scheduler's calls.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn scheduler(&self) -> Result<SchedulerClient<Channel>> {
+        Ok(
+            SchedulerClient::new(self.channel().await?)
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+        )
+    }
+
+    /// The operator's calls.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn admin(&self) -> Result<AdminClient<Channel>> {
+        Ok(AdminClient::new(self.channel().await?))
+    }
+
+    /// Sends it a signal.
+    ///
+    /// # Errors
+    /// It is not running.
+    pub fn signal(&self, signal: Signal) -> Result<()> {
+        self.process.signal(signal)?;
+        Ok(())
+    }
+
+    /// Kills it without warning.
+    pub fn kill(self) {
+        self.process.kill();
+    }
+
+    /// What it has said so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}

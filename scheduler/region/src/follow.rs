@@ -1,0 +1,213 @@
+//! What other schedulers have written, taken in.
+//!
+//! Several schedulers may be active on one database. Each of them holds the whole region in memory, and follows what the others write, in the order in
+//! which it was written (`ebbtide-store`, `turn`). Their records are the truth; what is not written down (how long an agent may take
+//! still, which messages are unsent) is taken to begin now, as after a restart. Nothing is decided here.
+
+use crate::heartbeat::HostEntry;
+use crate::{Event, Region, RegionError};
+use ebbtide_model::record::{Change, OutboxMessage};
+use ebbtide_model::{
+    BudgetScope, Evacuation, EvacuationState, Host, HostHealth, MessageId, Seconds, Server,
+    ServerId, ServerStatus, Timestamp,
+};
+use std::collections::BTreeSet;
+
+/// What the taking in of one list of changes has touched.
+#[derive(Default)]
+struct Touched<'c> {
+    hosts: BTreeSet<String>,
+    /// Servers about which an evacuation says something new: whether they may be chosen depends on it.
+    victims: BTreeSet<ServerId>,
+    sent: Vec<&'c OutboxMessage>,
+    taken_out: Vec<MessageId>,
+    aggregates: bool,
+    events: Vec<Event>,
+}
+
+impl Region {
+    /// Takes in the changes that another scheduler has made durable with one commit. Returns what those who watch may want to know; decisions are
+    /// not among it.
+    ///
+    /// # Errors
+    /// The host table refuses a server (its flavor cannot be read): the region has to be read anew.
+    pub fn follow(
+        &mut self,
+        now: Timestamp,
+        changes: &[Change],
+    ) -> Result<Vec<Event>, RegionError> {
+        let mut touched = Touched::default();
+        for change in changes {
+            match change {
+                Change::PutHost(host) => self.follow_host(&mut touched, host, now),
+                Change::DeleteHost(name) => {
+                    self.hosts.remove(name);
+                    self.table.remove_host(name);
+                    self.improvements += 1;
+                }
+                Change::PutAggregate(aggregate) => {
+                    self.aggregates.insert(aggregate.id, aggregate.clone());
+                    touched.aggregates = true;
+                }
+                Change::DeleteAggregate(id) => {
+                    self.aggregates.remove(id);
+                    touched.aggregates = true;
+                }
+                Change::PutFlavor(flavor) => drop(self.flavors.insert(flavor.id, flavor.clone())),
+                Change::DeleteFlavor(id) => drop(self.flavors.remove(id)),
+                Change::PutGroup(group) => {
+                    self.table.put_group(group);
+                    self.groups.insert(group.id, group.clone());
+                    self.catalog += 1;
+                }
+                Change::DeleteGroup(id) => {
+                    self.groups.remove(id);
+                    self.budgets.remove(&BudgetScope::Group(*id));
+                    self.table.remove_group(*id);
+                    self.catalog += 1;
+                }
+                Change::PutBudget(budget) => {
+                    self.budgets.insert(budget.scope.clone(), budget.clone());
+                    self.catalog += 1;
+                }
+                Change::DeleteBudget(scope) => {
+                    self.budgets.remove(scope);
+                    self.catalog += 1;
+                }
+                Change::PutServer(server) => self.follow_server(&mut touched, server, now)?,
+                Change::PutEvacuation(evacuation) => {
+                    self.follow_evacuation(&mut touched, evacuation);
+                }
+                Change::PutDecision(_) => {}
+                Change::Enqueue(message) => touched.sent.push(message),
+                Change::Dequeue(id) => touched.taken_out.push(*id),
+            }
+        }
+        if touched.aggregates {
+            self.refresh_aggregates();
+            self.catalog += 1;
+        }
+        for id in std::mem::take(&mut touched.victims) {
+            self.show_to_table(id)?;
+        }
+        // Last, because a message is noted with the state that it brought about.
+        for message in &touched.sent {
+            self.restore_unsent(message, now);
+        }
+        for id in &touched.taken_out {
+            self.follow_taken_out(*id, now);
+        }
+        self.new_generations(&touched.hosts);
+        Ok(touched.events)
+    }
+
+    fn follow_server(
+        &mut self,
+        touched: &mut Touched<'_>,
+        server: &Server,
+        now: Timestamp,
+    ) -> Result<(), RegionError> {
+        let (id, status) = (server.id, server.status);
+        let old = self.servers.get(&id).and_then(|old| old.host.clone());
+        touched
+            .hosts
+            .extend(old.into_iter().chain(server.host.clone()));
+        if status.is_gone() {
+            self.gone.add(id, now);
+        }
+        match status {
+            ServerStatus::Building | ServerStatus::Waiting => {}
+            ServerStatus::Stopped | ServerStatus::Hibernated => {
+                self.started_at.remove(&id);
+            }
+            _ => {
+                if let Some(launched) = server.launched_at {
+                    self.started_at.entry(id).or_insert(launched);
+                }
+            }
+        }
+        self.index_server(server.clone(), now.plus(self.config.act_timeout_seconds))?;
+        let asked = matches!(status, ServerStatus::Building | ServerStatus::Deleting);
+        if asked && !self.asked.knows(id) {
+            let until = now.plus(self.config.start_timeout_seconds);
+            self.asked.waits(id, until);
+        }
+        touched.events.push(Event::Server(Box::new(server.clone())));
+        Ok(())
+    }
+
+    fn follow_evacuation(&mut self, touched: &mut Touched<'_>, evacuation: &Evacuation) {
+        touched.hosts.insert(evacuation.host.clone());
+        touched.victims.insert(evacuation.victim_id);
+        if evacuation.state.is_final() {
+            self.unsent_notices.remove(&evacuation.id);
+        }
+        if evacuation.state == EvacuationState::Failed {
+            let Seconds(rest) = self.config.failed_victim_rest_seconds;
+            let until = evacuation.ended_at.unwrap_or_default().plus(Seconds(rest));
+            let rests = self.resting.entry(evacuation.victim_id).or_insert(until);
+            *rests = until.max(*rests);
+        }
+        self.index_evacuation(evacuation.clone());
+        let event = Event::Evacuation(Box::new(evacuation.clone()));
+        touched.events.push(event);
+    }
+
+    /// A host's record is written when something about it changes, and now and then because its agent is heard: a scheduler that does not
+    /// hear agents itself takes it for silent a little later than one that does.
+    fn follow_host(&mut self, touched: &mut Touched<'_>, host: &Host, now: Timestamp) {
+        let down_after = self.config.host_down_seconds.as_millis();
+        let before = self.hosts.get(&host.name).cloned();
+        let mut entry = match &before {
+            Some(before) => before.with_record(host.clone()),
+            None => HostEntry::restored(host.clone(), now),
+        };
+        let heard = before
+            .as_ref()
+            .is_none_or(|before| host.last_seen > before.host.last_seen);
+        if heard {
+            let trusted = now.as_millis().saturating_add(down_after + down_after / 4);
+            entry.trust_until(Timestamp::from_millis(trusted));
+        }
+        entry.health = entry.health_at(now, down_after);
+        let same = |what: &dyn Fn(&HostEntry) -> bool| before.as_ref().is_some_and(what);
+        let same_room =
+            same(&|old| old.host.inventory == host.inventory && old.host.traits == host.traits);
+        let same_health = same(&|old| old.health == entry.health);
+        if !same_room {
+            self.table.put_host(&entry.host);
+        }
+        if !same_room || !same_health {
+            self.table.set_health(&host.name, entry.health);
+            self.improvements += 1;
+            touched.hosts.insert(host.name.clone());
+            let event = Event::Host(Box::new(entry.host.clone()), entry.health);
+            touched.events.push(event);
+        }
+        self.hosts.insert(host.name.clone(), entry);
+    }
+
+    /// The broker has a message, or nobody shall get it any more.
+    fn follow_taken_out(&mut self, id: MessageId, now: Timestamp) {
+        let until = now.plus(self.config.start_timeout_seconds);
+        self.asked.published(id, until);
+        self.unsent_notices.retain(|_, unsent| *unsent != id);
+    }
+
+    /// Notices that time has passed, without deciding anything: for a scheduler that is not on duty.
+    pub fn observe(&mut self, now: Timestamp) {
+        let down_after = self.config.host_down_seconds.as_millis();
+        let mut changed = BTreeSet::new();
+        for (name, entry) in &mut self.hosts {
+            let health = entry.health_at(now, down_after);
+            if health != entry.health {
+                entry.health = health;
+                self.table.set_health(name, health);
+                changed.insert(name.clone());
+                self.improvements += u64::from(health == HostHealth::Up);
+            }
+        }
+        self.new_generations(&changed);
+        self.forget(now);
+    }
+}

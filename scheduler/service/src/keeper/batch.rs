@@ -1,0 +1,184 @@
+//! What is dealt with together: inputs with their answers, changes that are not durable yet, looks at what is.
+
+use super::{Answer, Look, Work};
+use crate::clock::Stopwatch;
+use crate::error::ServiceError;
+use crate::ids::RandomIds;
+use crate::metrics::Metrics;
+use ebbtide_model::Timestamp;
+use ebbtide_model::record::Change;
+use ebbtide_region::{Command, Effects, Event, Input, Region, RegionError, Reply, Speculation};
+use ebbtide_store::StoreError;
+
+/// An input that waits for its turn.
+pub(super) struct Waiting {
+    pub(super) input: Input,
+    pub(super) answer: Answer<Reply>,
+    /// What was decided about it before its turn.
+    pub(super) speculation: Option<Speculation>,
+}
+
+impl Waiting {
+    /// True if it is for whoever is on duty: what agents say, what the broker has confirmed, the time.
+    fn is_duty(&self) -> bool {
+        !matches!(self.input, Input::Command(_))
+    }
+}
+
+/// An input with what the region said to it.
+struct Answered {
+    input: Input,
+    answer: Answer<Reply>,
+    reply: Result<Reply, RegionError>,
+}
+
+/// One batch.
+#[derive(Default)]
+pub(super) struct Batch {
+    pub(super) waiting: Vec<Waiting>,
+    pub(super) looks: Vec<Look>,
+    pub(super) changes: Vec<Change>,
+    pub(super) events: Vec<Event>,
+    answered: Vec<Answered>,
+}
+
+impl Batch {
+    pub(super) fn of(works: Vec<Work>) -> Self {
+        let mut batch = Self::default();
+        for work in works {
+            match work {
+                Work::Look(look) => batch.looks.push(look),
+                Work::Input(input, answer) => batch.waiting.push(Waiting {
+                    input,
+                    answer,
+                    speculation: None,
+                }),
+            }
+        }
+        batch
+    }
+
+    /// Sends everything back that is for whoever is on duty. What agents said goes back to the broker. True if time has passed.
+    pub(super) fn leave_duties(&mut self) -> bool {
+        let waiting = std::mem::take(&mut self.waiting);
+        let (duties, ours): (Vec<_>, Vec<_>) = waiting.into_iter().partition(Waiting::is_duty);
+        self.waiting = ours;
+        let mut ticked = false;
+        for duty in duties {
+            let answer = match duty.input {
+                Input::Tick => {
+                    ticked = true;
+                    Ok(Reply::Done)
+                }
+                _ => Err(ServiceError::NotOnDuty),
+            };
+            // A caller that has gone away does not want its answer.
+            let _ = duty.answer.send(answer);
+        }
+        ticked
+    }
+
+    /// Decides what can be decided before this scheduler's turn.
+    ///
+    /// # Errors
+    /// The region's memory cannot be trusted any more.
+    pub(super) fn speculate(
+        &mut self,
+        region: &mut Region,
+        now: Timestamp,
+        metrics: &Metrics,
+    ) -> Result<(), RegionError> {
+        for waiting in &mut self.waiting {
+            if let Input::Command(Command::CreateServers(create)) = &waiting.input {
+                let watch = Stopwatch::start();
+                waiting.speculation = region.speculate(now, &mut RandomIds, create);
+                if waiting.speculation.is_some() {
+                    metrics.decided(watch.elapsed());
+                }
+            }
+        }
+        region.end_speculation()
+    }
+
+    /// The region deals with everything that waits.
+    pub(super) fn handle(&mut self, region: &mut Region, now: Timestamp, metrics: &Metrics) {
+        for Waiting {
+            input,
+            answer,
+            speculation,
+        } in std::mem::take(&mut self.waiting)
+        {
+            let decides = matches!(
+                input,
+                Input::Command(Command::CreateServers(_) | Command::WhatIf(_))
+            );
+            let speculated = speculation.is_some();
+            let watch = Stopwatch::start();
+            let outcome = region.handle_speculated(now, &mut RandomIds, input.clone(), speculation);
+            if decides && !speculated {
+                metrics.decided(watch.elapsed());
+            }
+            let reply = outcome.map(|(reply, Effects { changes, events })| {
+                self.changes.extend(changes);
+                self.events.extend(events);
+                reply
+            });
+            self.answered.push(Answered {
+                input,
+                answer,
+                reply,
+            });
+        }
+    }
+
+    /// Everything is durable: everybody gets its answer.
+    pub(super) fn answer(self) -> (Vec<Event>, Vec<Look>) {
+        for Answered { answer, reply, .. } in self.answered {
+            // A caller that has gone away does not want its answer.
+            let _ = answer.send(reply.map_err(ServiceError::from));
+        }
+        (self.events, self.looks)
+    }
+
+    /// What it was made of, to be dealt with once more.
+    pub(super) fn take_apart(self) -> Vec<Work> {
+        let answered = self.answered.into_iter();
+        let inputs = answered.map(|a| Work::Input(a.input, a.answer)).chain(
+            self.waiting
+                .into_iter()
+                .map(|w| Work::Input(w.input, w.answer)),
+        );
+        inputs
+            .chain(self.looks.into_iter().map(Work::Look))
+            .collect()
+    }
+
+    /// Nothing of it was written: everybody hears why.
+    pub(super) fn refuse(self, error: &StoreError) {
+        let fenced = matches!(error, StoreError::Fenced { .. });
+        let (code, message) = (error.code(), error.to_string());
+        let passing = error.is_retryable();
+        for look in self.looks {
+            look(Err(super::not_read(error)));
+        }
+        let told = || match fenced {
+            true => ServiceError::Fenced,
+            false => ServiceError::NotWritten {
+                code,
+                message: message.clone(),
+                passing,
+            },
+        };
+        for waiting in self.waiting {
+            let _ = waiting.answer.send(Err(told()));
+        }
+        for Answered { answer, reply, .. } in self.answered {
+            let answer_is = match reply {
+                // What the region refused would have been refused anyway.
+                Err(refused) if !fenced => refused.into(),
+                _ => told(),
+            };
+            let _ = answer.send(Err(answer_is));
+        }
+    }
+}

@@ -1,0 +1,352 @@
+//! The keeper's task.
+
+use super::batch::Batch;
+use super::{Holdings, Told, Work, not_read};
+use crate::clock::{self, Stopwatch};
+use crate::error::ServiceError;
+use crate::ids;
+use crate::task::{Tasks, pause};
+use ebbtide_model::Timestamp;
+use ebbtide_region::{Event, Region};
+use ebbtide_store::{Lease, News, StoreError};
+use std::time::Duration;
+use tokio::sync::{broadcast, mpsc};
+
+/// Most inputs in one transaction: enough to hide the disk behind, few enough for a steady latency.
+const BATCH: usize = 256;
+/// How long after a failed restore the next is tried.
+const RESTORE_PAUSE: Duration = Duration::from_millis(500);
+/// How long after another scheduler wrote something it is taken to be active. Deciding before it is one's turn is worth it then.
+const OTHERS_ACTIVE: Duration = Duration::from_secs(10);
+
+/// The region, and how far it has followed.
+struct Memory {
+    region: Region,
+    /// The last commit that the region contains.
+    seen: i64,
+}
+
+pub(super) struct Task {
+    holdings: Holdings,
+    /// `None` after a commit that failed, until the database could be read again.
+    memory: Option<Memory>,
+    /// The lease with which the region was read; `None` if another scheduler is on duty.
+    lease: Option<Lease>,
+    /// Since when others have written nothing.
+    others_silent: Option<Stopwatch>,
+    events: broadcast::Sender<Told>,
+    sequence: u64,
+    tasks: Tasks,
+}
+
+/// Whether a batch is one input that has spoilt a batch before.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Alone {
+    Yes,
+    No,
+}
+
+impl Task {
+    pub(super) async fn new(
+        holdings: Holdings,
+        events: broadcast::Sender<Told>,
+        tasks: Tasks,
+    ) -> Result<Self, ServiceError> {
+        let mut task = Self {
+            holdings,
+            memory: None,
+            lease: None,
+            others_silent: None,
+            events,
+            sequence: 0,
+            tasks,
+        };
+        task.restore().await?;
+        Ok(task)
+    }
+
+    pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Work>) {
+        let mut waiting = Vec::with_capacity(BATCH);
+        // Ends when every sender is gone, so that nothing that was accepted is left without an answer.
+        while queue.recv_many(&mut waiting, BATCH).await > 0 {
+            let works = std::mem::take(&mut waiting);
+            let again = self.deal_with(works, Alone::No).await;
+            // One of them cannot be written whatever happens; each on its own, only that one is refused.
+            for work in again {
+                self.deal_with(vec![work], Alone::Yes).await;
+            }
+        }
+    }
+
+    /// The region as the database has it. Whoever is on duty also has what is still to be sent.
+    async fn restore(&mut self) -> Result<(), ServiceError> {
+        self.memory = None;
+        let now = clock::now();
+        let holdings = &self.holdings;
+        // Before the reading: who comes on duty after it reads once more.
+        self.lease = holdings.duty.present();
+        // Budgets look back at most as far as their windows; evacuations are few, so a day more costs nothing.
+        let since = now.minus(ebbtide_model::Seconds(31 * 24 * 3600));
+        let loaded = holdings.store.load_all(since).await;
+        let (snapshot, seen) = loaded.map_err(|error| not_read(&error))?;
+        let unsent = match self.lease {
+            Some(_) => snapshot.outbox.clone(),
+            None => Vec::new(),
+        };
+        holdings.outbox.replace(unsent);
+        let config = holdings.region_config.clone();
+        let region = Region::restore(config, holdings.engine.clone(), snapshot, now)?;
+        self.memory = Some(Memory { region, seen });
+        Ok(())
+    }
+
+    /// Whoever comes on duty reads everything anew: what it takes to be the time that agents have left begins then.
+    async fn look_at_duty(&mut self) {
+        let present = self.holdings.duty.present();
+        let epoch = |lease: &Option<Lease>| lease.as_ref().map(Lease::epoch);
+        if epoch(&present) != epoch(&self.lease) {
+            match &present {
+                Some(lease) => {
+                    tracing::info!(epoch = lease.epoch(), "this scheduler is on duty");
+                    self.memory = None;
+                }
+                None => self.stand_down(),
+            }
+        }
+        if self.memory.is_some() {
+            return;
+        }
+        match self.restore().await {
+            Ok(()) => tracing::info!("the state was read"),
+            Err(error) => {
+                tracing::error!(code = error.code(), "{error}");
+                pause(self.tasks.stop(), RESTORE_PAUSE).await;
+            }
+        }
+    }
+
+    /// Somebody else is on duty: nothing is sent any more.
+    fn stand_down(&mut self) {
+        tracing::info!("another scheduler is on duty");
+        self.lease = None;
+        self.holdings.outbox.replace(Vec::new());
+    }
+
+    /// One batch: dealt with, made durable, answered. Returns what has to be dealt with again one by one.
+    async fn deal_with(&mut self, works: Vec<Work>, alone: Alone) -> Vec<Work> {
+        self.look_at_duty().await;
+        let mut batch = Batch::of(works);
+        let Some(mut memory) = self.memory.take() else {
+            batch.refuse(&away());
+            return Vec::new();
+        };
+        let ticked = self.lease.is_none() && batch.leave_duties();
+        if batch.waiting.is_empty() {
+            self.only_look(memory, batch, ticked).await;
+            return Vec::new();
+        }
+        if self.others_are_active() {
+            let metrics = &self.holdings.metrics;
+            if let Err(error) = batch.speculate(&mut memory.region, clock::now(), metrics) {
+                tracing::error!(code = error.code(), "the state is read anew: {error}");
+                return batch.take_apart();
+            }
+        }
+        let mut turn = self
+            .holdings
+            .store
+            .turn(memory.seen, self.lease.as_ref())
+            .await;
+        if let Err(error @ StoreError::Behind { .. }) = &turn {
+            tracing::info!("{error}");
+            if let Err(error) = self.restore().await {
+                tracing::error!(code = error.code(), "{error}");
+            }
+            let Some(anew) = self.memory.take() else {
+                batch.refuse(&away());
+                return Vec::new();
+            };
+            memory = anew;
+            turn = self
+                .holdings
+                .store
+                .turn(memory.seen, self.lease.as_ref())
+                .await;
+        }
+        let turn = match turn {
+            Ok(turn) => turn,
+            Err(error) => {
+                // Nothing was decided yet, so memory is as good as before.
+                self.memory = Some(memory);
+                tracing::error!(code = error.code(), "nothing can be written: {error}");
+                batch.refuse(&error);
+                return Vec::new();
+            }
+        };
+        if self.follow(&mut memory, turn.news()).await.is_err() {
+            turn.give_back().await;
+            return batch.take_apart();
+        }
+        if self.lease.is_some() && !turn.on_duty() && self.holdings.store.is_shared() {
+            self.holdings.duty.lost();
+            self.stand_down();
+            batch.leave_duties();
+        }
+        let now = clock::now();
+        let before = memory.region.speculation_counts();
+        batch.handle(&mut memory.region, now, &self.holdings.metrics);
+        let after = memory.region.speculation_counts();
+        self.holdings
+            .metrics
+            .speculated(after.kept - before.kept, after.conflicts - before.conflicts);
+        if batch.changes.is_empty() {
+            turn.give_back().await;
+        } else {
+            let watch = Stopwatch::start();
+            let committed = turn.commit(now, ids::new(), &batch.changes).await;
+            self.holdings.metrics.committed(
+                batch.changes.len(),
+                watch.elapsed(),
+                committed.is_ok(),
+            );
+            match committed {
+                Ok(number) => memory.seen = number,
+                Err(error) => return self.not_written(&error, batch, alone),
+            }
+        }
+        self.tell(memory, batch, now);
+        Vec::new()
+    }
+
+    /// Looks need no turn, only what is durable. If the database is away, what was durable last is shown.
+    async fn only_look(&mut self, mut memory: Memory, batch: Batch, ticked: bool) {
+        match self.holdings.store.news(memory.seen).await {
+            Ok(news) => {
+                if self.follow(&mut memory, &news).await.is_err() {
+                    batch.refuse(&away());
+                    return;
+                }
+            }
+            Err(error @ StoreError::Behind { .. }) => {
+                tracing::info!("{error}");
+                if let Err(error) = self.restore().await {
+                    tracing::error!(code = error.code(), "{error}");
+                }
+                let Some(anew) = self.memory.take() else {
+                    batch.refuse(&away());
+                    return;
+                };
+                memory = anew;
+            }
+            Err(error) => tracing::warn!(
+                code = error.code(),
+                "what other schedulers have written cannot be read now: {error}"
+            ),
+        }
+        let now = clock::now();
+        if ticked {
+            memory.region.observe(now);
+        }
+        self.tell(memory, batch, now);
+    }
+
+    /// Takes in what other schedulers have written. If that fails, memory is thrown away.
+    async fn follow(&mut self, memory: &mut Memory, news: &[News]) -> Result<(), ()> {
+        if !news.is_empty() {
+            self.others_silent = Some(Stopwatch::start());
+        }
+        let now = clock::now();
+        for news in news {
+            match memory.region.follow(now, &news.changes) {
+                Ok(events) => {
+                    memory.seen = news.number;
+                    if self.lease.is_some() {
+                        self.holdings.outbox.follow(&news.changes);
+                    }
+                    for event in events {
+                        self.say(now, event);
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(
+                        code = error.code(),
+                        "what another scheduler has written cannot be followed, everything is read anew: {error}"
+                    );
+                    return Err(());
+                }
+            }
+            // Decisions are read only if somebody wants to see them.
+            if self.events.receiver_count() == 0 {
+                continue;
+            }
+            for id in &news.decisions {
+                match self.holdings.store.decision(*id).await {
+                    Ok(Some(decision)) => self.say(now, Event::Decision(Box::new(decision))),
+                    Ok(None) => {}
+                    Err(error) => tracing::warn!(
+                        code = error.code(),
+                        "those who watch are not told of decision {id}: {error}"
+                    ),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn others_are_active(&self) -> bool {
+        let silent = self.others_silent.as_ref();
+        silent.is_some_and(|since| since.elapsed() < OTHERS_ACTIVE)
+    }
+
+    /// Everything is durable: now everybody may know.
+    fn tell(&mut self, memory: Memory, batch: Batch, now: Timestamp) {
+        if self.lease.is_some() {
+            self.holdings.outbox.follow(&batch.changes);
+        }
+        let (events, looks) = batch.answer();
+        for event in events {
+            self.holdings.metrics.saw(&event);
+            if let Event::Ignored(why) = &event {
+                tracing::warn!("not followed: {why}");
+            }
+            self.say(now, event);
+        }
+        looks.into_iter().for_each(|look| look(Ok(&memory.region)));
+        self.memory = Some(memory);
+    }
+
+    fn say(&mut self, at: Timestamp, event: Event) {
+        self.sequence += 1;
+        // Without watchers there is nobody to tell.
+        let _ = self.events.send(Told {
+            at,
+            sequence: self.sequence,
+            event,
+        });
+    }
+
+    /// The changes did not become durable, so the region in memory is wrong: it is thrown away.
+    fn not_written(&mut self, error: &StoreError, batch: Batch, alone: Alone) -> Vec<Work> {
+        tracing::error!(
+            code = error.code(),
+            "the state could not be written: {error}"
+        );
+        let fenced = matches!(error, StoreError::Fenced { .. });
+        if fenced {
+            self.tasks.fail(ServiceError::Fenced);
+        }
+        if alone == Alone::No && !fenced && !error.is_retryable() {
+            return batch.take_apart();
+        }
+        batch.refuse(error);
+        Vec::new()
+    }
+}
+
+/// While the database is away nothing can be decided, because nothing could be kept.
+fn away() -> StoreError {
+    StoreError::Unavailable {
+        url: "of this scheduler".to_owned(),
+        reason: "the log says why".to_owned(),
+    }
+}
