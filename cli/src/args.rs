@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::commands::{
     aggregate, audit, bench, budget, completion, conform, decision, evacuation, explain, flavor,
-    host, replay, server, simulate, status, watch, what_if,
+    host, replay, server, simulate, status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -19,7 +19,7 @@ Exit codes:
 
 Data goes to standard output, everything else to standard error.
 Options come before environment variables, those before ~/.config/ebbtide/config.toml
-(keys: endpoint, project, output, color), that before the defaults.
+(keys: endpoint, project, output, color, ca, certificate, key, token_file), that before the defaults.
 
 Examples:
   ebbtide status
@@ -51,6 +51,21 @@ pub struct Globals {
     /// On whose behalf [default: default]
     #[arg(long, env = "EBBTIDE_PROJECT", global = true, value_name = "PROJECT")]
     pub project: Option<String>,
+    /// Roots of the region's certificate (PEM), for https:// [default: the system's]
+    #[arg(long, env = "EBBTIDE_CA", global = true, value_name = "FILE")]
+    pub ca: Option<PathBuf>,
+    /// Your certificate (PEM), where the region asks for one
+    #[arg(long, env = "EBBTIDE_CERTIFICATE", global = true, value_name = "FILE")]
+    pub certificate: Option<PathBuf>,
+    /// Its private key (PEM)
+    #[arg(long, env = "EBBTIDE_KEY", global = true, value_name = "FILE")]
+    pub key: Option<PathBuf>,
+    /// A file with your token; or put the token itself into EBBTIDE_TOKEN
+    #[arg(long, env = "EBBTIDE_TOKEN_FILE", global = true, value_name = "FILE")]
+    pub token_file: Option<PathBuf>,
+    /// Send the token in plain text to another machine
+    #[arg(long, global = true)]
+    pub insecure: bool,
     /// How to print answers [default: table]
     #[arg(
         short,
@@ -133,6 +148,9 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// The region at a glance: hosts, servers, both states h_f and h_n
     Status(status::StatusArgs),
+    /// Tokens: who may talk to a region; needs the token file only
+    #[command(subcommand)]
+    Token(token::TokenCommand),
     /// Hold Placement, Nova's databases and the ledger against each other
     Audit(audit::AuditArgs),
     /// Drive the region (or, offline, the engine alone) with a VM request trace

@@ -1,11 +1,13 @@
 //! The connection to the region.
 
+use crate::credentials::{Bearer, Credentials};
 use crate::errors::CliError;
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
 use std::time::Duration;
+use tonic::service::interceptor::InterceptedService;
 use tonic::transport::{Channel, Endpoint};
 
 /// How long a connection may take: long enough for a slow network, short enough for a person.
@@ -13,35 +15,47 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long one answer may take. A decision over thousands of hosts with claims is far below.
 const CALL_TIMEOUT: Duration = Duration::from_secs(120);
 
+/// How calls travel: each carries the token, if there is one.
+pub type Wire = InterceptedService<Channel, Bearer>;
+
 /// A connected region. Cheap to clone: all clones share one connection.
 #[derive(Debug, Clone)]
 pub struct Region {
     /// What operators do.
-    pub admin: AdminClient<Channel>,
+    pub admin: AdminClient<Wire>,
     /// What tenants do.
-    pub servers: ServersClient<Channel>,
+    pub servers: ServersClient<Wire>,
     /// Deciding and watching.
-    pub scheduler: SchedulerClient<Channel>,
+    pub scheduler: SchedulerClient<Wire>,
 }
 
 impl Region {
     /// Connects.
     ///
     /// # Errors
-    /// [`CliError::Usage`] if the endpoint is not an address, [`CliError::Unreachable`] if nobody answers.
-    pub async fn connect(endpoint: &str) -> Result<Self, CliError> {
-        let channel = Endpoint::from_shared(endpoint.to_owned())
+    /// [`CliError::Usage`] if the endpoint is not an address or the credentials cannot be used, [`CliError::Unreachable`] if nobody
+    /// answers.
+    pub async fn connect(endpoint: &str, credentials: &Credentials) -> Result<Self, CliError> {
+        let mut way = Endpoint::from_shared(endpoint.to_owned())
             .map_err(|error| CliError::Usage(format!("{endpoint:?} is not an endpoint: {error}")))?
             .connect_timeout(CONNECT_TIMEOUT)
             .timeout(CALL_TIMEOUT)
-            .tcp_nodelay(true)
-            .connect()
-            .await?;
+            .tcp_nodelay(true);
+        credentials.check(way.uri())?;
+        if way.uri().scheme_str() == Some("https") {
+            way = way
+                .tls_config(credentials.tls()?)
+                .map_err(|error| CliError::Usage(format!("certificates: {error}")))?;
+        }
+        let channel = way.connect().await?;
+        let token = &credentials.token;
         Ok(Self {
-            admin: AdminClient::new(channel.clone()).max_decoding_message_size(MAX_MESSAGE_BYTES),
-            servers: ServersClient::new(channel.clone())
+            admin: AdminClient::with_interceptor(channel.clone(), token.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
-            scheduler: SchedulerClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES),
+            servers: ServersClient::with_interceptor(channel.clone(), token.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            scheduler: SchedulerClient::with_interceptor(channel, token.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
         })
     }
 }

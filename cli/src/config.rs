@@ -5,7 +5,7 @@
 use crate::errors::CliError;
 use crate::output::{ColorChoice, Format};
 use serde::Deserialize;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Where a region listens if nothing else is said.
 pub const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:7470";
@@ -20,6 +20,14 @@ pub struct Config {
     pub endpoint: Option<String>,
     /// Whose servers.
     pub project: Option<String>,
+    /// Roots of the region's certificate.
+    pub ca: Option<PathBuf>,
+    /// Your certificate.
+    pub certificate: Option<PathBuf>,
+    /// Its private key.
+    pub key: Option<PathBuf>,
+    /// A file with your token.
+    pub token_file: Option<PathBuf>,
     /// Default format.
     pub output: Option<Format>,
     /// Default use of colours.
@@ -66,10 +74,9 @@ pub fn endpoint(text: &str) -> Result<String, CliError> {
         ))
     })?;
     match uri.scheme_str() {
-        Some("http") if uri.host().is_some_and(|host| !host.is_empty()) => Ok(with_scheme),
-        Some("https") => Err(CliError::Usage(format!(
-            "{text:?}: TLS is not supported; put a proxy or an SSH tunnel in front and use http://"
-        ))),
+        Some("http" | "https") if uri.host().is_some_and(|host| !host.is_empty()) => {
+            Ok(with_scheme)
+        }
         _ => Err(CliError::Usage(format!(
             "{text:?} is not an endpoint; use something like {DEFAULT_ENDPOINT}"
         ))),
@@ -104,7 +111,8 @@ mod tests {
     fn endpoints_may_leave_out_the_scheme() {
         assert_eq!(endpoint("localhost:1").unwrap(), "http://localhost:1");
         assert_eq!(endpoint("http://[::1]:7470").unwrap(), "http://[::1]:7470");
-        for bad in ["", "https://x:1", "ftp://x", "http://", "a b"] {
+        assert_eq!(endpoint("https://x:1").unwrap(), "https://x:1");
+        for bad in ["", "ftp://x", "http://", "a b"] {
             assert!(endpoint(bad).is_err(), "{bad:?} was taken");
         }
     }

@@ -1,5 +1,6 @@
 //! Everything that can go wrong, with its code, its next step and its exit code.
 
+use ebbtide_access::AccessError;
 use ebbtide_bench::BenchError;
 use ebbtide_simulator::SimError;
 use std::fmt::Write as _;
@@ -118,6 +119,9 @@ pub enum CliError {
     /// A cloud of Nova's cannot be read.
     #[error(transparent)]
     Door(#[from] ebbtide_nova_door::DoorError),
+    /// Tokens and their file.
+    #[error(transparent)]
+    Access(#[from] AccessError),
     /// We refuse: what is there does not fit what was asked.
     #[error("{problem}")]
     Refused {
@@ -165,6 +169,7 @@ impl CliError {
             Self::Write(_) => "EB-CLI-013",
             Self::Corpus { .. } => "EB-CLI-014",
             Self::Door(error) => error.code(),
+            Self::Access(error) => error.code(),
         }
     }
 

@@ -12,6 +12,7 @@ pub mod client;
 pub mod clock;
 pub mod commands;
 pub mod config;
+pub mod credentials;
 pub mod decision_view;
 pub mod errors;
 pub mod ids;
@@ -24,6 +25,7 @@ pub mod task;
 use args::Cli;
 use clap::Parser;
 use client::Region;
+use credentials::{Bearer, Credentials};
 use errors::CliError;
 use output::{ColorChoice, Format, Io, Output};
 use std::ffi::OsString;
@@ -40,6 +42,8 @@ pub struct Context {
     pub endpoint: String,
     /// On whose behalf.
     pub project: String,
+    /// Proof of who we are.
+    pub credentials: Credentials,
 }
 
 impl Context {
@@ -48,7 +52,7 @@ impl Context {
     /// # Errors
     /// [`CliError::Unreachable`] if nobody answers.
     pub async fn region(&self) -> Result<Region, CliError> {
-        Region::connect(&self.endpoint).await
+        Region::connect(&self.endpoint, &self.credentials).await
     }
 }
 
@@ -90,6 +94,9 @@ fn process_io() -> Io {
         no_color: set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb"),
         now: clock::now,
         config_home: home,
+        token: std::env::var("EBBTIDE_TOKEN")
+            .ok()
+            .filter(|token| !token.is_empty()),
     }
 }
 
@@ -110,6 +117,12 @@ pub async fn run(args: impl IntoIterator<Item = OsString>, mut io: Io) -> u8 {
         .unwrap_or(ColorChoice::Auto);
     let named = globals.endpoint.or(settings.endpoint);
     let endpoint = config::endpoint(named.as_deref().unwrap_or(config::DEFAULT_ENDPOINT));
+    let token_file = globals.token_file.or(settings.token_file);
+    let token = match (&io.token, &token_file) {
+        (Some(token), _) => Bearer::new(token),
+        (None, Some(path)) => Bearer::from_file(path),
+        (None, None) => Ok(Bearer::default()),
+    };
     let mut context = Context {
         output: Output::new(io, format, color, globals.quiet, globals.column),
         endpoint: endpoint.as_ref().cloned().unwrap_or_default(),
@@ -117,9 +130,16 @@ pub async fn run(args: impl IntoIterator<Item = OsString>, mut io: Io) -> u8 {
             .project
             .or(settings.project)
             .unwrap_or_else(|| config::DEFAULT_PROJECT.to_owned()),
+        credentials: Credentials {
+            ca: globals.ca.or(settings.ca),
+            certificate: globals.certificate.or(settings.certificate),
+            key: globals.key.or(settings.key),
+            token: token.as_ref().cloned().unwrap_or_default(),
+            insecure: globals.insecure,
+        },
     };
-    let done = match (config, endpoint) {
-        (Err(error), _) | (_, Err(error)) => Err(error),
+    let done = match (config, endpoint, token) {
+        (Err(error), _, _) | (_, Err(error), _) | (_, _, Err(error)) => Err(error),
         _ => Box::pin(commands::run(&mut context, cli.command)).await,
     };
     match done {

@@ -55,6 +55,8 @@ pub struct Io {
     pub now: fn() -> OffsetDateTime,
     /// Where the user's configuration lives (`~/.config`).
     pub config_home: Option<PathBuf>,
+    /// `EBBTIDE_TOKEN`; not an option, because everybody on the machine can see the options of a process.
+    pub token: Option<String>,
 }
 
 impl std::fmt::Debug for Io {

@@ -5,7 +5,7 @@
 use crate::driver::registry;
 use crate::error::AgentError;
 use crate::protocol::Policy;
-use ebbtide_bus::{AmqpConfig, BrokerUrl, QueueKind, QueuePrefix};
+use ebbtide_bus::{AmqpConfig, BrokerUrl, QueueKind, QueuePrefix, TlsFiles};
 use ebbtide_model::names;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -21,6 +21,9 @@ const TEXT_KEYS: &[&str] = &[
     "state_dir",
     "bus.urls",
     "bus.prefix",
+    "bus.ca",
+    "bus.certificate",
+    "bus.key",
     "log.filter",
     "driver.nova.auth.password",
     "driver.nova.auth.token",
@@ -56,6 +59,14 @@ pub struct BusSettings {
     pub prefix: String,
     /// `classic` or `quorum`; the same as the scheduler's.
     pub queue_type: String,
+    /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the system.
+    pub ca: Option<PathBuf>,
+    /// For `amqps://`: our certificate in a PEM file, if the broker asks for one; with `key`.
+    pub certificate: Option<PathBuf>,
+    /// Its private key.
+    pub key: Option<PathBuf>,
+    /// Use `amqp://` (plain text, passwords included) to a broker on another machine.
+    pub insecure: bool,
 }
 
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -71,6 +82,10 @@ impl Default for BusSettings {
             urls: OneOrMany::One("amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()),
             prefix: ebbtide_bus::DEFAULT_PREFIX.to_owned(),
             queue_type: "classic".to_owned(),
+            ca: None,
+            certificate: None,
+            key: None,
+            insecure: false,
         }
     }
 }
@@ -297,6 +312,11 @@ impl Config {
         let refused =
             |key: &str, error: ebbtide_bus::BusError| AgentError::config(key, error.to_string());
         let brokers = parsed.map_err(|error| refused("bus.urls", error))?;
+        for broker in &brokers {
+            broker
+                .check_secret(self.bus.insecure)
+                .map_err(|error| refused("bus.urls", error))?;
+        }
         // At most 128 bytes are taken; the beginning of a long host name tells enough.
         let name: String = format!("ebbtide-agent {}", self.host)
             .chars()
@@ -308,6 +328,15 @@ impl Config {
             .queue_type
             .parse::<QueueKind>()
             .map_err(|error| refused("bus.queue_type", error))?;
+        amqp.tls_files = TlsFiles {
+            ca: self.bus.ca.clone(),
+            certificate: self.bus.certificate.clone(),
+            key: self.bus.key.clone(),
+        };
+        // Read now so that a mistake is told at once; read again for every connection.
+        amqp.tls_files
+            .read()
+            .map_err(|error| refused("bus", error))?;
         Ok(amqp)
     }
 

@@ -18,6 +18,7 @@ pub mod server_group;
 pub mod server_view;
 pub mod simulate;
 pub mod status;
+pub mod token;
 pub mod wait;
 pub mod watch;
 pub mod what_if;
@@ -43,6 +44,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Evacuation(command) => evacuation::run(context, command).await,
         Command::Watch(args) => watch::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,
+        Command::Token(command) => token::run(context, command),
         Command::Audit(args) => Box::pin(audit::run(context, args)).await,
         Command::Replay(args) => Box::pin(replay::run(context, *args)).await,
         Command::Bench(command) => bench::run(context, command),

@@ -48,7 +48,7 @@ fn a_wrong_command_line_is_exit_code_2() {
     for args in [
         &["host"][..],
         &["host", "lst"],
-        &["--endpoint", "https://x", "status"],
+        &["--endpoint", "ftp://x", "status"],
     ] {
         let output = ebbtide().args(args).output().unwrap();
         assert_eq!(output.status.code(), Some(2), "{args:?}");

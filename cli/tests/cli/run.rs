@@ -66,6 +66,7 @@ pub async fn with_streams(args: &[&str], out: &Kept, err: &Kept) -> u8 {
         no_color: false,
         now,
         config_home: None,
+        token: None,
     };
     let args = std::iter::once("ebbtide")
         .chain(args.iter().copied())

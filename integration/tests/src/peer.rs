@@ -2,13 +2,13 @@
 
 use crate::region::{PATIENCE, bin};
 use anyhow::{Context, Result, bail};
+use ebbtide_cli::client::{Region as Clients, Wire};
+use ebbtide_cli::credentials::Credentials;
 use ebbtide_harness::{Command, Process, Signal, eventually};
-use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
 use std::path::{Path, PathBuf};
-use tonic::transport::Channel;
 
 /// A scheduler beside the first one. It ends with this.
 pub struct Peer {
@@ -55,35 +55,32 @@ impl Peer {
         Ok(format!("http://{address}"))
     }
 
-    async fn channel(&self) -> Result<Channel> {
-        Ok(Channel::from_shared(self.endpoint()?)?.connect().await?)
+    async fn clients(&self) -> Result<Clients> {
+        Ok(Clients::connect(&self.endpoint()?, &Credentials::default()).await?)
     }
 
     /// The tenant's calls.
     ///
     /// # Errors
     /// No answer.
-    pub async fn servers(&self) -> Result<ServersClient<Channel>> {
-        Ok(ServersClient::new(self.channel().await?).max_decoding_message_size(MAX_MESSAGE_BYTES))
+    pub async fn servers(&self) -> Result<ServersClient<Wire>> {
+        Ok(self.clients().await?.servers)
     }
 
     /// The scheduler's calls.
     ///
     /// # Errors
     /// No answer.
-    pub async fn scheduler(&self) -> Result<SchedulerClient<Channel>> {
-        Ok(
-            SchedulerClient::new(self.channel().await?)
-                .max_decoding_message_size(MAX_MESSAGE_BYTES),
-        )
+    pub async fn scheduler(&self) -> Result<SchedulerClient<Wire>> {
+        Ok(self.clients().await?.scheduler)
     }
 
     /// The operator's calls.
     ///
     /// # Errors
     /// No answer.
-    pub async fn admin(&self) -> Result<AdminClient<Channel>> {
-        Ok(AdminClient::new(self.channel().await?))
+    pub async fn admin(&self) -> Result<AdminClient<Wire>> {
+        Ok(self.clients().await?.admin)
     }
 
     /// Sends it a signal.

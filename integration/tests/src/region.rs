@@ -1,8 +1,9 @@
 //! The processes of a region, and the ways to reach and to hurt them.
 
 use anyhow::{Context, Result, bail};
+use ebbtide_cli::client::{Region as Clients, Wire};
+use ebbtide_cli::credentials::Credentials;
 use ebbtide_harness::{Command, Process, Shared, SharedBroker, Signal, eventually};
-use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
@@ -12,7 +13,6 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
-use tonic::transport::Channel;
 
 /// Long enough for two busy cores; a test that needs it has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -75,6 +75,16 @@ pub struct RegionOptions {
     pub region: String,
     /// Lines for the `[engine]` section.
     pub engine: String,
+    /// Lines for the `[bus]` section of scheduler and agents.
+    pub bus: String,
+    /// Another broker URL for the agent of a host: its own user.
+    pub agent_urls: BTreeMap<String, String>,
+    /// What the scheduler logs.
+    pub log: String,
+    /// Further sections of the scheduler's configuration.
+    pub sections: String,
+    /// How the region's own helpers prove who they are.
+    pub credentials: Credentials,
 }
 
 impl Default for RegionOptions {
@@ -89,6 +99,11 @@ impl Default for RegionOptions {
                 .to_vec(),
             region: String::new(),
             engine: String::new(),
+            bus: String::new(),
+            agent_urls: BTreeMap::new(),
+            log: "info".to_owned(),
+            sections: String::new(),
+            credentials: Credentials::default(),
         }
     }
 }
@@ -210,13 +225,16 @@ impl Region {
     pub fn scheduler_config(&self) -> Result<PathBuf> {
         let text = format!(
             "[grpc]\nlisten = \"127.0.0.1:0\"\n[http]\nlisten = \"127.0.0.1:0\"\n[database]\nurl = \"{}\"\n{}\n\
-             [bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n[log]\nfilter = \"info\"\n[region]\n{}\n[engine]\n{}\n",
+             [bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n{}\n[log]\nfilter = \"{}\"\n[region]\n{}\n[engine]\n{}\n{}\n",
             self.database_url,
             self.options.database_options,
             self.broker_url,
             self.prefix,
+            self.options.bus,
+            self.options.log,
             self.options.region,
-            self.options.engine
+            self.options.engine,
+            self.options.sections
         );
         let path = self.dir.path().join("scheduler.toml");
         std::fs::write(&path, text)?;
@@ -309,8 +327,13 @@ impl Region {
         )?;
         writeln!(
             text,
-            "[bus]\nurls = [\"{}\"]\nprefix = \"{}\"",
-            self.broker_url, self.prefix
+            "[bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n{}",
+            self.options
+                .agent_urls
+                .get(host)
+                .unwrap_or(&self.broker_url),
+            self.prefix,
+            self.options.bus
         )?;
         writeln!(text, "[driver]\nkind = \"simulated\"\n[driver.simulated]")?;
         writeln!(
@@ -378,7 +401,11 @@ impl Region {
         let ready: serde_json::Value = serde_json::from_str(&text)?;
         ready[key]
             .as_str()
-            .map(|address| format!("http://{address}"))
+            .map(|address| {
+                let tls = self.options.sections.contains(&format!("[{key}.tls]"));
+                let scheme = if tls { "https" } else { "http" };
+                format!("{scheme}://{address}")
+            })
             .context("no such address")
     }
 
@@ -390,35 +417,36 @@ impl Region {
         self.address("grpc")
     }
 
-    async fn channel(&self) -> Result<Channel> {
-        Ok(Channel::from_shared(self.endpoint()?)?.connect().await?)
+    /// The way in for somebody with these credentials.
+    ///
+    /// # Errors
+    /// Nobody answers, or TLS cannot be agreed on.
+    pub async fn clients(&self, credentials: &Credentials) -> Result<Clients> {
+        Ok(Clients::connect(&self.endpoint()?, credentials).await?)
     }
 
     /// The operator's calls.
     ///
     /// # Errors
     /// No answer.
-    pub async fn admin(&self) -> Result<AdminClient<Channel>> {
-        Ok(AdminClient::new(self.channel().await?))
+    pub async fn admin(&self) -> Result<AdminClient<Wire>> {
+        Ok(self.clients(&self.options.credentials).await?.admin)
     }
 
     /// The tenant's calls.
     ///
     /// # Errors
     /// No answer.
-    pub async fn servers(&self) -> Result<ServersClient<Channel>> {
-        Ok(ServersClient::new(self.channel().await?).max_decoding_message_size(MAX_MESSAGE_BYTES))
+    pub async fn servers(&self) -> Result<ServersClient<Wire>> {
+        Ok(self.clients(&self.options.credentials).await?.servers)
     }
 
     /// The scheduler's calls.
     ///
     /// # Errors
     /// No answer.
-    pub async fn scheduler(&self) -> Result<SchedulerClient<Channel>> {
-        Ok(
-            SchedulerClient::new(self.channel().await?)
-                .max_decoding_message_size(MAX_MESSAGE_BYTES),
-        )
+    pub async fn scheduler(&self) -> Result<SchedulerClient<Wire>> {
+        Ok(self.clients(&self.options.credentials).await?.scheduler)
     }
 
     /// Waits until every host is up.

@@ -3,12 +3,16 @@
 //! Every key has a default that works, so an empty file (or none) is a configuration. Keys that are not known are errors: a
 //! typing error would otherwise be a silent default.
 
+mod secure;
+
+pub use secure::{Auth, ClientCertificates, Limits, Tls};
+
 use crate::ServiceError;
 use ebbtide_engine::EngineConfig;
 use ebbtide_region::RegionConfig;
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use toml::{Table, Value};
 
 /// Environment variables that begin so are configuration: `EBBTIDE__DATABASE__URL` is `database.url`.
@@ -26,6 +30,10 @@ pub struct Config {
     pub database: Database,
     /// How agents are reached.
     pub bus: Bus,
+    /// Who asks.
+    pub auth: Auth,
+    /// How much of the scheduler one caller can have.
+    pub limits: Limits,
     /// What is written about the service's own work.
     pub log: Log,
     /// How servers, victims and agents are treated.
@@ -40,12 +48,19 @@ pub struct Config {
 pub struct Grpc {
     /// Where to listen; port 0 takes a free one and says which.
     pub listen: SocketAddr,
+    /// Listen on other addresses than loopback without TLS; for those who have a proxy in front that does it.
+    pub insecure: bool,
+    /// Certificates; without them connections are in plain text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
 }
 
 impl Default for Grpc {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7470)),
+            insecure: false,
+            tls: None,
         }
     }
 }
@@ -56,12 +71,19 @@ impl Default for Grpc {
 pub struct Http {
     /// Where to listen; port 0 takes a free one and says which.
     pub listen: SocketAddr,
+    /// Listen on other addresses than loopback without TLS.
+    pub insecure: bool,
+    /// Certificates; without them connections are in plain text.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls: Option<Tls>,
 }
 
 impl Default for Http {
     fn default() -> Self {
         Self {
             listen: SocketAddr::from(([127, 0, 0, 1], 7471)),
+            insecure: false,
+            tls: None,
         }
     }
 }
@@ -111,6 +133,17 @@ pub struct Bus {
     pub prefix: String,
     /// `classic` (durable) or `quorum`.
     pub queue_type: String,
+    /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the system.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ca: Option<PathBuf>,
+    /// For `amqps://`: our certificate in a PEM file, if the broker asks for one; with `key`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub certificate: Option<PathBuf>,
+    /// Its private key.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub key: Option<PathBuf>,
+    /// Use `amqp://` (plain text, passwords included) to a broker on another machine.
+    pub insecure: bool,
 }
 
 impl Default for Bus {
@@ -119,6 +152,21 @@ impl Default for Bus {
             urls: vec!["amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()],
             prefix: ebbtide_bus::DEFAULT_PREFIX.to_owned(),
             queue_type: "classic".to_owned(),
+            ca: None,
+            certificate: None,
+            key: None,
+            insecure: false,
+        }
+    }
+}
+
+impl Bus {
+    /// The files of TLS.
+    pub(crate) fn tls_files(&self) -> ebbtide_bus::TlsFiles {
+        ebbtide_bus::TlsFiles {
+            ca: self.ca.clone(),
+            certificate: self.certificate.clone(),
+            key: self.key.clone(),
         }
     }
 }
@@ -229,7 +277,21 @@ impl Config {
         ebbtide_engine::Engine::new(self.engine.clone())?;
         ebbtide_bus::QueuePrefix::new(&self.bus.prefix)?;
         for url in &self.bus.urls {
-            url.parse::<ebbtide_bus::BrokerUrl>()?;
+            let url = url.parse::<ebbtide_bus::BrokerUrl>()?;
+            url.check_secret(self.bus.insecure)?;
+        }
+        self.bus.tls_files().read()?;
+        for row in &self.auth.certificates {
+            row.check()
+                .map_err(|problem| ServiceError::Config(format!("auth.certificates: {problem}")))?;
+        }
+        self.limits.check().map_err(ServiceError::Config)?;
+        for (section, listen, tls, insecure) in [
+            ("grpc", self.grpc.listen, &self.grpc.tls, self.grpc.insecure),
+            ("http", self.http.listen, &self.http.tls, self.http.insecure),
+        ] {
+            secure::check_door(section, listen, tls.as_ref(), insecure, &self.auth)
+                .map_err(ServiceError::Config)?;
         }
         ebbtide_store::StoreConfig::new(&self.database.url)?;
         if !["classic", "quorum"].contains(&self.bus.queue_type.as_str()) {

@@ -1,5 +1,6 @@
 //! What the service answers when it cannot do what was asked.
 
+use ebbtide_access::AccessError;
 use ebbtide_bus::BusError;
 use ebbtide_engine::EngineError;
 use ebbtide_region::RegionError;
@@ -88,6 +89,18 @@ pub enum ServiceError {
         /// The store's words.
         message: String,
     },
+    /// Who asks is not known, or may not do this.
+    #[error(transparent)]
+    Access(#[from] AccessError),
+    /// A request took longer than `limits.request_seconds`.
+    #[error(
+        "no answer within {seconds} s, so waiting has ended; what was asked for may have happened, and asking again with the same ids \
+         shows it"
+    )]
+    TooSlow {
+        /// How long was waited.
+        seconds: f64,
+    },
     /// Another scheduler has taken over the database.
     #[error(
         "another scheduler has taken over this database, so this one ends; run one scheduler for a database"
@@ -112,6 +125,8 @@ impl ServiceError {
             Self::Config(_) => "EB-SERVICE-004",
             Self::Listen { .. } => "EB-SERVICE-005",
             Self::Fenced => "EB-SERVICE-006",
+            Self::TooSlow { .. } => "EB-SERVICE-007",
+            Self::Access(error) => error.code(),
         }
     }
 }

@@ -1,20 +1,21 @@
 //! Metrics and health over HTTP.
 
 use crate::duty::Duty;
-use crate::error::ServiceError;
+use crate::gate::{Gate, counted_as};
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::task::Tasks;
+use crate::wire::{Connections, Peer};
 use axum::Router;
-use axum::extract::State;
-use axum::http::{StatusCode, header};
-use axum::response::IntoResponse;
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use axum::serve::IncomingStream;
 use ebbtide_bus::BusStatus;
 use ebbtide_region::Region;
-use std::net::SocketAddr;
-use tokio::net::TcpListener;
 use tokio::sync::watch;
 
 /// What the pages show.
@@ -25,40 +26,65 @@ pub(crate) struct Pages {
     pub(crate) duty: Duty,
     pub(crate) metrics: Metrics,
     pub(crate) bus: watch::Receiver<BusStatus>,
+    pub(crate) gate: Gate,
 }
 
-/// Starts listening; returns the address that was bound.
-pub(crate) async fn start(
-    address: SocketAddr,
-    pages: Pages,
-    tasks: &Tasks,
-) -> Result<SocketAddr, ServiceError> {
-    let refused = |e: std::io::Error| ServiceError::Listen {
-        what: "HTTP (metrics)",
-        address: address.to_string(),
-        problem: e.to_string(),
-        option: "--http-listen",
-    };
-    let listener = TcpListener::bind(address).await.map_err(refused)?;
-    let bound = listener.local_addr().map_err(refused)?;
+/// Starts serving.
+pub(crate) fn serve(connections: Connections, pages: Pages, tasks: &Tasks) {
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
+        .layer(middleware::from_fn_with_state(pages.clone(), hurry))
         .with_state(pages);
+    let service = router.into_make_service_with_connect_info::<Peer>();
     let stop = tasks.stop().clone();
     tasks.spawn("http", async move {
-        let served = axum::serve(listener, router)
+        let served = axum::serve(connections, service)
             .with_graceful_shutdown(stop.cancelled_owned())
             .await;
         if let Err(error) = served {
             tracing::error!("HTTP ended: {error}");
         }
     });
-    Ok(bound)
 }
 
-async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
+impl axum::extract::connect_info::Connected<IncomingStream<'_, Connections>> for Peer {
+    fn connect_info(stream: IncomingStream<'_, Connections>) -> Self {
+        stream.remote_addr().clone()
+    }
+}
+
+/// No page takes longer than a request may.
+async fn hurry(State(pages): State<Pages>, request: Request, next: Next) -> Response {
+    match tokio::time::timeout(pages.gate.limits().request(), next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => {
+            pages.gate.refused("timeout");
+            StatusCode::GATEWAY_TIMEOUT.into_response()
+        }
+    }
+}
+
+async fn metrics(
+    State(pages): State<Pages>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    headers: HeaderMap,
+) -> Response {
+    let authorization = headers
+        .get(header::AUTHORIZATION)
+        .map(|value| value.as_bytes());
+    if let Err(error) = pages.gate.metrics_for(authorization, &peer) {
+        let why = counted_as(&error);
+        pages.gate.refused(why);
+        tracing::debug!(code = error.code(), from = %peer.address, "refused: {error}");
+        let status = match why {
+            "unauthenticated" => StatusCode::UNAUTHORIZED,
+            "rate" => StatusCode::TOO_MANY_REQUESTS,
+            _ => StatusCode::FORBIDDEN,
+        };
+        return (status, format!("{}: {error}\n", error.code())).into_response();
+    }
     pages.metrics.set_duty(pages.duty.present().is_some());
     if let Ok(summary) = pages.keeper.look(Region::summary).await {
         pages.metrics.set(
@@ -68,7 +94,7 @@ async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
         );
     }
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-    ([(header::CONTENT_TYPE, kind)], pages.metrics.text())
+    ([(header::CONTENT_TYPE, kind)], pages.metrics.text()).into_response()
 }
 
 /// Ready: the region can be read, and messages flow.

@@ -15,6 +15,7 @@ mod clock;
 pub mod config;
 mod duty;
 mod error;
+mod gate;
 mod grpc;
 mod http;
 mod ids;
@@ -26,6 +27,7 @@ mod outbox;
 mod run;
 mod task;
 mod ticker;
+mod wire;
 
 pub use config::Config;
 pub use error::ServiceError;

@@ -23,6 +23,12 @@ struct ClassLabel {
     state: String,
 }
 
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
 /// All metrics. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Metrics {
@@ -46,6 +52,7 @@ pub(crate) struct Metrics {
     under_way: Gauge,
     outbox: Gauge,
     bus_connected: Gauge,
+    refusals: Family<Label, Counter>,
 }
 
 impl Metrics {
@@ -74,6 +81,7 @@ impl Metrics {
             under_way: Gauge::default(),
             outbox: Gauge::default(),
             bus_connected: Gauge::default(),
+            refusals: Family::default(),
         };
         registry.register(
             "decisions",
@@ -133,6 +141,11 @@ impl Metrics {
             "publish_failures",
             "Attempts to publish that failed; each message is tried until it is confirmed",
             metrics.publish_failures.clone(),
+        );
+        registry.register(
+            "refusals",
+            "Requests, connections and reports that were refused, by reason",
+            metrics.refusals.clone(),
         );
         registry.register("hosts", "Hosts by health", metrics.hosts.clone());
         registry.register(
@@ -236,6 +249,11 @@ impl Metrics {
 
     pub(crate) fn dead_lettered(&self) {
         self.dead_letters.inc();
+    }
+
+    /// Somebody was refused: `unauthenticated`, `permission`, `rate`, `watchers`, `connections`, `tls`, `timeout`, `unknown`, `report`.
+    pub(crate) fn refused(&self, why: &str) {
+        self.refusals.get_or_create(&label(why)).inc();
     }
 
     pub(crate) fn published(&self) {

@@ -1,14 +1,16 @@
 //! From a configuration to a running service, and to its end.
 
-use crate::config::{Config, LogFormat};
+use crate::config::{Config, LogFormat, Tls};
 use crate::duty::{self, Duty};
 use crate::error::ServiceError;
+use crate::gate::Gate;
 use crate::grpc::{self, Api};
 use crate::http::{self, Pages};
 use crate::keeper::{self, Holdings, Keeper};
 use crate::metrics::Metrics;
 use crate::outbox::{self, Outbox, Sender};
 use crate::task::Tasks;
+use crate::wire::{Port, TlsServer};
 use crate::{clock, ids, inbox, ticker};
 use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, QueueKind, QueuePrefix};
 use ebbtide_engine::Engine;
@@ -101,6 +103,7 @@ pub fn open_bus(config: &Config) -> Result<Carrier, ServiceError> {
     if config.bus.queue_type == "quorum" {
         amqp.queue_kind = QueueKind::Quorum;
     }
+    amqp.tls_files = config.bus.tls_files();
     Ok(Carrier {
         name: "amqp",
         bus: Arc::new(AmqpBus::open(amqp)?),
@@ -121,7 +124,26 @@ pub async fn start(
     let prefix = QueuePrefix::new(&config.bus.prefix)?;
     let engine = Arc::new(Engine::new(config.engine.clone())?);
     // The ports come first: whoever started a second copy by mistake shall hear it before it touches the database.
-    let grpc_listener = grpc::listen(config.grpc.listen).await?;
+    let grpc_port = Port::take("gRPC", config.grpc.listen, "--listen").await?;
+    let http_port = Port::take("HTTP (metrics)", config.http.listen, "--http-listen").await?;
+    let tls = |section, tls: Option<&Tls>, protocols| match tls {
+        Some(files) => TlsServer::load(files, section, protocols).map(Some),
+        None => Ok(None),
+    };
+    let grpc_tls = tls("grpc", config.grpc.tls.as_ref(), &[b"h2"])?;
+    let http_tls = tls("http", config.http.tls.as_ref(), &[b"http/1.1"])?;
+    let metrics = Metrics::new();
+    let gate = Gate::open(&config, metrics.clone())?;
+    for (section, at, tls) in [
+        ("grpc", grpc_port.address, &config.grpc.tls),
+        ("http", http_port.address, &config.http.tls),
+    ] {
+        if tls.is_none() && !at.ip().is_loopback() {
+            tracing::warn!(
+                "{section} listens on {at} in plain text, as {section}.insecure allows: something in front has to do TLS"
+            );
+        }
+    }
     let mut store_config = StoreConfig::new(&config.database.url)?;
     store_config.max_connections = config.database.max_connections;
     store_config.sqlite_max_pages = config.database.sqlite_max_pages;
@@ -129,11 +151,14 @@ pub async fn start(
     let holder = format!(
         "ebbtide-scheduler {} on {}",
         std::process::id(),
-        grpc_listener.address
+        grpc_port.address
     );
     let duty = Duty::new(first_lease(&store, &holder, &stop).await?);
     let tasks = Tasks::new(stop);
-    let metrics = Metrics::new();
+    gate.follow(&tasks);
+    for tls in [&grpc_tls, &http_tls].into_iter().flatten() {
+        tls.follow(&tasks);
+    }
     let outbox = Outbox::default();
     let keeper = keeper::start(
         Holdings {
@@ -175,10 +200,17 @@ pub async fn start(
         keeper: keeper.clone(),
         outbox,
         duty,
-        metrics,
+        metrics: metrics.clone(),
         bus: bus.status(),
+        gate: gate.clone(),
     };
-    let http = http::start(config.http.listen, pages, &tasks).await?;
+    let (http, grpc) = (http_port.address, grpc_port.address);
+    let limits = &config.limits;
+    http::serve(
+        http_port.open(http_tls, limits, metrics.clone(), &tasks),
+        pages,
+        &tasks,
+    );
     let store_name = store.backend().as_str();
     let api = Api {
         keeper: keeper.clone(),
@@ -189,7 +221,8 @@ pub async fn start(
         cost_module: config.engine.cost_module.clone(),
         database: store_name.to_owned(),
     };
-    let grpc = grpc::serve(grpc_listener, api, &tasks);
+    let connections = grpc_port.open(grpc_tls, limits, metrics, &tasks);
+    grpc::serve(connections, api, gate, &tasks);
     tracing::info!(%grpc, %http, session = %ids::new(), "ebbtide-scheduler is ready");
     Ok(Running {
         grpc,

@@ -43,6 +43,7 @@ pub struct Settings {
     directory: Option<PathBuf>,
     durable: bool,
     deadline: Duration,
+    files: Vec<(String, String)>,
 }
 
 impl Default for Settings {
@@ -60,6 +61,7 @@ impl Settings {
             directory: None,
             durable: false,
             deadline: START_DEADLINE,
+            files: Vec::new(),
         }
     }
 
@@ -71,6 +73,7 @@ impl Settings {
             directory: Some(directory.into()),
             durable: true,
             deadline: START_DEADLINE,
+            files: Vec::new(),
         }
     }
 
@@ -85,6 +88,13 @@ impl Settings {
     #[must_use]
     pub fn deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// A file in the server's directory before it starts, such as RabbitMQ's `rabbitmq.conf`. `{dir}` in its text becomes the directory.
+    #[must_use]
+    pub fn file(mut self, name: impl Into<String>, text: impl Into<String>) -> Self {
+        self.files.push((name.into(), text.into()));
         self
     }
 }
@@ -236,6 +246,13 @@ impl<K: Kind> Server<K> {
             },
             kind: PhantomData,
         };
+        for (name, text) in &settings.files {
+            let dir = server.place.path().display().to_string();
+            server
+                .place
+                .home
+                .write(name, &text.replace("{dir}", &dir))?;
+        }
         K::prepare(&server.place).await?;
         server.place.ports = match server.remembered_ports() {
             Some(ports) => ports,

@@ -82,10 +82,7 @@ impl Kind for Rabbit {
             .env("ERL_EPMD_PORT", epmd_port.to_string())
             .env("ERL_EPMD_ADDRESS", "127.0.0.1")
             // "localhost" needs no name service; the first part differs so that a wrong epmd would be noticed.
-            .env(
-                "RABBITMQ_NODENAME",
-                format!("ebbtide-{}@localhost", place.home.name()?),
-            )
+            .env("RABBITMQ_NODENAME", node_name(place)?)
             .env("RABBITMQ_NODE_IP_ADDRESS", "127.0.0.1")
             .env("RABBITMQ_NODE_PORT", port.to_string())
             .env("RABBITMQ_DIST_PORT", distribution_port.to_string())
@@ -125,6 +122,44 @@ impl Kind for Rabbit {
             reason,
         })
     }
+}
+
+impl RabbitMq {
+    /// Runs `rabbitmqctl` on this broker, as an administrator would, and returns what it printed.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] with its output if it refuses; [`Error::ProgramMissing`].
+    pub async fn control(&self, arguments: &[&str]) -> Result<String> {
+        let place = &self.place;
+        let log = place.join("rabbitmqctl.log");
+        let epmd_port = place.ports.get(2).copied().unwrap_or_default();
+        let process = place
+            .command(
+                "rabbitmqctl",
+                programs::rabbitmq_scripts()?.join("rabbitmqctl"),
+            )
+            .args(["--quiet", "--node"])
+            .arg(node_name(place)?)
+            .args(arguments.iter().copied())
+            .env("ERL_EPMD_PORT", epmd_port.to_string())
+            .env("RABBITMQ_CONF_ENV_FILE", place.join("rabbitmq-env.conf"))
+            .spawn(&log)?;
+        let status = process.wait_exit(place.deadline).await?;
+        let said = std::fs::read_to_string(&log).unwrap_or_default();
+        if status.success() {
+            return Ok(said);
+        }
+        Err(Error::Failed {
+            program: format!("rabbitmqctl {}", arguments.join(" ")),
+            status: status.to_string(),
+            output: said,
+        })
+    }
+}
+
+fn node_name(place: &Place) -> Result<String> {
+    Ok(format!("ebbtide-{}@localhost", place.home.name()?))
 }
 
 /// Waits until epmd listens: it prints nothing that could be waited for.

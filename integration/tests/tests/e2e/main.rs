@@ -13,5 +13,6 @@ mod documents;
 mod kit;
 mod life;
 mod paper;
+mod secure;
 mod several;
 mod start;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
@@ -90,6 +91,56 @@ impl fmt::Debug for TlsIdentity {
     }
 }
 
+/// The same as files, read again for every connection: a certificate that was renewed is used from the next one on.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// Further root certificates.
+    pub ca: Option<PathBuf>,
+    /// A client certificate, with `key`.
+    pub certificate: Option<PathBuf>,
+    /// Its private key.
+    pub key: Option<PathBuf>,
+}
+
+impl TlsFiles {
+    /// Reads the files.
+    ///
+    /// # Errors
+    /// [`BusError::InvalidConfig`]: one cannot be read, or certificate and key are not both there.
+    pub fn read(&self) -> Result<TlsConfig, BusError> {
+        let text = |setting: &'static str, path: &PathBuf| {
+            std::fs::read(path).map_err(|error| BusError::InvalidConfig {
+                setting,
+                reason: format!("{}: {error}", path.display()),
+            })
+        };
+        let identity = match (&self.certificate, &self.key) {
+            (None, None) => None,
+            (Some(certificate), Some(key)) => Some(TlsIdentity {
+                certificate_pem: text("certificate", certificate)?,
+                key_pem: text("key", key)?,
+            }),
+            _ => {
+                return Err(BusError::InvalidConfig {
+                    setting: "certificate",
+                    reason: "a certificate and its key go together; set both or none".to_owned(),
+                });
+            }
+        };
+        let ca_pem =
+            match &self.ca {
+                None => None,
+                Some(path) => Some(String::from_utf8(text("ca", path)?).map_err(|_| {
+                    BusError::InvalidConfig {
+                        setting: "ca",
+                        reason: format!("{}: it is not a PEM file", path.display()),
+                    }
+                })?),
+            };
+        Ok(TlsConfig { ca_pem, identity })
+    }
+}
+
 /// Settings of an [`AmqpBus`](crate::AmqpBus). Start from [`AmqpConfig::new`] and change what differs.
 #[derive(Debug, Clone)]
 pub struct AmqpConfig {
@@ -119,6 +170,8 @@ pub struct AmqpConfig {
     pub max_in_flight: u16,
     /// TLS settings, for `amqps://` URLs.
     pub tls: TlsConfig,
+    /// The same as files; if any is set, they are read for every connection and used instead.
+    pub tls_files: TlsFiles,
 }
 
 impl AmqpConfig {
@@ -141,6 +194,7 @@ impl AmqpConfig {
             queue_kind: QueueKind::default(),
             max_in_flight: 64,
             tls: TlsConfig::default(),
+            tls_files: TlsFiles::default(),
         }
     }
 

@@ -26,7 +26,7 @@ use lapin::uri::AMQPScheme;
 use lapin::{Connection, ConnectionProperties, Event};
 use tokio_util::sync::CancellationToken;
 
-use super::config::{AmqpConfig, TlsConfig};
+use super::config::{AmqpConfig, TlsConfig, TlsFiles};
 use super::fault::Fault;
 use crate::status::Purpose;
 use crate::{BrokerUrl, BusError};
@@ -140,16 +140,20 @@ pub(crate) async fn dial(
         brokers: broker.clone(),
         last_problem,
     };
+    let tls = if config.tls_files == TlsFiles::default() {
+        config.tls.clone()
+    } else {
+        config
+            .tls_files
+            .read()
+            .map_err(|error| unavailable(error.to_string()))?
+    };
     let runtime = lapin::runtime::default_runtime().map_err(|e| unavailable(e.to_string()))?;
     let name = format!("{} ({})", config.connection_name, purpose.as_str());
     let properties = ConnectionProperties::default().with_connection_name(name.into());
     let socket = SocketHandle::default();
 
-    let (kept, tls, limit) = (
-        socket.clone(),
-        lapin_tls(&config.tls),
-        config.connect_timeout,
-    );
+    let (kept, tls, limit) = (socket.clone(), lapin_tls(&tls), config.connect_timeout);
     let uri = url.to_lapin(config.heartbeat_seconds());
     let attempt = Box::pin(Connection::connector(
         uri,

@@ -26,7 +26,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-pub use config::{AmqpConfig, QueueKind, TlsConfig, TlsIdentity};
+pub use config::{AmqpConfig, QueueKind, TlsConfig, TlsFiles, TlsIdentity};
 pub use url::BrokerUrl;
 
 use self::consumer::AmqpSource;

@@ -96,6 +96,28 @@ impl BrokerUrl {
         &self.uri.authority.userinfo.username
     }
 
+    /// Refuses plain text on the way to another machine, unless somebody has decided so.
+    ///
+    /// # Errors
+    ///
+    /// [`BusError::InvalidUrl`].
+    pub fn check_secret(&self, allow_plain: bool) -> Result<(), BusError> {
+        let host = self.uri.authority.host.as_str();
+        let near = host == "localhost"
+            || host
+                .parse::<std::net::IpAddr>()
+                .is_ok_and(|address| address.is_loopback());
+        if allow_plain || near || self.uri.scheme == AMQPScheme::AMQPS {
+            return Ok(());
+        }
+        Err(BusError::InvalidUrl {
+            reason: format!(
+                "{self} is on another machine, and amqp:// sends everything in plain text, the password included; use amqps://, or set \
+                 bus.insecure = true"
+            ),
+        })
+    }
+
     /// What lapin is given: with our heartbeat unless the URL sets one.
     pub(crate) fn to_lapin(&self, heartbeat_seconds: u16) -> AMQPUri {
         let mut uri = self.uri.clone();
@@ -189,6 +211,25 @@ mod tests {
             .unwrap()
             .to_string();
         assert_eq!(shown, "amqp://[2001:db8::7]:5673/v");
+    }
+
+    #[test]
+    fn plain_text_leaves_the_machine_only_where_that_was_decided() {
+        let check = |text: &str, allow| text.parse::<BrokerUrl>().unwrap().check_secret(allow);
+        for near in ["amqp://localhost", "amqp://127.0.0.2", "amqp://[::1]:5"] {
+            assert_eq!(check(near, false), Ok(()), "{near}");
+        }
+        for far in [
+            "amqp://u:geheim@mq",
+            "amqp://192.0.2.7",
+            "amqp://localhost.evil.org",
+        ] {
+            let error = check(far, false).unwrap_err();
+            assert_eq!(error.code(), "EB-BUS-001");
+            assert!(!error.to_string().contains("geheim"), "{error}");
+            assert_eq!(check(far, true), Ok(()));
+        }
+        assert_eq!(check("amqps://mq", false), Ok(()));
     }
 
     #[test]

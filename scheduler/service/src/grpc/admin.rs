@@ -251,12 +251,16 @@ impl v1::admin_server::Admin for Door {
 
     async fn list_budgets(
         &self,
-        _request: Request<v1::ListBudgetsRequest>,
+        request: Request<v1::ListBudgetsRequest>,
     ) -> Result<Response<v1::ListBudgetsResponse>, Status> {
+        let who = super::guard::caller(&request)?;
         let all = self.api.keeper.look(Region::budgets).await?;
-        Ok(Response::new(v1::ListBudgetsResponse {
-            budgets: all.iter().map(convert::budget).collect(),
-        }))
+        let mut budgets: Vec<v1::DisruptionBudget> = all.iter().map(convert::budget).collect();
+        if who.is_tenant() {
+            // Those of server groups do not say whose the group is; a tenant sees the ones of its projects.
+            budgets.retain(|budget| who.sees(&budget.project_id));
+        }
+        Ok(Response::new(v1::ListBudgetsResponse { budgets }))
     }
 
     async fn delete_budget(

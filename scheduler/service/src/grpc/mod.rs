@@ -2,14 +2,16 @@
 
 mod admin;
 mod convert;
+mod guard;
 mod request;
 mod scheduler;
 mod servers;
 mod status;
 
-use crate::error::ServiceError;
+use crate::gate::{Gate, GateLayer};
 use crate::keeper::Keeper;
 use crate::task::Tasks;
+use crate::wire::Connections;
 use ebbtide_bus::BusStatus;
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1;
@@ -17,12 +19,11 @@ use ebbtide_proto::v1::admin_server::AdminServer;
 use ebbtide_proto::v1::scheduler_server::SchedulerServer;
 use ebbtide_proto::v1::servers_server::ServersServer;
 use ebbtide_store::Store;
-use std::net::SocketAddr;
-use tokio::net::TcpListener;
+use guard::Guard;
+use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tonic::transport::Server;
-use tonic::transport::server::TcpIncoming;
 
 /// What the calls need. Cheap to clone.
 #[derive(Clone)]
@@ -42,39 +43,27 @@ pub(crate) struct Api {
 pub(crate) struct Door {
     pub(crate) api: Api,
     pub(crate) stop: CancellationToken,
+    pub(crate) gate: Gate,
 }
 
-/// A port that is taken and not served yet.
-pub(crate) struct Listener {
-    pub(crate) address: SocketAddr,
-    socket: TcpListener,
-}
+/// A connection on which nothing is said is asked after this time whether anybody is there.
+const KEEPALIVE: Duration = Duration::from_secs(60);
+/// How long the answer to that may take.
+const KEEPALIVE_ANSWER: Duration = Duration::from_secs(20);
 
-/// Takes the port.
-pub(crate) async fn listen(address: SocketAddr) -> Result<Listener, ServiceError> {
-    let refused = |e: std::io::Error| ServiceError::Listen {
-        what: "gRPC",
-        address: address.to_string(),
-        problem: e.to_string(),
-        option: "--listen",
-    };
-    let socket = TcpListener::bind(address).await.map_err(refused)?;
-    let address = socket.local_addr().map_err(refused)?;
-    Ok(Listener { address, socket })
-}
-
-/// Starts serving; returns the address.
-pub(crate) fn serve(listener: Listener, api: Api, tasks: &Tasks) -> SocketAddr {
-    let Listener { address, socket } = listener;
+/// Starts serving.
+pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     let door = Door {
         api,
         stop: stop.clone(),
+        gate: gate.clone(),
     };
+    let guard = Guard { door: door.clone() };
     tasks.spawn("grpc", async move {
         let (health, health_service) = tonic_health::server::health_reporter();
-        health.set_serving::<SchedulerServer<Door>>().await;
-        health.set_serving::<ServersServer<Door>>().await;
+        health.set_serving::<SchedulerServer<Guard>>().await;
+        health.set_serving::<ServersServer<Guard>>().await;
         health.set_serving::<AdminServer<Door>>().await;
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
@@ -87,31 +76,33 @@ pub(crate) fn serve(listener: Listener, api: Api, tasks: &Tasks) -> SocketAddr {
                 None
             }
         };
-        // Answers are small: waiting for more to send with them (Nagle) would cost 40 ms each.
-        let incoming = TcpIncoming::from(socket).with_nodelay(Some(true));
+        let most = gate.limits().request_bytes;
         let served = Server::builder()
+            .max_concurrent_streams(gate.limits().streams_per_connection)
+            .http2_keepalive_interval(Some(KEEPALIVE))
+            .http2_keepalive_timeout(Some(KEEPALIVE_ANSWER))
+            .layer(GateLayer(gate))
             .add_service(health_service)
             .add_optional_service(reflection)
             .add_service(
-                SchedulerServer::new(door.clone())
-                    .max_decoding_message_size(MAX_MESSAGE_BYTES)
+                SchedulerServer::new(guard.clone())
+                    .max_decoding_message_size(most)
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )
             .add_service(
-                ServersServer::new(door.clone())
-                    .max_decoding_message_size(MAX_MESSAGE_BYTES)
+                ServersServer::new(guard)
+                    .max_decoding_message_size(most)
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )
             .add_service(
                 AdminServer::new(door)
-                    .max_decoding_message_size(MAX_MESSAGE_BYTES)
+                    .max_decoding_message_size(most)
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )
-            .serve_with_incoming_shutdown(incoming, stop.cancelled_owned())
+            .serve_with_incoming_shutdown(connections.into_stream(), stop.cancelled_owned())
             .await;
         if let Err(error) = served {
             tracing::error!("gRPC ended: {error}");
         }
     });
-    address
 }

@@ -1,7 +1,7 @@
 //! Deciding, explaining, watching.
 
 use super::request::{limit, required};
-use super::{Door, convert};
+use super::{Door, convert, guard};
 use crate::error::ServiceError;
 use crate::keeper::{Told, not_read};
 use ebbtide_model::{Decision, DecisionId, Server, ServerId, ServerStatus, names};
@@ -167,6 +167,7 @@ impl v1::scheduler_server::Scheduler for Door {
         &self,
         request: Request<v1::WhatIfRequest>,
     ) -> Result<Response<v1::WhatIfResponse>, Status> {
+        let who = guard::caller(&request)?;
         let request = self
             .api
             .placement_request(request.into_inner().request)
@@ -178,7 +179,7 @@ impl v1::scheduler_server::Scheduler for Door {
             .await?
         {
             Reply::WhatIf(decision) => Ok(Response::new(v1::WhatIfResponse {
-                decision: Some(convert::decision(&decision)),
+                decision: Some(convert::decision(&guard::seen(*decision, &who))),
             })),
             _ => Err(unexpected().into()),
         }
@@ -212,17 +213,30 @@ impl v1::scheduler_server::Scheduler for Door {
         &self,
         request: Request<v1::ListDecisionsRequest>,
     ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
+        let who = guard::caller(&request)?;
         let limit = limit(request.into_inner().limit, 20, 1000);
-        let filter = DecisionFilter {
-            limit,
-            ..DecisionFilter::default()
+        // A tenant's lists, one a project, are put together; everybody else has one list of all.
+        let projects: Vec<Option<String>> = if who.is_tenant() {
+            who.projects.iter().cloned().map(Some).collect()
+        } else {
+            vec![None]
         };
-        let decisions = self
-            .api
-            .store
-            .decisions(&filter)
-            .await
-            .map_err(|e| not_read(&e))?;
+        let mut decisions = Vec::new();
+        for project_id in projects {
+            let filter = DecisionFilter {
+                limit,
+                project_id,
+                ..DecisionFilter::default()
+            };
+            let some = self.api.store.decisions(&filter).await;
+            decisions.extend(some.map_err(|e| not_read(&e))?);
+        }
+        decisions.sort_by_key(|decision| std::cmp::Reverse(decision.at));
+        decisions.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+        let decisions: Vec<Decision> = decisions
+            .into_iter()
+            .map(|decision| guard::seen(decision, &who))
+            .collect();
         Ok(Response::new(v1::ListDecisionsResponse {
             decisions: decisions.iter().map(convert::decision_short).collect(),
         }))
@@ -231,12 +245,14 @@ impl v1::scheduler_server::Scheduler for Door {
     type WatchStream = Events;
 
     async fn watch(&self, request: Request<v1::WatchRequest>) -> Result<Response<Events>, Status> {
+        let who = guard::caller(&request)?;
+        let seat = self.gate.watch(&who).map_err(ServiceError::Access)?;
         let project = request.into_inner().project_id;
         let told = BroadcastStream::new(self.api.keeper.watch());
         let events = told.filter_map(move |told| {
             let sent = match told {
                 Ok(told) if project.is_empty() || convert::concerns(&told.event, &project) => {
-                    convert::event(&told.event).map(|event| v1::WatchEvent {
+                    guard::event(&told.event, &who).map(|event| v1::WatchEvent {
                         at: told.at.to_string(),
                         sequence: told.sequence,
                         event: Some(event),
@@ -248,6 +264,8 @@ impl v1::scheduler_server::Scheduler for Door {
                     ..v1::WatchEvent::default()
                 }),
             };
+            // The seat is taken as long as the stream lives.
+            let _taken = &seat;
             std::future::ready(sent.map(Ok))
         });
         Ok(Response::new(Box::pin(

@@ -2,7 +2,7 @@
 
 use super::request::{limit, optional, parsed, required};
 use super::scheduler::unexpected;
-use super::{Door, convert};
+use super::{Door, convert, guard};
 use crate::error::ServiceError;
 use crate::ids;
 use crate::keeper::not_read;
@@ -50,7 +50,7 @@ impl Door {
 }
 
 /// Tenants hear that their server was needed, not by whom.
-fn without_preemptor(evacuation: v1::Evacuation) -> v1::Evacuation {
+pub(super) fn without_preemptor(evacuation: v1::Evacuation) -> v1::Evacuation {
     v1::Evacuation {
         preemptor_id: String::new(),
         decision_id: String::new(),
@@ -64,6 +64,7 @@ impl v1::servers_server::Servers for Door {
         &self,
         request: Request<v1::CreateServersRequest>,
     ) -> Result<Response<v1::CreateServersResponse>, Status> {
+        let who = guard::caller(&request)?;
         let wire = request.into_inner();
         let request = self.api.placement_request(wire.request).await?;
         let create = CreateServers {
@@ -74,7 +75,7 @@ impl v1::servers_server::Servers for Door {
         let (servers, decision) = self.create(create).await?;
         Ok(Response::new(v1::CreateServersResponse {
             servers: servers.iter().map(|s| convert::server(s, None)).collect(),
-            decision: Some(convert::decision(&decision)),
+            decision: Some(convert::decision(&guard::seen(decision, &who))),
         }))
     }
 

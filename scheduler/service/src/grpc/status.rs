@@ -1,6 +1,7 @@
 //! Errors as gRPC tells them: a canonical status, and our stable code as `google.rpc.ErrorInfo.reason`.
 
 use crate::error::ServiceError;
+use ebbtide_access::AccessError;
 use ebbtide_engine::EngineError;
 use ebbtide_region::RegionError;
 use std::collections::HashMap;
@@ -12,7 +13,10 @@ const DOMAIN: &str = "ebbtide.org";
 
 impl From<ServiceError> for Status {
     fn from(error: ServiceError) -> Self {
-        let details = ErrorDetails::with_error_info(error.code(), DOMAIN, HashMap::new());
+        let mut details = ErrorDetails::with_error_info(error.code(), DOMAIN, HashMap::new());
+        if let ServiceError::Access(AccessError::TooOften { wait, .. }) = &error {
+            details.set_retry_info(Some(*wait));
+        }
         Self::with_error_details(canonical(&error), error.to_string(), details)
     }
 }
@@ -42,6 +46,21 @@ fn canonical(error: &ServiceError) -> Code {
         | ServiceError::Fenced
         | ServiceError::Bus { .. }
         | ServiceError::Store { .. } => Code::Unavailable,
+        ServiceError::TooSlow { .. } => Code::DeadlineExceeded,
+        ServiceError::Access(error) => match error {
+            AccessError::NobodyKnown | AccessError::BadToken | AccessError::NoRole { .. } => {
+                Code::Unauthenticated
+            }
+            AccessError::TooOften { .. } | AccessError::TooManyWatchers { .. } => {
+                Code::ResourceExhausted
+            }
+            AccessError::Forbidden { .. }
+            | AccessError::OtherProject { .. }
+            | AccessError::OperatorsField { .. } => Code::PermissionDenied,
+            AccessError::File { .. } | AccessError::Invalid(_) | AccessError::NoRandomness(_) => {
+                Code::Internal
+            }
+        },
         ServiceError::Config(_) | ServiceError::Listen { .. } => Code::Internal,
     }
 }

@@ -1,0 +1,8 @@
+//! Who may do what, tried on real processes.
+
+mod certificates;
+mod kit;
+mod limits;
+mod tenants;
+mod tls;
+mod tokens;

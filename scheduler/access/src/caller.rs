@@ -1,0 +1,148 @@
+//! Somebody whose identity is proven.
+
+use crate::AccessError;
+use ebbtide_model::names::shorten;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+
+/// What somebody is to the region.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Role {
+    /// May do everything.
+    Operator,
+    /// Sees everything, changes nothing.
+    Reader,
+    /// Sees and changes what belongs to its own projects.
+    Tenant,
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Operator => "operator",
+            Self::Reader => "reader",
+            Self::Tenant => "tenant",
+        })
+    }
+}
+
+/// Who asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// How people know it: `token ci`, `certificate uri:ebbtide:role/reader`, `anybody`. Never secret.
+    pub name: String,
+    /// What it is.
+    pub role: Role,
+    /// A tenant's projects; empty for the others.
+    pub projects: Vec<String>,
+    /// False where the region asks nobody who they are.
+    pub known: bool,
+}
+
+impl Caller {
+    /// The caller where nobody is asked: an operator.
+    #[must_use]
+    pub fn anybody() -> Self {
+        Self {
+            name: "anybody".to_owned(),
+            role: Role::Operator,
+            projects: Vec::new(),
+            known: false,
+        }
+    }
+
+    /// True if it sees its own projects only.
+    #[must_use]
+    pub fn is_tenant(&self) -> bool {
+        self.role == Role::Tenant
+    }
+
+    /// True if what belongs to this project may be seen.
+    #[must_use]
+    pub fn sees(&self, project: &str) -> bool {
+        !self.is_tenant() || self.projects.iter().any(|own| own == project)
+    }
+
+    /// The project to work on when `asked` was named (may be empty): what operators and readers name is taken as it is; a tenant
+    /// that names none means its only one.
+    ///
+    /// # Errors
+    /// [`AccessError::OtherProject`] for a tenant that names another project, or none while it has several.
+    pub fn project(&self, asked: &str, what: &'static str) -> Result<String, AccessError> {
+        match self.projects.as_slice() {
+            _ if !self.is_tenant() => Ok(asked.to_owned()),
+            [only] if asked.is_empty() => Ok(only.clone()),
+            own if own.iter().any(|own| own == asked) => Ok(asked.to_owned()),
+            own => Err(AccessError::OtherProject {
+                caller: self.to_string(),
+                what,
+                project: shorten(asked),
+                own: own.join(", "),
+            }),
+        }
+    }
+
+    /// Under which name its requests are counted: all tokens of a tenant together, everybody else alone.
+    #[must_use]
+    pub fn account(&self) -> String {
+        if self.is_tenant() {
+            format!("tenant {}", self.projects.join(","))
+        } else {
+            self.name.clone()
+        }
+    }
+}
+
+impl fmt::Display for Caller {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({})", self.name, self.role)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(projects: &[&str]) -> Caller {
+        Caller {
+            name: "token t".to_owned(),
+            role: Role::Tenant,
+            projects: projects.iter().map(|p| (*p).to_owned()).collect(),
+            known: true,
+        }
+    }
+
+    #[test]
+    fn a_tenant_means_its_only_project_and_no_other() {
+        let one = tenant(&["science"]);
+        assert_eq!(one.project("", "list servers").unwrap(), "science");
+        assert_eq!(one.project("science", "list servers").unwrap(), "science");
+        let error = one.project("art", "list servers").unwrap_err();
+        assert_eq!(error.code(), "EB-ACCESS-005");
+        assert!(error.to_string().contains("science"), "{error}");
+        assert!(one.sees("science") && !one.sees("art") && !one.sees(""));
+    }
+
+    #[test]
+    fn a_tenant_of_several_projects_has_to_say_which() {
+        let two = tenant(&["science", "art"]);
+        assert!(two.project("", "list servers").is_err());
+        assert_eq!(two.project("art", "list servers").unwrap(), "art");
+    }
+
+    #[test]
+    fn a_tenant_without_projects_sees_nothing() {
+        let none = tenant(&[]);
+        assert!(none.project("", "x").is_err() && none.project("a", "x").is_err());
+        assert!(!none.sees("") && !none.sees("a"));
+    }
+
+    #[test]
+    fn others_name_what_they_like() {
+        let operator = Caller::anybody();
+        assert_eq!(operator.project("", "x").unwrap(), "");
+        assert_eq!(operator.project("art", "x").unwrap(), "art");
+        assert!(operator.sees("art"));
+    }
+}

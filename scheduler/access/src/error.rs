@@ -1,0 +1,116 @@
+//! Why somebody is refused, and what is wrong with a token file.
+
+use std::path::PathBuf;
+use std::time::Duration;
+use thiserror::Error;
+
+/// A refusal, or a file that cannot be used. None of the texts contains a token.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub enum AccessError {
+    /// Neither a token nor a certificate that says who asks.
+    #[error(
+        "who are you? This region answers only to those whom it knows; give a token (EBBTIDE_TOKEN or --token-file) or a client \
+         certificate (--certificate and --key)"
+    )]
+    NobodyKnown,
+    /// A token that is not (or no longer) in the file, or that has expired.
+    #[error(
+        "this token is not valid: it is unknown, revoked or expired; ask an operator for a new one (`ebbtide token create`)"
+    )]
+    BadToken,
+    /// A certificate that is trusted, but no role goes with its names.
+    #[error(
+        "the client certificate is trusted, but none of its names ({names}) has a role; an operator can give one with \
+         [[auth.certificates]] in the scheduler's configuration"
+    )]
+    NoRole {
+        /// The certificate's names, or `none`.
+        names: String,
+    },
+    /// The role does not allow this call.
+    #[error(
+        "{caller} may not call {method}: {why}; ask an operator, or use a token of another role"
+    )]
+    Forbidden {
+        /// Who asked, in words.
+        caller: String,
+        /// The call.
+        method: String,
+        /// Which role it needs.
+        why: &'static str,
+    },
+    /// Something of another project.
+    #[error(
+        "{caller} may not {what} of project {project:?}; say one of its own projects with --project: {own}"
+    )]
+    OtherProject {
+        /// Who asked, in words.
+        caller: String,
+        /// What was tried.
+        what: &'static str,
+        /// The project that was named, shortened.
+        project: String,
+        /// The caller's projects.
+        own: String,
+    },
+    /// A field that only operators may set.
+    #[error("{caller} may not set {field}: only operators may; leave it out")]
+    OperatorsField {
+        /// Who asked, in words.
+        caller: String,
+        /// The field.
+        field: &'static str,
+    },
+    /// Asked more often than allowed.
+    #[error("{caller} asks too often; wait {} ms, or ask an operator for more ([limits] in the scheduler's configuration)", wait.as_millis())]
+    TooOften {
+        /// Who asked, in words.
+        caller: String,
+        /// When to ask again.
+        wait: Duration,
+    },
+    /// More event streams than allowed.
+    #[error(
+        "{caller} watches {most} times already; end one of them, or ask an operator for more (limits.watchers)"
+    )]
+    TooManyWatchers {
+        /// Who asked, in words.
+        caller: String,
+        /// How many are allowed.
+        most: u32,
+    },
+    /// A token file that cannot be read or written.
+    #[error("token file {}: {problem}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What is wrong, with the line where that is known.
+        problem: String,
+    },
+    /// A token that cannot be made as it was asked for.
+    #[error("{0}")]
+    Invalid(String),
+    /// The system has no randomness, so no token can be made.
+    #[error("no randomness from the system: {0}; no token was made")]
+    NoRandomness(String),
+}
+
+impl AccessError {
+    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NobodyKnown => "EB-ACCESS-001",
+            Self::BadToken => "EB-ACCESS-002",
+            Self::NoRole { .. } => "EB-ACCESS-003",
+            Self::Forbidden { .. } => "EB-ACCESS-004",
+            Self::OtherProject { .. } => "EB-ACCESS-005",
+            Self::OperatorsField { .. } => "EB-ACCESS-006",
+            Self::TooOften { .. } => "EB-ACCESS-007",
+            Self::TooManyWatchers { .. } => "EB-ACCESS-008",
+            Self::File { .. } => "EB-ACCESS-009",
+            Self::Invalid(_) => "EB-ACCESS-010",
+            Self::NoRandomness(_) => "EB-ACCESS-011",
+        }
+    }
+}

@@ -1,0 +1,323 @@
+//! The token file: hashes only, written by `ebbtide token`, read by schedulers whenever it changes.
+//!
+//! A file and not a table of the database, for three reasons: the first operator's token must be there before the region is; whoever
+//! can write to the database can do everything anyway, but whoever can read it should learn nothing new; and configuration
+//! management knows how to bring a file to several schedulers at once, as it brings their certificates.
+
+use crate::caller::{Caller, Role};
+use crate::certificate::check_projects;
+use crate::error::AccessError;
+use crate::token::{self, Token};
+use ebbtide_model::Timestamp;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+
+/// More tokens than this are a mistake: each row is about 200 bytes and is read into memory.
+const MAX_TOKENS: usize = 100_000;
+/// What stands at the head of every file that we write.
+const HEAD: &str = "# Tokens of an Ebbtide region; only hashes of their secrets. Written by `ebbtide token`, read again by the\n\
+                    # scheduler within a second of a change.\n\n";
+
+/// One token, without its secret.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenRow {
+    /// The public part; names the token in logs and in `ebbtide token revoke`.
+    pub id: String,
+    /// What it is for, in words.
+    #[serde(default)]
+    pub name: String,
+    /// What its holder is.
+    pub role: Role,
+    /// A tenant's projects.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub projects: Vec<String>,
+    /// SHA-256 of the secret, in hexadecimal.
+    pub sha256: String,
+    /// When it was made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub created_at: Option<Timestamp>,
+    /// From then on it is not valid any more; never if there is none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub expires_at: Option<Timestamp>,
+}
+
+impl TokenRow {
+    fn check(&self) -> Result<(), String> {
+        if !token::is_id(&self.id) {
+            return Err(format!("id = {:?} is not 12 hexadecimal digits", self.id));
+        }
+        if !token::is_hash(&self.sha256) {
+            // Not repeated: somebody may have written the token itself there.
+            return Err(format!(
+                "token {}: sha256 is not 64 hexadecimal digits in small letters",
+                self.id
+            ));
+        }
+        check_projects(self.role, &self.projects)
+            .map_err(|problem| format!("token {}: {problem}", self.id))
+    }
+}
+
+/// All tokens, by identifier.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TokenFile {
+    rows: BTreeMap<String, TokenRow>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Document {
+    #[serde(default, rename = "token")]
+    tokens: Vec<TokenRow>,
+}
+
+impl TokenFile {
+    /// Reads the text of a file.
+    ///
+    /// # Errors
+    /// What is wrong and in which line, in words. The text itself is not repeated.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let document: Document = toml::from_str(text).map_err(|error| {
+            let line = error
+                .span()
+                .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
+            match line {
+                Some(line) => format!("line {line}: {}", error.message()),
+                None => error.message().to_owned(),
+            }
+        })?;
+        if document.tokens.len() > MAX_TOKENS {
+            return Err(format!("more than {MAX_TOKENS} tokens"));
+        }
+        let mut file = Self::default();
+        for row in document.tokens {
+            row.check()?;
+            let id = row.id.clone();
+            if file.rows.insert(id.clone(), row).is_some() {
+                return Err(format!("token {id} is there twice"));
+            }
+        }
+        Ok(file)
+    }
+
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`AccessError::File`]: not there, not readable, writable by everybody, or wrong.
+    pub fn read(path: &Path) -> Result<Self, AccessError> {
+        let wrong = |problem: String| AccessError::File {
+            path: path.to_owned(),
+            problem,
+        };
+        let metadata = std::fs::metadata(path).map_err(|e| wrong(e.to_string()))?;
+        if metadata.permissions().mode() & 0o002 != 0 {
+            return Err(wrong(
+                "everybody may write to it, and so make tokens; chmod o-w it".to_owned(),
+            ));
+        }
+        let text = std::fs::read_to_string(path).map_err(|e| wrong(e.to_string()))?;
+        Self::parse(&text).map_err(wrong)
+    }
+
+    /// Writes a file: whole or not at all, readable by owner and group.
+    ///
+    /// # Errors
+    /// [`AccessError::File`].
+    pub fn write(&self, path: &Path) -> Result<(), AccessError> {
+        let wrong = |problem: String| AccessError::File {
+            path: path.to_owned(),
+            problem,
+        };
+        let document = Document {
+            tokens: self.rows.values().cloned().collect(),
+        };
+        let text = toml::to_string(&document).map_err(|e| wrong(e.to_string()))?;
+        let directory = match path.parent() {
+            Some(parent) if !parent.as_os_str().is_empty() => parent,
+            _ => Path::new("."),
+        };
+        let io = |e: std::io::Error| wrong(e.to_string());
+        let mut draft = tempfile::NamedTempFile::new_in(directory).map_err(io)?;
+        draft.write_all(HEAD.as_bytes()).map_err(io)?;
+        draft.write_all(text.as_bytes()).map_err(io)?;
+        // Owner and group of an existing file stay with `chown`, which only root can do; its mode is kept.
+        let mode = std::fs::metadata(path).map_or(0o640, |m| m.permissions().mode() & 0o775);
+        draft
+            .as_file()
+            .set_permissions(std::fs::Permissions::from_mode(mode))
+            .map_err(io)?;
+        if let Ok(old) = std::fs::metadata(path) {
+            use std::os::unix::fs::MetadataExt as _;
+            // Fails for those who are not root, who then are the owner anyway.
+            let _ = std::os::unix::fs::chown(draft.path(), Some(old.uid()), Some(old.gid()));
+        }
+        draft.as_file().sync_all().map_err(io)?;
+        draft.persist(path).map_err(|e| io(e.error))?;
+        Ok(())
+    }
+
+    /// Makes a token and takes note of its hash. The token is only here: it can never be shown again.
+    ///
+    /// # Errors
+    /// [`AccessError::Invalid`] if role and projects do not go together, [`AccessError::NoRandomness`].
+    pub fn create(
+        &mut self,
+        name: &str,
+        role: Role,
+        projects: Vec<String>,
+        now: Timestamp,
+        expires_at: Option<Timestamp>,
+    ) -> Result<Token, AccessError> {
+        check_projects(role, &projects).map_err(AccessError::Invalid)?;
+        if name.len() > 255 || name.chars().any(char::is_control) {
+            return Err(AccessError::Invalid(
+                "the name of a token has at most 255 bytes and no control characters".to_owned(),
+            ));
+        }
+        if self.rows.len() >= MAX_TOKENS {
+            return Err(AccessError::Invalid(format!(
+                "there are {MAX_TOKENS} tokens already; revoke some"
+            )));
+        }
+        let token = Token::create()?;
+        let row = TokenRow {
+            id: token.id().to_owned(),
+            name: name.to_owned(),
+            role,
+            projects,
+            sha256: token.hash(),
+            created_at: Some(now),
+            expires_at,
+        };
+        self.rows.insert(row.id.clone(), row);
+        Ok(token)
+    }
+
+    /// Takes a token out. False if there is none with this identifier.
+    pub fn revoke(&mut self, id: &str) -> bool {
+        self.rows.remove(id).is_some()
+    }
+
+    /// All tokens, without their secrets, by identifier.
+    pub fn rows(&self) -> impl Iterator<Item = &TokenRow> {
+        self.rows.values()
+    }
+
+    /// Who sent this text as its token.
+    ///
+    /// # Errors
+    /// [`AccessError::BadToken`], whatever is wrong with it.
+    pub fn caller(&self, text: &str, now: Timestamp) -> Result<Caller, AccessError> {
+        let token = Token::parse(text).ok_or(AccessError::BadToken)?;
+        let row = self.rows.get(token.id()).ok_or(AccessError::BadToken)?;
+        if !token.fits(&row.sha256) || row.expires_at.is_some_and(|end| now >= end) {
+            return Err(AccessError::BadToken);
+        }
+        let name = if row.name.is_empty() {
+            &row.id
+        } else {
+            &row.name
+        };
+        Ok(Caller {
+            name: format!("token {name}"),
+            role: row.role,
+            projects: row.projects.clone(),
+            known: true,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(seconds: i64) -> Timestamp {
+        "2026-11-22T00:00:00Z"
+            .parse::<Timestamp>()
+            .unwrap()
+            .plus(ebbtide_model::Seconds(u32::try_from(seconds).unwrap()))
+    }
+
+    #[test]
+    fn a_token_works_until_it_expires_or_is_revoked() {
+        let mut file = TokenFile::default();
+        let tenant = vec!["science".to_owned()];
+        let token = file
+            .create("ci", Role::Tenant, tenant.clone(), at(0), Some(at(60)))
+            .unwrap();
+        let who = file.caller(&token.reveal(), at(59)).unwrap();
+        assert_eq!((who.role, who.projects), (Role::Tenant, tenant));
+        assert_eq!(who.name, "token ci");
+        let late = file.caller(&token.reveal(), at(60)).unwrap_err();
+        assert_eq!(late.code(), "EB-ACCESS-002");
+        assert!(file.revoke(token.id()) && !file.revoke(token.id()));
+        assert!(file.caller(&token.reveal(), at(0)).is_err());
+    }
+
+    #[test]
+    fn the_file_holds_no_secret_and_is_read_as_written() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.toml");
+        let mut file = TokenFile::default();
+        let token = file
+            .create("", Role::Operator, vec![], at(0), None)
+            .unwrap();
+        file.write(&path).unwrap();
+        assert_eq!(TokenFile::read(&path).unwrap(), file);
+        let text = std::fs::read_to_string(&path).unwrap();
+        let secret = token.reveal().rsplit('_').next().unwrap().to_owned();
+        assert!(
+            text.contains(token.id()) && !text.contains(&secret),
+            "{text}"
+        );
+        let mode = std::fs::metadata(&path).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_file_that_everybody_may_write_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.toml");
+        TokenFile::default().write(&path).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666)).unwrap();
+        let error = TokenFile::read(&path).unwrap_err();
+        assert!(error.to_string().contains("chmod"), "{error}");
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_file_is_named_without_repeating_secrets() {
+        let good = format!(
+            "[[token]]\nid = \"0123456789ab\"\nrole = \"reader\"\nsha256 = \"{}\"\n",
+            "0".repeat(64)
+        );
+        assert!(TokenFile::parse(&good).is_ok());
+        for (text, named) in [
+            (good.replace("reader", "root"), "line 3"),
+            (good.replace("reader", "tenant"), "project"),
+            (good.replace("0123456789ab", "geheim"), "12 hexadecimal"),
+            (
+                good.replace(&"0".repeat(64), "ebt_geheimnis"),
+                "64 hexadecimal",
+            ),
+            (format!("{good}{good}"), "twice"),
+            (good.replace("sha256", "sha-256"), "line"),
+            ("[[token]".to_owned(), "line 1"),
+        ] {
+            let error = TokenFile::parse(&text).unwrap_err();
+            assert!(error.contains(named), "{text}: {error}");
+            assert!(!error.contains("geheimnis"), "{error}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_the_reader_panic(text in "(\\[\\[token\\]\\]\n)?[a-z0-9 =\"\\[\\]\n]{0,120}") {
+            let _ = TokenFile::parse(&text);
+        }
+    }
+}

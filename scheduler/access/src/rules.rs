@@ -1,0 +1,198 @@
+//! The table of every call of the API and what it needs. What does not stand here is refused.
+
+use crate::caller::{Caller, Role};
+use crate::error::AccessError;
+
+/// What a call needs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Need {
+    /// Nothing, not even a name: for load balancers.
+    Nothing,
+    /// Any role. A tenant gets what is its own.
+    AnyRole,
+    /// To see the whole region: reader or operator.
+    SeeAll,
+    /// To change something: operator, or the tenant that owns it.
+    Change,
+    /// Operator.
+    Operate,
+}
+
+/// One line of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rule {
+    /// `/package.Service/Method`, as on the wire.
+    pub method: &'static str,
+    /// What it needs.
+    pub need: Need,
+    /// True if its answer may take as long as somebody's grace period or for ever, so that the time-out of requests is not for it.
+    pub waits: bool,
+}
+
+macro_rules! rules {
+    ($($method:literal $need:ident $($waits:ident)?;)+) => {
+        /// Every call.
+        pub const RULES: &[Rule] = &[$(Rule {
+            method: $method,
+            need: Need::$need,
+            waits: rules!(@ $($waits)?),
+        }),+];
+    };
+    (@ waits) => { true };
+    (@) => { false };
+}
+
+rules! {
+    "/ebbtide.v1.Servers/CreateServers" Change;
+    "/ebbtide.v1.Servers/GetServer" AnyRole;
+    "/ebbtide.v1.Servers/ListServers" AnyRole;
+    "/ebbtide.v1.Servers/DeleteServer" Change;
+    "/ebbtide.v1.Servers/ReleaseServer" Change;
+    "/ebbtide.v1.Servers/CreateServerGroup" Change;
+    "/ebbtide.v1.Servers/ListServerGroups" AnyRole;
+    "/ebbtide.v1.Servers/DeleteServerGroup" Change;
+    "/ebbtide.v1.Servers/GetEvacuation" AnyRole;
+    "/ebbtide.v1.Servers/ListEvacuations" AnyRole;
+
+    // Claims without starting: for those who run hypervisors, not for their tenants.
+    "/ebbtide.v1.Scheduler/SelectDestinations" Operate waits;
+    "/ebbtide.v1.Scheduler/WhatIf" AnyRole;
+    "/ebbtide.v1.Scheduler/Explain" AnyRole;
+    "/ebbtide.v1.Scheduler/ListDecisions" AnyRole;
+    "/ebbtide.v1.Scheduler/Watch" AnyRole waits;
+    "/ebbtide.v1.Scheduler/RegionSummary" SeeAll;
+
+    "/ebbtide.v1.Admin/ListHosts" SeeAll;
+    "/ebbtide.v1.Admin/GetHost" SeeAll;
+    "/ebbtide.v1.Admin/DisableHost" Operate;
+    "/ebbtide.v1.Admin/EnableHost" Operate;
+    "/ebbtide.v1.Admin/CreateFlavor" Operate;
+    // Tenants choose from them.
+    "/ebbtide.v1.Admin/ListFlavors" AnyRole;
+    "/ebbtide.v1.Admin/GetFlavor" AnyRole;
+    "/ebbtide.v1.Admin/DeleteFlavor" Operate;
+    "/ebbtide.v1.Admin/PutAggregate" Operate;
+    "/ebbtide.v1.Admin/ListAggregates" SeeAll;
+    "/ebbtide.v1.Admin/DeleteAggregate" Operate;
+    "/ebbtide.v1.Admin/PutBudget" Operate;
+    "/ebbtide.v1.Admin/ListBudgets" AnyRole;
+    "/ebbtide.v1.Admin/DeleteBudget" Operate;
+    "/ebbtide.v1.Admin/AdoptServer" Operate;
+
+    "/grpc.health.v1.Health/Check" Nothing;
+    "/grpc.health.v1.Health/Watch" Nothing waits;
+    // The contract is public, but nobody unknown needs to ask a region for it.
+    "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo" AnyRole waits;
+}
+
+/// The rule of a call; `None` if there is none, and the call is to be refused.
+#[must_use]
+pub fn rule_of(method: &str) -> Option<&'static Rule> {
+    RULES.iter().find(|rule| rule.method == method)
+}
+
+impl Rule {
+    /// Whether the role allows the call. Whose things it touches is looked at where the request has been read.
+    ///
+    /// # Errors
+    /// [`AccessError::Forbidden`].
+    pub fn permit(&self, caller: &Caller) -> Result<(), AccessError> {
+        let why = match (self.need, caller.role) {
+            (_, Role::Operator)
+            | (Need::Nothing | Need::AnyRole, _)
+            | (Need::SeeAll, Role::Reader)
+            | (Need::Change, Role::Tenant) => return Ok(()),
+            (Need::SeeAll, Role::Tenant) => "it shows the whole region, for readers and operators",
+            (Need::Change, Role::Reader) => "it changes something, and readers change nothing",
+            (Need::Operate, _) => "it is for operators",
+        };
+        Err(AccessError::Forbidden {
+            caller: caller.to_string(),
+            method: self.method.trim_start_matches('/').to_owned(),
+            why,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use prost::Message as _;
+    use std::collections::BTreeSet;
+
+    fn methods_of(descriptors: &[u8]) -> Vec<String> {
+        let set = prost_types::FileDescriptorSet::decode(descriptors).unwrap();
+        let mut methods = Vec::new();
+        for file in &set.file {
+            for service in &file.service {
+                for method in &service.method {
+                    methods.push(format!(
+                        "/{}.{}/{}",
+                        file.package(),
+                        service.name(),
+                        method.name()
+                    ));
+                }
+            }
+        }
+        methods
+    }
+
+    #[test]
+    fn the_table_has_every_call_of_the_contracts_once_and_no_other() {
+        let mut contracts = methods_of(ebbtide_proto::v1::DESCRIPTORS);
+        contracts.extend(methods_of(tonic_health::pb::FILE_DESCRIPTOR_SET));
+        contracts.extend(methods_of(tonic_reflection::pb::v1::FILE_DESCRIPTOR_SET));
+        let table: Vec<String> = RULES.iter().map(|rule| rule.method.to_owned()).collect();
+        let unique: BTreeSet<&String> = table.iter().collect();
+        assert_eq!(unique.len(), table.len(), "a call stands there twice");
+        let (contracts, table) = (BTreeSet::from_iter(contracts), BTreeSet::from_iter(table));
+        assert_eq!(contracts, table);
+    }
+
+    #[test]
+    fn readers_change_nothing_and_tenants_operate_nothing() {
+        let caller = |role| Caller {
+            role,
+            ..Caller::anybody()
+        };
+        for rule in RULES {
+            assert!(rule.permit(&caller(Role::Operator)).is_ok());
+            let verb = rule.method.rsplit('/').next().unwrap();
+            let looks = [
+                "Get",
+                "List",
+                "WhatIf",
+                "Explain",
+                "Watch",
+                "RegionSummary",
+                "Check",
+                "ServerReflectionInfo",
+            ]
+            .iter()
+            .any(|beginning| verb.starts_with(beginning));
+            assert_eq!(
+                rule.permit(&caller(Role::Reader)).is_ok(),
+                looks,
+                "{}",
+                rule.method
+            );
+            if matches!(rule.need, Need::Operate | Need::SeeAll) {
+                let error = rule.permit(&caller(Role::Tenant)).unwrap_err();
+                assert_eq!(error.code(), "EB-ACCESS-004");
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_without_a_rule_has_none() {
+        for method in [
+            "",
+            "/",
+            "/ebbtide.v1.Servers/createservers",
+            "/ebbtide.v1.Servers/CreateServers/",
+        ] {
+            assert_eq!(rule_of(method), None, "{method}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! The gate in front of every gRPC service: nothing reaches a handler but through here.
+
+use super::{Gate, counted_as};
+use crate::error::ServiceError;
+use crate::wire::Peer;
+use ebbtide_access::{AccessError, Need, rule_of};
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use tonic::Status;
+use tonic::body::Body;
+use tonic::codegen::http::{Request, Response, header};
+use tower::{Layer, Service};
+
+/// Puts the gate in front of a service.
+#[derive(Debug, Clone)]
+pub(crate) struct GateLayer(pub(crate) Gate);
+
+impl<S> Layer<S> for GateLayer {
+    type Service = Gated<S>;
+
+    fn layer(&self, inner: S) -> Gated<S> {
+        Gated {
+            gate: self.0.clone(),
+            inner,
+        }
+    }
+}
+
+/// A service behind the gate.
+#[derive(Debug, Clone)]
+pub(crate) struct Gated<S> {
+    gate: Gate,
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for Gated<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>
+        + Clone
+        + Send
+        + 'static,
+    S::Future: Send,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        // Nobody behind the gate sees the token.
+        let authorization = request.headers_mut().remove(header::AUTHORIZATION);
+        let path = request.uri().path();
+        let Some(rule) = rule_of(path) else {
+            self.gate.refused("unknown");
+            let status = Status::unimplemented(format!(
+                "there is no call {:?} in this version",
+                ebbtide_model::names::shorten(path)
+            ));
+            return Box::pin(std::future::ready(Ok(status.into_http())));
+        };
+        if rule.need != Need::Nothing {
+            let peer = request.extensions().get::<Peer>();
+            let admitted = self
+                .gate
+                .identify(authorization.as_ref().map(|value| value.as_bytes()), peer)
+                .and_then(|caller| self.gate.permit(rule, &caller).map(|()| caller));
+            match admitted {
+                Ok(caller) => {
+                    request.extensions_mut().insert(caller);
+                }
+                Err(error) => {
+                    let from = peer.map(|peer| peer.address);
+                    return Box::pin(std::future::ready(Ok(self.refuse(error, path, from))));
+                }
+            }
+        }
+        // The clone that was polled ready does the work, the other waits for its turn.
+        let ready = self.inner.clone();
+        let mut inner = std::mem::replace(&mut self.inner, ready);
+        if rule.waits {
+            return Box::pin(inner.call(request));
+        }
+        let (limit, gate) = (self.gate.limits().request(), self.gate.clone());
+        Box::pin(async move {
+            match tokio::time::timeout(limit, inner.call(request)).await {
+                Ok(answer) => answer,
+                Err(_) => {
+                    gate.refused("timeout");
+                    Ok(Status::from(ServiceError::TooSlow {
+                        seconds: limit.as_secs_f64(),
+                    })
+                    .into_http())
+                }
+            }
+        })
+    }
+}
+
+impl<S> Gated<S> {
+    fn refuse(
+        &self,
+        error: AccessError,
+        path: &str,
+        from: Option<std::net::SocketAddr>,
+    ) -> Response<Body> {
+        self.gate.refused(counted_as(&error));
+        // At debug: whoever may connect could otherwise fill the disk. The metrics count them all.
+        tracing::debug!(code = error.code(), call = path, ?from, "refused: {error}");
+        Status::from(ServiceError::Access(error)).into_http()
+    }
+}

@@ -1,0 +1,221 @@
+//! Who asks, whether that is allowed, and how often: looked at once, before anything of a request is read.
+//!
+//! The gate knows the caller and the call. Whose things a request names stands inside of it; that is `grpc::guard`'s part.
+
+mod layer;
+mod watchers;
+
+pub(crate) use layer::GateLayer;
+pub(crate) use watchers::{WatchSeat, Watching};
+
+use crate::clock::{self, Stopwatch};
+use crate::config::{Auth, Config, Limits};
+use crate::error::ServiceError;
+use crate::metrics::Metrics;
+use crate::task::{Tasks, pause};
+use crate::wire::{Peer, Stamp};
+use ebbtide_access::{AccessError, Buckets, Caller, Need, Rule, TokenFile, certificate};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+/// How often the token file is looked at.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// The gate of a service. Cheap to clone.
+#[derive(Debug, Clone)]
+pub(crate) struct Gate {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    auth: Auth,
+    limits: Limits,
+    tokens: RwLock<Arc<TokenFile>>,
+    buckets: Mutex<Buckets>,
+    watching: Watching,
+    clock: Stopwatch,
+    metrics: Metrics,
+}
+
+impl Gate {
+    /// Reads the token file, if there is one.
+    ///
+    /// # Errors
+    /// [`ServiceError::Access`] if it cannot be used.
+    pub(crate) fn open(config: &Config, metrics: Metrics) -> Result<Self, ServiceError> {
+        let tokens = match &config.auth.tokens {
+            Some(path) => TokenFile::read(path)?,
+            None => TokenFile::default(),
+        };
+        if !config.auth.is_configured() {
+            tracing::warn!(
+                grpc = %config.grpc.listen, http = %config.http.listen,
+                "NOBODY IS ASKED WHO THEY ARE: everybody who can connect is an operator. Right for a machine of your own; else set \
+                 auth.tokens (see docs/security.md)"
+            );
+        }
+        Ok(Self {
+            inner: Arc::new(Inner {
+                auth: config.auth.clone(),
+                limits: config.limits.clone(),
+                tokens: RwLock::new(Arc::new(tokens)),
+                buckets: Mutex::default(),
+                watching: Watching::default(),
+                clock: Stopwatch::start(),
+                metrics,
+            }),
+        })
+    }
+
+    /// Reads the token file again whenever it changes. A file that cannot be used changes nothing, and is told.
+    pub(crate) fn follow(&self, tasks: &Tasks) {
+        let Some(path) = self.inner.auth.tokens.clone() else {
+            return;
+        };
+        let (inner, stop) = (Arc::clone(&self.inner), tasks.stop().clone());
+        let paths = vec![path.clone()];
+        let mut seen = Stamp::of(&paths);
+        tasks.spawn("token-file", async move {
+            while pause(&stop, LOOK).await {
+                let now = Stamp::of(&paths);
+                if now == seen {
+                    continue;
+                }
+                seen = now;
+                match TokenFile::read(&path) {
+                    Ok(new) => {
+                        tracing::info!(
+                            tokens = new.rows().count(),
+                            "the token file was read again"
+                        );
+                        *inner.tokens.write().unwrap_or_else(PoisonError::into_inner) =
+                            Arc::new(new);
+                    }
+                    Err(error) => tracing::error!(
+                        code = error.code(),
+                        "the token file cannot be used, the tokens read before stay valid: {error}"
+                    ),
+                }
+            }
+        });
+    }
+
+    /// Who asks, from the header `authorization` and the certificate.
+    pub(crate) fn identify(
+        &self,
+        authorization: Option<&[u8]>,
+        peer: Option<&Peer>,
+    ) -> Result<Caller, AccessError> {
+        let auth = &self.inner.auth;
+        if !auth.is_configured() {
+            return Ok(Caller::anybody());
+        }
+        if let Some(header) = authorization {
+            let text = std::str::from_utf8(header).map_err(|_| AccessError::BadToken)?;
+            let token = match text.split_once(' ') {
+                Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => token.trim(),
+                _ => return Err(AccessError::BadToken),
+            };
+            let tokens = {
+                let tokens = self
+                    .inner
+                    .tokens
+                    .read()
+                    .unwrap_or_else(PoisonError::into_inner);
+                Arc::clone(&tokens)
+            };
+            return tokens.caller(token, clock::now());
+        }
+        match peer.and_then(|peer| peer.names.as_deref()) {
+            Some(names) if auth.uses_certificates() => {
+                certificate::caller(names, &auth.certificates, auth.roles_in_certificates)
+            }
+            _ => Err(AccessError::NobodyKnown),
+        }
+    }
+
+    /// Whether this caller may make this call now.
+    pub(crate) fn permit(&self, rule: &Rule, caller: &Caller) -> Result<(), AccessError> {
+        rule.permit(caller)?;
+        self.count(caller)
+    }
+
+    /// Takes one drop out of the caller's bucket.
+    fn count(&self, caller: &Caller) -> Result<(), AccessError> {
+        if !caller.known {
+            // Where nobody is asked, one stranger's name is as good as another's.
+            return Ok(());
+        }
+        let allowance = self.inner.limits.allowance(caller.is_tenant());
+        let mut buckets = self
+            .inner
+            .buckets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        buckets
+            .take(&caller.account(), allowance, self.inner.clock.elapsed())
+            .map_err(|wait| AccessError::TooOften {
+                caller: caller.to_string(),
+                wait,
+            })
+    }
+
+    /// A seat for one more event stream of this caller.
+    pub(crate) fn watch(&self, caller: &Caller) -> Result<WatchSeat, AccessError> {
+        let limits = &self.inner.limits;
+        let most = match (caller.known, caller.is_tenant()) {
+            (false, _) => u32::MAX,
+            (true, true) => limits.tenant_watchers,
+            (true, false) => limits.watchers,
+        };
+        self.inner
+            .watching
+            .take(caller.account(), most)
+            .ok_or_else(|| {
+                self.refused("watchers");
+                AccessError::TooManyWatchers {
+                    caller: caller.to_string(),
+                    most,
+                }
+            })
+    }
+
+    /// Whether somebody may read the metrics.
+    pub(crate) fn metrics_for(
+        &self,
+        authorization: Option<&[u8]>,
+        peer: &Peer,
+    ) -> Result<(), AccessError> {
+        const METRICS: Rule = Rule {
+            method: "/metrics",
+            need: Need::SeeAll,
+            waits: false,
+        };
+        if self.inner.auth.open_metrics {
+            return Ok(());
+        }
+        let caller = self.identify(authorization, Some(peer))?;
+        self.permit(&METRICS, &caller)
+    }
+
+    pub(crate) fn limits(&self) -> &Limits {
+        &self.inner.limits
+    }
+
+    pub(crate) fn refused(&self, why: &str) {
+        self.inner.metrics.refused(why);
+    }
+}
+
+/// Under which name a refusal is counted.
+pub(crate) fn counted_as(error: &AccessError) -> &'static str {
+    match error {
+        AccessError::NobodyKnown | AccessError::BadToken | AccessError::NoRole { .. } => {
+            "unauthenticated"
+        }
+        AccessError::TooOften { .. } => "rate",
+        AccessError::TooManyWatchers { .. } => "watchers",
+        _ => "permission",
+    }
+}
