@@ -77,6 +77,17 @@ pub struct Column {
     pub title: &'static str,
     /// True for numbers.
     pub right: bool,
+    /// Shown only where `--column` asks for it.
+    pub on_request: bool,
+}
+
+impl Column {
+    /// The same, shown only where `--column` asks for it.
+    #[must_use]
+    pub const fn on_request(mut self) -> Self {
+        self.on_request = true;
+        self
+    }
 }
 
 /// A column of text.
@@ -86,6 +97,7 @@ pub const fn text(key: &'static str, title: &'static str) -> Column {
         key,
         title,
         right: false,
+        on_request: false,
     }
 }
 
@@ -96,6 +108,7 @@ pub const fn number(key: &'static str, title: &'static str) -> Column {
         key,
         title,
         right: true,
+        on_request: false,
     }
 }
 
@@ -322,7 +335,10 @@ impl Output {
             return self.json(&json);
         }
         let keys: Vec<(&str, &str)> = listing.columns.iter().map(|c| (c.key, c.title)).collect();
-        let chosen = self.chosen(&keys)?;
+        let mut chosen = self.chosen(&keys)?;
+        if self.columns.is_empty() {
+            chosen.retain(|&i| listing.columns.get(i).is_some_and(|c| !c.on_request));
+        }
         if self.format == Format::Value {
             for row in &listing.rows {
                 let bare: Vec<&str> = chosen

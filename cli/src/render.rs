@@ -59,9 +59,9 @@ pub fn tone_of(state: &str) -> Tone {
     match state {
         "up" | "active" | "evacuated" | "spared" | "reserved" => Tone::Good,
         "waiting" | "building" | "evacuating" | "claimed" | "notified" | "draining"
-        | "deleting" | "disabled" => Tone::Warn,
+        | "deleting" | "disabled" | "starting" | "returning" | "warned" => Tone::Warn,
         "down" | "error" | "failed" => Tone::Bad,
-        "preempted" | "stopped" | "hibernated" | "deleted" => Tone::Dim,
+        "preempted" | "stopped" | "hibernated" | "deleted" | "gone" => Tone::Dim,
         _ => Tone::Plain,
     }
 }

@@ -103,6 +103,8 @@ impl Region {
             flavor: "m".to_owned(),
             resources,
             preemptible: true,
+            attempt: 0,
+            resume: false,
         }))
         .await;
         let report = self.report().await;

@@ -99,6 +99,9 @@ pub struct Evacuation {
     /// The victim's server group, for its disruption budget.
     #[serde(default)]
     pub victim_group_id: Option<GroupId>,
+    /// How often the victim had been told to start when it was chosen ([`Server::starts`](crate::Server::starts)): of a later life of it this says nothing.
+    #[serde(default)]
+    pub victim_starts: u32,
     /// From where.
     pub host: String,
     /// For whom.

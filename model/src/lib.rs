@@ -6,6 +6,7 @@
 
 pub mod aggregate;
 pub mod budget;
+pub mod comeback;
 pub mod decision;
 pub mod error;
 pub mod evacuation;
@@ -13,6 +14,7 @@ pub mod flavor;
 pub mod group;
 pub mod host;
 pub mod ids;
+pub mod life;
 pub mod message;
 pub mod money;
 pub mod names;
@@ -25,6 +27,7 @@ pub mod traits;
 
 pub use aggregate::Aggregate;
 pub use budget::{BudgetScope, DisruptionBudget};
+pub use comeback::{Comeback, Kept};
 pub use decision::{Decision, Explanation, NoValidHost, Outcome, Placement, Victim};
 pub use error::ModelError;
 pub use evacuation::{Evacuation, EvacuationState};
@@ -32,6 +35,7 @@ pub use flavor::{Flavor, FlavorProperties, InterruptionBehaviour};
 pub use group::{GroupPolicy, ServerGroup};
 pub use host::{Host, HostHealth};
 pub use ids::{AggregateId, DecisionId, EvacuationId, FlavorId, GroupId, MessageId, ServerId};
+pub use life::{Life, LifeState};
 pub use money::Money;
 pub use request::PlacementRequest;
 pub use resource::{Inventory, ResourceClass, Resources};

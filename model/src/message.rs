@@ -152,6 +152,22 @@ pub struct Start {
     pub resources: Resources,
     /// True if it may be evacuated later.
     pub preemptible: bool,
+    /// Which start of this server it is, from 1; the answer says it again. 0 from schedulers that do not count.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    /// True if it was stopped or hibernated here and is to go on: without what was kept of it there is nothing to start.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub resume: bool,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(n: &u32) -> bool {
+    *n == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// See [`Body::Delete`].
@@ -285,6 +301,9 @@ pub struct Started {
     pub host: String,
     /// When it began to run.
     pub at: Timestamp,
+    /// The [`Start::attempt`] that this answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
 }
 
 /// See [`Body::StartFailed`].
@@ -296,6 +315,12 @@ pub struct StartFailed {
     pub host: String,
     /// Why.
     pub reason: String,
+    /// The [`Start::attempt`] that this answers.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub attempt: u32,
+    /// True if nobody could tell whether it runs all the same.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub may_run: bool,
 }
 
 /// See [`Body::Deleted`].

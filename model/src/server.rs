@@ -1,7 +1,8 @@
 //! Servers: what tenants asked for and what became of it.
 
 use crate::{
-    DecisionId, EvacuationId, Flavor, GroupId, ModelError, Seconds, ServerId, Timestamp, names,
+    Comeback, DecisionId, EvacuationId, Flavor, GroupId, Kept, ModelError, Seconds, ServerId,
+    Timestamp, names,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -14,6 +15,8 @@ use std::str::FromStr;
 ///    │           │          ▲          │ spared
 ///    │           │          └──────────┘
 ///    └───────────┴──▶ Error          any of them ─▶ Deleting ─▶ Deleted
+///
+/// Stopped | Hibernated ─▶ Building    there is room again
 /// ```
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -182,6 +185,17 @@ pub struct Server {
     /// one, so whatever is said next is said later, also by a scheduler whose clock is behind or was set back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub told_at: Option<Timestamp>,
+    /// How often an agent was told to start it. A report about an earlier start says nothing about this one.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub starts: u32,
+    /// Its way back, once it has been evacuated and kept. While it is stopped or hibernated with this, it waits for room.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comeback: Option<Comeback>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+fn is_zero(n: &u32) -> bool {
+    *n == 0
 }
 
 impl Server {
@@ -189,6 +203,18 @@ impl Server {
     #[must_use]
     pub fn is_preemptible(&self) -> bool {
         self.flavor.is_preemptible()
+    }
+
+    /// True while it waits for room to go on: it was evacuated and kept, and its agent is the one to start it.
+    #[must_use]
+    pub fn waits_to_come_back(&self) -> bool {
+        self.comeback.is_some() && !self.external && Kept::of(self.status).is_some()
+    }
+
+    /// True if its present start, or the last one, lets it go on with what was kept of it.
+    #[must_use]
+    pub fn resumes(&self) -> bool {
+        self.comeback.is_some()
     }
 
     /// The grace period it gets: its flavor's, or the region's default.

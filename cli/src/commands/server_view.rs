@@ -13,11 +13,15 @@ fn columns(with_project: bool) -> Vec<Column> {
         columns.push(text("project_id", "Project"));
     }
     columns.extend([
-        text("status", "Status"),
+        text("state", "State"),
+        text("state_since", "Since"),
+        text("state_until", "Until"),
         text("host", "Host"),
         text("flavor_name", "Flavor"),
         text("preemptible", "Preemptible"),
-        text("created_at", "Created"),
+        text("state_reason", "Reason"),
+        text("status", "Status").on_request(),
+        text("created_at", "Created").on_request(),
     ]);
     columns
 }
@@ -30,10 +34,14 @@ fn rows(context: &Context, servers: &[v1::Server], with_project: bool) -> Vec<Ve
             cells.push(Cell::new(&server.project_id));
         }
         cells.extend([
-            state(&server.status),
+            state(&server.state),
+            when(&server.state_since, now),
+            when(&server.state_until, now),
             optional(&server.host),
             Cell::new(&server.flavor_name),
             preemptible(server),
+            optional(&server.state_reason),
+            state(&server.status),
             when(&server.created_at, now),
         ]);
         cells
@@ -99,6 +107,10 @@ pub fn details(context: &Context, server: &v1::Server) -> Details {
             ("id", Cell::new(&server.id)),
             ("name", Cell::new(&server.name)),
             ("project_id", Cell::new(&server.project_id)),
+            ("state", state(&server.state)),
+            ("state_since", when(&server.state_since, now)),
+            ("state_until", when(&server.state_until, now)),
+            ("state_reason", optional(&server.state_reason)),
             ("status", state(&server.status)),
             ("fault", fault),
             ("host", optional(&server.host)),

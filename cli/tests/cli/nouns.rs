@@ -51,6 +51,13 @@ async fn region() -> Fake {
             flavor_name: "spot".into(),
             preemptible: true,
             status: status.into(),
+            state: match status {
+                "evacuating" => "draining",
+                "preempted" => "gone",
+                other => other,
+            }
+            .into(),
+            state_since: format!("2026-11-20T20:3{number}:30Z"),
             host: "host-A".into(),
             decision_id: id(900),
             created_at: format!("2026-11-20T20:3{number}:00Z"),
@@ -69,6 +76,9 @@ async fn region() -> Fake {
         ];
         state.servers[1].evacuation_id = id(800);
         state.servers[1].deadline_at = "2026-11-20T20:40:37Z".into();
+        state.servers[1].state_until = "2026-11-20T20:40:37Z".into();
+        state.servers[1].state_reason =
+            "a normal request needs its room (terminate, 30 s grace)".into();
         state.evacuations = vec![Evacuation {
             id: id(800),
             victim_id: id(2),

@@ -136,7 +136,7 @@ impl AgentCore {
             Body::Notice(notice) => self.notice(turn, token, command, &notice),
             Body::Spare(spare) => self.spare(turn, token, command, &spare),
             Body::Release(release) => self.release(turn, token, command, &release),
-            Body::Start(start) => self.start(token, command, start),
+            Body::Start(start) => self.start(turn, token, command, start),
             Body::Delete(delete) => self.delete(turn, token, command, delete.server_id),
             report => {
                 let reason = format!(

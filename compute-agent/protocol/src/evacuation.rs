@@ -189,6 +189,15 @@ impl AgentCore {
             e.record.terms = Some(terms);
         }
         e.record.command = command;
+        // The scheduler has let the server go on since it said this, so what this was about is over.
+        if self
+            .last_start(notice.server_id)
+            .is_some_and(|start| command.time < start)
+        {
+            self.close(turn, &mut e);
+            self.evacuations.insert(id, e);
+            return;
+        }
         match e.record.phase.clone() {
             Phase::ReleasedEarly => Self::accept(turn, &mut e, true),
             Phase::Accepted { released } if newer => Self::accept(turn, &mut e, released),
@@ -367,6 +376,45 @@ impl AgentCore {
                     }
                 }
             }
+        }
+    }
+
+    /// A server that is to go on was seen evacuated by the scheduler. Whatever older notice is still open about it is of a life that
+    /// is over, and must not end this one.
+    pub(super) fn close_older(&mut self, turn: &mut Turn, server_id: ServerId, start: Timestamp) {
+        let older: Vec<EvacuationId> = self
+            .evacuations
+            .values()
+            .filter(|e| e.record.server_id == server_id && e.record.command.time < start)
+            .map(|e| e.record.evacuation_id)
+            .collect();
+        for id in older {
+            if let Some(mut e) = self.evacuations.remove(&id) {
+                let closed = matches!(e.record.phase, Phase::Done { .. });
+                if !closed {
+                    self.close(turn, &mut e);
+                }
+                self.evacuations.insert(id, e);
+            }
+        }
+    }
+
+    /// Ends what is open of an evacuation whose victim goes on, or has gone on since; what is decided is said again.
+    fn close(&mut self, turn: &mut Turn, e: &mut Evacuation) {
+        match e.record.phase.clone() {
+            Phase::ReleasedEarly | Phase::Accepted { .. } | Phase::Draining(_) => {
+                self.conclude(turn, e, Verdict::Spared);
+            }
+            // The start waits for it; it is answered with the end.
+            Phase::Acting { .. } | Phase::Withdrawing { .. } => {}
+            Phase::Done {
+                verdict:
+                    Verdict::Failed {
+                        still_running: true,
+                        ..
+                    },
+            } => self.finish(turn, e, Verdict::Spared),
+            Phase::Done { verdict } => self.publish_verdict(turn, e, &verdict),
         }
     }
 

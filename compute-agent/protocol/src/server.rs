@@ -90,7 +90,16 @@ impl ServerWork {
 }
 
 impl AgentCore {
-    pub(super) fn start(&mut self, token: Token, command: CommandRef, start: Start) {
+    pub(super) fn start(
+        &mut self,
+        turn: &mut Turn,
+        token: Token,
+        command: CommandRef,
+        start: Start,
+    ) {
+        if start.resume {
+            self.close_older(turn, start.server_id, command.time);
+        }
         let work = self.work.entry(start.server_id).or_default();
         match &mut work.start {
             Some(pending) => {
@@ -160,6 +169,14 @@ impl AgentCore {
         })
     }
 
+    /// When the scheduler said the newest start that is known here, followed or not.
+    pub(super) fn last_start(&self, server_id: ServerId) -> Option<Timestamp> {
+        let followed = self.notes.get(&server_id).and_then(|n| n.started);
+        let pending = self.work.get(&server_id).and_then(|w| w.start.as_ref());
+        let times = followed.map(|c| c.time).into_iter();
+        times.chain(pending.map(|s| s.command.time)).max()
+    }
+
     pub(super) fn choose_start(
         &mut self,
         server_id: ServerId,
@@ -211,17 +228,22 @@ impl AgentCore {
                 // A newer word came while it was looked.
                 StartStep::Start => {}
                 StartStep::Look(failure) => {
-                    self.start_failed(turn, start, failure);
+                    self.start_failed(turn, start, failure, false);
                     return self.tidy(server_id);
                 }
             },
             StartAnswer::StartError(error) => {
                 start.tries += 1;
-                let given_up = start.tries >= policy.start_tries || is_final(&error);
+                let lost = start.start.resume && matches!(error, DriverError::NotFound { .. });
+                let given_up = start.tries >= policy.start_tries || is_final(&error) || lost;
                 if !given_up {
                     start.wait(turn, policy.backoff_ms(start.tries));
+                } else if lost {
+                    let reason = format!("what was kept of it is not there any more: {error}");
+                    self.start_failed(turn, start, Some(reason), false);
+                    return self.tidy(server_id);
                 } else if is_final(&error) {
-                    self.start_failed(turn, start, Some(error.to_string()));
+                    self.start_failed(turn, start, Some(error.to_string()), false);
                     return self.tidy(server_id);
                 } else {
                     let reason = format!("after {} tries: {error}", start.tries);
@@ -238,7 +260,7 @@ impl AgentCore {
                         StartStep::Look(Some(failure)) => failure,
                         _ => format!("nobody can tell whether it runs: {error}"),
                     };
-                    self.start_failed(turn, start, Some(seen));
+                    self.start_failed(turn, start, Some(seen), true);
                     return self.tidy(server_id);
                 }
             }
@@ -279,11 +301,18 @@ impl AgentCore {
             server_id: start.start.server_id,
             host: self.host.clone(),
             at,
+            attempt: start.start.attempt,
         });
         self.publish(turn, start.command, body, start.tokens);
     }
 
-    fn start_failed(&mut self, turn: &mut Turn, start: StartWork, failure: Option<String>) {
+    fn start_failed(
+        &mut self,
+        turn: &mut Turn,
+        start: StartWork,
+        failure: Option<String>,
+        may_run: bool,
+    ) {
         let server_id = start.start.server_id;
         let followed = self
             .notes
@@ -303,6 +332,8 @@ impl AgentCore {
             server_id,
             host: self.host.clone(),
             reason,
+            attempt: start.start.attempt,
+            may_run,
         });
         self.publish(turn, start.command, body, start.tokens);
     }

@@ -58,6 +58,7 @@ pub async fn run(bench: &dyn Bench) -> Vec<CheckResult> {
         "a guest that does not run cannot be told" => notice_to_nobody,
         "a notice ends with the run of the guest that got it" => notice_of_an_earlier_run,
         "what is not there is not found" => unknown_server,
+        "what is to go on and is not there is not made anew" => nothing_kept,
         "the servers outlive the driver" => survives,
         "a call that was cancelled can be repeated" => cancelled_calls,
         "calls about different servers run at the same time" => concurrent_calls,
@@ -79,6 +80,8 @@ fn order(bench: &dyn Bench, n: u128) -> Start {
         flavor: "half".to_owned(),
         resources: bench.half_of_everything(),
         preemptible: true,
+        attempt: 0,
+        resume: false,
     }
 }
 
@@ -336,6 +339,20 @@ async fn unknown_server(bench: &dyn Bench) -> Verdict {
     not_found("hibernate", driver.hibernate(id(9)).await)?;
     not_found("delete", driver.delete(id(9)).await)?;
     expect(&*driver, 9, None).await
+}
+
+async fn nothing_kept(bench: &dyn Bench) -> Verdict {
+    let driver = bench.fresh().await;
+    let go_on = Start {
+        resume: true,
+        ..order(bench, 1)
+    };
+    not_found("go on", driver.start(&go_on).await)?;
+    expect(&*driver, 1, None).await?;
+    fine("start", driver.start(&order(bench, 1)).await)?;
+    fine("stop", driver.stop(id(1)).await)?;
+    fine("go on with what was kept", driver.start(&go_on).await)?;
+    expect(&*driver, 1, Some(HostedState::Running)).await
 }
 
 async fn survives(bench: &dyn Bench) -> Verdict {

@@ -99,10 +99,11 @@ pub trait Driver: Send + Sync + Debug {
         Duration::ZERO
     }
 
-    /// Starts a server, or lets a stopped or hibernated one go on. Returns since when it runs.
+    /// Starts a server, or lets a stopped or hibernated one go on. Returns since when it runs. One that is to go on
+    /// ([`Start::resume`]) and is not there is not made anew: its owner would find an empty machine under its name.
     ///
     /// # Errors
-    /// [`DriverError::NoRoom`], [`DriverError::Unsupported`], [`DriverError::Failed`].
+    /// [`DriverError::NotFound`] only for one that is to go on, [`DriverError::NoRoom`], [`DriverError::Unsupported`], [`DriverError::Failed`].
     async fn start(&self, start: &Start) -> Result<Timestamp, DriverError>;
 
     /// Tells the guest that its end is near (ACPI, guest agent, metadata: whatever reaches it). Telling it again about the

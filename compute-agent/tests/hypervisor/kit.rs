@@ -107,6 +107,8 @@ impl Scene {
             flavor: "half".to_owned(),
             resources: half(),
             preemptible: true,
+            attempt: 0,
+            resume: false,
         }
     }
 

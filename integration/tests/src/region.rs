@@ -58,6 +58,18 @@ pub enum Database {
     Postgres,
 }
 
+/// A simulated hypervisor that is quick.
+const SIMULATED: &str = "\
+[driver]
+kind = \"simulated\"
+[driver.simulated]
+inventory = { VCPU = 8, MEMORY_MB = 16000, DISK_GB = 160 }
+start_seconds = 0.05
+terminate_seconds = 0.05
+stop_seconds = 0.05
+hibernate_seconds = 0.05
+";
+
 /// What a region looks like.
 #[derive(Debug, Clone)]
 pub struct RegionOptions {
@@ -85,6 +97,8 @@ pub struct RegionOptions {
     pub sections: String,
     /// How the region's own helpers prove who they are.
     pub credentials: Credentials,
+    /// The `[driver]` section of an agent's configuration, by host; simulated where there is none.
+    pub drivers: BTreeMap<String, String>,
 }
 
 impl Default for RegionOptions {
@@ -104,6 +118,7 @@ impl Default for RegionOptions {
             log: "info".to_owned(),
             sections: String::new(),
             credentials: Credentials::default(),
+            drivers: BTreeMap::new(),
         }
     }
 }
@@ -335,15 +350,8 @@ impl Region {
             self.prefix,
             self.options.bus
         )?;
-        writeln!(text, "[driver]\nkind = \"simulated\"\n[driver.simulated]")?;
-        writeln!(
-            text,
-            "inventory = {{ VCPU = 8, MEMORY_MB = 16000, DISK_GB = 160 }}"
-        )?;
-        writeln!(
-            text,
-            "start_seconds = 0.05\nterminate_seconds = 0.05\nstop_seconds = 0.05\nhibernate_seconds = 0.05"
-        )?;
+        let driver = self.options.drivers.get(host);
+        text.push_str(driver.map_or(SIMULATED, String::as_str));
         let config = self.dir.path().join(format!("agent-{host}.toml"));
         std::fs::write(&config, text)?;
         let log = self.dir.path().join(format!("agent-{host}.log"));

@@ -1,6 +1,6 @@
 //! A request as the engine works with it: extra specs read, classes looked up, group found.
 
-use crate::table::ClassColumns;
+use crate::table::{ClassColumns, HostIndex};
 use crate::{Among, EngineError, HostTable};
 use ebbtide_model::{FlavorProperties, GroupPolicy, PlacementRequest, ResourceClass, ServerGroup};
 
@@ -23,6 +23,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) group: Option<&'a ServerGroup>,
     /// The only hosts that may be used, if somebody else has chosen them.
     pub(crate) among: Option<&'a Among>,
+    /// The one host that may be used. Unlike a forced one it has to pass all filters.
+    pub(crate) only: Option<HostIndex>,
     /// How many instances are placed in one step: all of them under affinity, where one host has to hold all; else one.
     pub(crate) bundle: i64,
 }
@@ -61,6 +63,7 @@ impl<'a> Ask<'a> {
             needs,
             group,
             among,
+            only: None,
             bundle,
         })
     }

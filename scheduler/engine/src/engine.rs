@@ -3,6 +3,7 @@
 use crate::ask::Ask;
 use crate::decide::attempt;
 use crate::plugins::{Broken, UsedWeigher};
+use crate::table::HostIndex;
 use crate::{Among, Budgets, EngineConfig, EngineError, HostTable};
 use ebbtide_cost_api::CostModule;
 use ebbtide_model::{Decision, DecisionId, PlacementRequest, Timestamp};
@@ -128,7 +129,35 @@ impl Engine {
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
-        self.answer(table, budgets, request, None, now, seed, id)
+        self.answer(table, budgets, request, (None, None), now, seed, id)
+    }
+
+    /// The same for an instance that can be on one host only, because its disk or memory is kept there. Unlike a forced host it has to pass
+    /// all filters. NoValidHost if the host is unknown.
+    ///
+    /// # Errors
+    /// As [`Self::decide`].
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "each is one input of a pure function"
+    )]
+    pub fn decide_on(
+        &self,
+        table: &HostTable,
+        budgets: &Budgets,
+        request: &PlacementRequest,
+        host: &str,
+        now: Timestamp,
+        seed: u64,
+        id: DecisionId,
+    ) -> Result<Decision, EngineError> {
+        let none = Among::none(table);
+        // An unknown host is among none.
+        let limits = match table.find_host(host) {
+            Some(host) => (None, Some(host)),
+            None => (Some(&none), None),
+        };
+        self.answer(table, budgets, request, limits, now, seed, id)
     }
 
     /// The same among hosts that somebody else's filters let pass, with somebody else's weights. Zones, groups and lists of hosts of the
@@ -150,7 +179,7 @@ impl Engine {
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
-        self.answer(table, budgets, request, Some(among), now, seed, id)
+        self.answer(table, budgets, request, (Some(among), None), now, seed, id)
     }
 
     #[allow(
@@ -162,14 +191,15 @@ impl Engine {
         table: &HostTable,
         budgets: &Budgets,
         request: &PlacementRequest,
-        among: Option<&Among>,
+        (among, only): (Option<&Among>, Option<HostIndex>),
         now: Timestamp,
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
         request.check()?;
         let properties = request.flavor.properties()?;
-        let ask = Ask::new(table, request, &properties, among)?;
+        let mut ask = Ask::new(table, request, &properties, among)?;
+        ask.only = only;
         let mut broken = Broken::default();
         loop {
             match attempt(self, &broken, table, budgets, &ask, now, seed) {

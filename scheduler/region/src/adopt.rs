@@ -74,6 +74,8 @@ impl Region {
             force_hosts: Vec::new(),
             refused_hosts: Vec::new(),
             told_at: None,
+            starts: 0,
+            comeback: None,
         };
         if adopt.start_now {
             self.start(step, &mut server);

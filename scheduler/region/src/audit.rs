@@ -107,6 +107,16 @@ impl Region {
                     server.id, server.status
                 ));
             }
+            let listed = server
+                .host
+                .as_deref()
+                .is_some_and(|host| self.comebacks.waiting_on(host).any(|id| id == server.id));
+            if listed != server.waits_to_come_back() {
+                return Err(format!(
+                    "{} is {} and listed as coming back is {listed}",
+                    server.id, server.status
+                ));
+            }
             let active = server.evacuation_id.filter(|id| self.active.contains(id));
             if server.status == ServerStatus::Evacuating && active.is_none() {
                 return Err(format!("{} is evacuating without an evacuation", server.id));

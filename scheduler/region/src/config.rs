@@ -28,6 +28,47 @@ pub struct RegionConfig {
     pub max_attempts: u32,
     /// How long a server whose evacuation has failed is not chosen again.
     pub failed_victim_rest_seconds: Seconds,
+    /// How servers come back that were evacuated and kept.
+    pub comeback: ComebackConfig,
+}
+
+/// When servers that were stopped or hibernated for others go on by themselves.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ComebackConfig {
+    /// False: they stay as they are until their owners delete them.
+    pub enabled: bool,
+    /// How long a server stays away at least after it had to leave, and after an attempt that failed. Twice as long each further time.
+    pub first_seconds: Seconds,
+    /// It never stays away for longer than this if there is room.
+    pub max_seconds: Seconds,
+    /// Whoever has run for so long begins with `first_seconds` again; a project's comebacks within this time count for its turn.
+    pub window_seconds: Seconds,
+    /// How much of each resource class of a host has to stay free for the next request when a server comes back, in percent of what the
+    /// host has, rounded down. Not looked at where nobody else is.
+    pub reserve_percent: u32,
+    /// Every other such period of its wait, the first in the queue of a host keeps what is free for itself; in the others smaller ones may
+    /// go before it.
+    pub hold_seconds: Seconds,
+    /// So many may be on their way back on a host at the same time.
+    pub at_once: u32,
+}
+
+impl Default for ComebackConfig {
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            // A grace period: what took the room may give it back at once if its request is withdrawn.
+            first_seconds: Seconds(30),
+            max_seconds: Seconds(3600),
+            window_seconds: Seconds(3600),
+            // One processor of 20 and 5 GiB of 100: enough for a small request, and nothing on hosts of a few processors.
+            reserve_percent: 5,
+            hold_seconds: Seconds(600),
+            // Memory is read from one disk.
+            at_once: 4,
+        }
+    }
 }
 
 impl Default for RegionConfig {
@@ -42,6 +83,7 @@ impl Default for RegionConfig {
             start_timeout_seconds: Seconds(600),
             max_attempts: 3,
             failed_victim_rest_seconds: Seconds(300),
+            comeback: ComebackConfig::default(),
         }
     }
 }
@@ -95,6 +137,18 @@ impl RegionConfig {
             self.failed_victim_rest_seconds.0,
             0,
             day,
-        )
+        )?;
+        let back = &self.comeback;
+        within(
+            "comeback.first_seconds",
+            back.first_seconds.0,
+            1,
+            back.max_seconds.0,
+        )?;
+        within("comeback.max_seconds", back.max_seconds.0, 1, 7 * day)?;
+        within("comeback.window_seconds", back.window_seconds.0, 1, 7 * day)?;
+        within("comeback.reserve_percent", back.reserve_percent, 0, 90)?;
+        within("comeback.hold_seconds", back.hold_seconds.0, 1, day)?;
+        within("comeback.at_once", back.at_once, 1, 1000)
     }
 }

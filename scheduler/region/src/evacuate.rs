@@ -37,6 +37,7 @@ impl Region {
             victim_id: server.id,
             victim_project_id: server.project_id.clone(),
             victim_group_id: server.group_id,
+            victim_starts: server.starts,
             host: server.host.clone().unwrap_or_default(),
             preemptor_id: preemptor.id,
             decision_id,
@@ -215,8 +216,11 @@ impl Region {
         let victim = self.servers.get(&evacuation.victim_id).cloned();
         // A server that its owner deletes meanwhile stays so: the agent reports that by itself. One that runs elsewhere by now (it
         // had been chosen before it had started, and its start was given up) is none of this host's business.
+        // And one that has been started anew since has had this behind it already.
         let here = |v: &Server| {
-            v.status != ServerStatus::Deleting && v.host.as_ref() == Some(&evacuation.host)
+            v.status != ServerStatus::Deleting
+                && v.host.as_ref() == Some(&evacuation.host)
+                && v.starts == evacuation.victim_starts
         };
         if let Some(mut victim) = victim.filter(here) {
             victim.fault = Some(Fault {
@@ -228,6 +232,7 @@ impl Region {
                 at: step.now,
             });
             let present = victim.evacuation_id;
+            self.note_kept(&mut victim, status, step.now);
             self.started_at.remove(&victim.id);
             self.finish(step, &mut victim, status);
             self.end_overtaken(step, present, evacuation.id);

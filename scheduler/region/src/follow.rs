@@ -116,6 +116,10 @@ impl Region {
             self.gone.add(id, now);
         }
         match status {
+            // Who is let go on has not been heard of in this life.
+            ServerStatus::Building if server.launched_at.is_none() => {
+                self.started_at.remove(&id);
+            }
             ServerStatus::Building | ServerStatus::Waiting => {}
             ServerStatus::Stopped | ServerStatus::Hibernated => {
                 self.started_at.remove(&id);

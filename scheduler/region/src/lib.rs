@@ -24,6 +24,8 @@ mod asked;
 mod audit;
 mod budgets;
 mod claims;
+mod comeback;
+mod comebacks;
 mod config;
 mod error;
 mod evacuate;
@@ -43,7 +45,7 @@ mod step;
 mod timers;
 mod view;
 
-pub use config::RegionConfig;
+pub use config::{ComebackConfig, RegionConfig};
 pub use error::RegionError;
 pub use input::{AdoptServer, Command, CreateServers, Effects, Event, Ids, Input, Reply};
 pub use speculate::{Speculation, SpeculationCounts};

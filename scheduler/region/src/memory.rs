@@ -55,6 +55,7 @@ impl Region {
             self.improvements += 1;
         }
         self.leave_indexes(&server);
+        self.comebacks.put(&server);
         if !matches!(
             server.status,
             ServerStatus::Building | ServerStatus::Deleting
@@ -257,7 +258,10 @@ fn improves(old: Option<&Server>, new: &Server) -> bool {
 fn keeps_disk(server: &Server) -> bool {
     match server.status {
         ServerStatus::Stopped | ServerStatus::Hibernated => true,
-        ServerStatus::Deleting => server.ended_at.is_some() && server.evacuation_id.is_some(),
+        ServerStatus::Deleting => {
+            let was_kept = server.evacuation_id.is_some() || server.comeback.is_some();
+            server.ended_at.is_some() && was_kept
+        }
         _ => false,
     }
 }

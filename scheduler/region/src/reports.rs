@@ -2,19 +2,27 @@
 //! speaks about.
 
 use crate::Region;
-use crate::remains;
 use crate::step::Step;
+use crate::{remains, servers};
 use ebbtide_model::message::{
     Body, Deleted, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Message, Spared,
     StartFailed, Started,
 };
-use ebbtide_model::{Evacuation, EvacuationId, EvacuationState, ServerId, ServerStatus, Timestamp};
+use ebbtide_model::{
+    Evacuation, EvacuationId, EvacuationState, Server, ServerId, ServerStatus, Timestamp,
+};
 
 /// Longest reason of an agent that is kept: a driver's own words with what it tried, not its whole log.
 const REASON: usize = 500;
 
+/// True if an agent speaks about an earlier start than the present one. Agents that do not count say 0; they are believed about servers
+/// that were never started twice on one host.
+fn is_of_another_start(server: &Server, attempt: u32) -> bool {
+    attempt != server.starts && (attempt != 0 || server.resumes())
+}
+
 /// An agent's reason, cut to a length that can be kept and shown.
-fn words(reason: &str) -> String {
+pub(crate) fn words(reason: &str) -> String {
     if reason.chars().count() <= REASON {
         return reason.to_owned();
     }
@@ -184,6 +192,9 @@ impl Region {
         };
         let here = server.host.as_deref() == Some(&m.host);
         let (id, status) = (server.id, server.status);
+        if here && is_of_another_start(&server, m.attempt) {
+            return;
+        }
         if here && matches!(status, ServerStatus::Building | ServerStatus::Evacuating) {
             let news = self.started_at.insert(id, said_at).is_none();
             if status == ServerStatus::Building {
@@ -193,6 +204,7 @@ impl Region {
             }
             // An adopted server keeps its age.
             server.launched_at = server.launched_at.or_else(|| Some(m.at.min(step.now)));
+            server.fault = server.fault.filter(|f| f.code != servers::PREEMPTED);
             self.save_server(step, server);
         } else if !here && server.refused_hosts.contains(&m.host) {
             let left = remains::id_of(id, &m.host);
@@ -204,11 +216,15 @@ impl Region {
     }
 
     fn server_start_failed(&mut self, step: &mut Step<'_>, m: &StartFailed) {
-        let building = self.servers.get(&m.server_id).is_some_and(|s| {
-            s.status == ServerStatus::Building && s.host.as_deref() == Some(&m.host)
+        let server = self.servers.get(&m.server_id).filter(|s| {
+            s.status == ServerStatus::Building
+                && s.host.as_deref() == Some(&m.host)
+                && !is_of_another_start(s, m.attempt)
         });
-        if building {
-            self.start_failed(step, m.server_id, &m.host, &words(&m.reason));
+        match server.cloned() {
+            Some(server) if server.resumes() => self.resume_failed(step, server, m),
+            Some(_) => self.start_failed(step, m.server_id, &m.host, &words(&m.reason)),
+            None => {}
         }
     }
 

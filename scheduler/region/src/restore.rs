@@ -1,6 +1,7 @@
 //! How a region comes back from the database.
 
 use crate::asked::Asked;
+use crate::comebacks::Comebacks;
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
 use crate::remains;
@@ -55,6 +56,7 @@ impl Region {
             asked: Asked::default(),
             unsent_notices: HashMap::new(),
             resting: BTreeMap::new(),
+            comebacks: Comebacks::default(),
             started_at: HashMap::new(),
             forget_at: now,
             improvements: 0,
@@ -82,10 +84,7 @@ impl Region {
         let patience = now.plus(region.config.act_timeout_seconds);
         for server in snapshot.servers {
             let (id, status) = (server.id, server.status);
-            if let Some(launched) = server
-                .launched_at
-                .filter(|_| status != ServerStatus::Building)
-            {
+            if let Some(launched) = server.launched_at.filter(|_| runs_by_now(status)) {
                 region.started_at.insert(id, launched);
             }
             region.index_server(server, patience)?;
@@ -166,4 +165,12 @@ impl Region {
         let server = self.servers.get(&id)?;
         (server.status == status).then_some(id)
     }
+}
+
+/// True for servers whose launch is that of the life they are in.
+fn runs_by_now(status: ServerStatus) -> bool {
+    !matches!(
+        status,
+        ServerStatus::Building | ServerStatus::Stopped | ServerStatus::Hibernated
+    )
 }

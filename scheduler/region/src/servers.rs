@@ -33,14 +33,30 @@ impl Region {
         step: &mut Step<'_>,
         request: &PlacementRequest,
     ) -> Result<Decision, RegionError> {
+        self.decide_on(step, request, None)
+    }
+
+    /// The same, for a server that can be on one host only.
+    pub(crate) fn decide_on(
+        &self,
+        step: &mut Step<'_>,
+        request: &PlacementRequest,
+        host: Option<&str>,
+    ) -> Result<Decision, RegionError> {
         request.check()?;
         let id = DecisionId(step.uuid());
         // Whatever chance the policy allows comes from the decision's id, so that it can be repeated.
         let (_, seed) = id.0.as_u64_pair();
         let budgets = self.budgets_left(step.now);
-        Ok(self
-            .engine
-            .decide(&self.table, &budgets, request, step.now, seed, id)?)
+        let table = &self.table;
+        Ok(match host {
+            None => self
+                .engine
+                .decide(table, &budgets, request, step.now, seed, id)?,
+            Some(host) => self
+                .engine
+                .decide_on(table, &budgets, request, host, step.now, seed, id)?,
+        })
     }
 
     pub(crate) fn create_servers(
@@ -130,6 +146,8 @@ impl Region {
             force_hosts: request.force_hosts.clone(),
             refused_hosts: Vec::new(),
             told_at: None,
+            starts: 0,
+            comeback: None,
         })
         .collect()
     }
@@ -221,6 +239,7 @@ impl Region {
             // It was read when the server was created; the claim then goes with its patience.
             Err(error) => return step.ignored(format!("server {}: {error}", server.id)),
         };
+        server.starts = server.starts.saturating_add(1);
         let start = Start {
             server_id: server.id,
             name: server.name.clone(),
@@ -228,6 +247,8 @@ impl Region {
             flavor: server.flavor.name.clone(),
             resources: properties.resources,
             preemptible: properties.preemptible,
+            attempt: server.starts,
+            resume: server.resumes(),
         };
         let sent = step.send(&host, Body::Start(start), None, server.told_at);
         server.told_at = Some(sent.time);

@@ -1,6 +1,7 @@
 //! The region itself: what it holds, and the door through which every input comes.
 
 use crate::asked::Asked;
+use crate::comebacks::Comebacks;
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
 use crate::speculate::{Speculating, Speculation, SpeculationCounts};
@@ -50,6 +51,8 @@ pub struct Region {
     pub(crate) unsent_notices: HashMap<EvacuationId, MessageId>,
     /// Victims whose evacuation failed, with the end of their rest.
     pub(crate) resting: BTreeMap<ServerId, Timestamp>,
+    /// Servers that wait to come back, and those that have.
+    pub(crate) comebacks: Comebacks,
     /// When servers were said to run, by their agents' clocks: a heartbeat from before says nothing about those. A server that is not
     /// here has not been heard of since it was to be started.
     pub(crate) started_at: HashMap<ServerId, Timestamp>,

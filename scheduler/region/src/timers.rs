@@ -52,6 +52,7 @@ impl Region {
         self.look_after_evacuations(step);
         self.look_after_agents(step);
         self.look_after_claims(step);
+        self.look_after_comebacks(step);
         self.forget(step.now);
     }
 
@@ -96,7 +97,12 @@ impl Region {
             ),
             // While the broker has not taken the notice, the agent is not to blame.
             _ if unsent || attempts < self.config.notice_attempts => {
-                let _ = self.send_notice(step, &mut evacuation);
+                let said = self.send_notice(step, &mut evacuation).time;
+                // What is said to the server after that has to be later than this, also if another clock says it.
+                if let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() {
+                    victim.told_at = victim.told_at.max(Some(said));
+                    self.save_server(step, victim);
+                }
                 self.save_evacuation(step, evacuation);
                 return;
             }
@@ -128,6 +134,11 @@ impl Region {
                     .is_some_and(|h| h.health == HostHealth::Down)
             };
             match server.status {
+                // What is kept of it must not be deleted, and what may run already must not be forgotten.
+                ServerStatus::Building if server.resumes() && down() => {
+                    self.asked.waits(id, step.now.plus(allowed));
+                }
+                ServerStatus::Building if server.resumes() => self.resume_again(step, server),
                 ServerStatus::Building => {
                     let why = format!("the agent did not start the server within {allowed}");
                     self.start_failed(step, id, &host, &why);

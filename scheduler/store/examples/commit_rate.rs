@@ -116,6 +116,8 @@ fn server(n: u64, kind: u64, status: ServerStatus) -> Server {
         force_hosts: Vec::new(),
         refused_hosts: Vec::new(),
         told_at: None,
+        starts: 0,
+        comeback: None,
     }
 }
 
@@ -177,6 +179,7 @@ fn placement(n: u64, preempting: bool) -> Vec<Change> {
             victim_id: id(4, n),
             victim_project_id: "project-1".to_owned(),
             victim_group_id: None,
+            victim_starts: 1,
             host: format!("compute-{}", n % 1000),
             preemptor_id: id(1, n),
             decision_id: id(2, n),

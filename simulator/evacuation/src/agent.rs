@@ -365,6 +365,7 @@ impl Agent {
                     );
                 }
             }
+            Body::Start(start) if self.breaks(Mutation::KeptMadeAnew) => start.resume = false,
             Body::Spare(_) if self.breaks(Mutation::SpareIgnored) => {
                 self.acknowledged(&message.body);
                 return;

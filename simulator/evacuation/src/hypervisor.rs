@@ -7,7 +7,7 @@ use ebbtide_model::message::{Hosted, HostedState};
 use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, Inventory, ResourceClass, Resources, ServerId, Timestamp,
 };
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A guest.
 #[derive(Debug, Clone)]
@@ -38,6 +38,8 @@ pub(crate) struct Hypervisor {
     pub(crate) guests: BTreeMap<ServerId, Guest>,
     /// Calls that timed out and take effect before the next one about the same server does.
     late: BTreeMap<ServerId, Action>,
+    /// Guests that were stopped or hibernated here, until they are deleted: nobody may find an empty machine under their name.
+    kept: BTreeSet<ServerId>,
     /// Somebody was told that there is more room than there is, so it guards itself.
     pub(crate) guards: bool,
     /// What was seen to be wrong.
@@ -57,6 +59,7 @@ impl Hypervisor {
             inventory,
             guests: BTreeMap::new(),
             late: BTreeMap::new(),
+            kept: BTreeSet::new(),
             guards: false,
             broken: None,
             ended: Vec::new(),
@@ -163,10 +166,18 @@ impl Hypervisor {
                     InterruptionBehaviour::Stop => guest.state = HostedState::Stopped,
                     InterruptionBehaviour::Hibernate => guest.state = HostedState::Hibernated,
                 }
+                if self.guests.contains_key(&id) {
+                    self.kept.insert(id);
+                }
                 Ok(Done::Interrupted)
             }
             Action::Look => Ok(Done::seen(self.look(id))),
+            Action::Start(start) if start.resume && !self.guests.contains_key(&id) => Err(gone),
             Action::Start(start) => {
+                if self.kept.contains(&id) && !self.guests.contains_key(&id) {
+                    let what = "a server that was kept is made anew".to_owned();
+                    self.broken.get_or_insert((Promise::ExactlyOnce, what));
+                }
                 let runs = self.runs(id);
                 if !runs && self.guards && !self.fits(&start.resources, id) {
                     return Err(no_room());
@@ -184,7 +195,10 @@ impl Hypervisor {
                 self.check_room();
                 Ok(Done::Started(since))
             }
-            Action::Delete => self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted),
+            Action::Delete => {
+                self.kept.remove(&id);
+                self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted)
+            }
         }
     }
 

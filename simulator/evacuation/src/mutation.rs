@@ -72,6 +72,10 @@ mutations! {
     DearerVictims, "dearer-victims", Region, "the host is chosen by its weights, whatever its victims cost";
     /// A decision depends on chance that comes from nowhere.
     ChanceWithoutSeed, "chance-without-seed", Region, "which of two equal hosts is taken depends on chance";
+    /// A server that was kept is started as if it were new.
+    KeptMadeAnew, "kept-made-anew", Region, "a server that was hibernated is made anew where nothing is left of it";
+    /// Who was evacuated comes back at once.
+    NoStayAway, "no-stay-away", Region, "who had to leave comes back after a second, however often";
     /// Victims are told before Placement has taken the swap.
     NoticeBeforeSwap, "notice-before-swap", Nova, "victims are told before Placement has taken the swap";
     /// No answer of Placement counts as a refusal.

@@ -56,6 +56,8 @@ pub struct Ends {
     pub failed: u64,
     /// Under way when the run was broken off by a violation.
     pub open: u64,
+    /// How often a victim that had been kept was told to go on.
+    pub resumed: u64,
 }
 
 impl Ends {
@@ -71,6 +73,7 @@ impl Ends {
         self.spared += other.spared;
         self.failed += other.failed;
         self.open += other.open;
+        self.resumed += other.resumed;
     }
 }
 

@@ -19,13 +19,15 @@ pub enum Promise {
     Explained,
     /// What is in memory is what is durable.
     MemoryIsDurable,
+    /// Who was evacuated and kept stays away for long enough, and longer each time.
+    NoThrashing,
     /// Once faults stop every evacuation ends, and every preemptor runs or is told why not.
     EverythingEnds,
 }
 
 impl Promise {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NobodyDiesForNothing,
         Self::NoRoomTwice,
         Self::NoVictimTooMany,
@@ -33,6 +35,7 @@ impl Promise {
         Self::Deterministic,
         Self::Explained,
         Self::MemoryIsDurable,
+        Self::NoThrashing,
         Self::EverythingEnds,
     ];
 
@@ -47,6 +50,7 @@ impl Promise {
             Self::Deterministic => "deterministic",
             Self::Explained => "explained",
             Self::MemoryIsDurable => "memory is what is durable",
+            Self::NoThrashing => "no thrashing",
             Self::EverythingEnds => "everything ends",
         }
     }

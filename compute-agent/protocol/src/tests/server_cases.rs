@@ -159,3 +159,72 @@ fn a_report_that_can_never_be_sent_does_not_block_the_agent() {
     );
     assert!(core.is_idle());
 }
+
+#[test]
+fn the_answer_to_a_start_says_which_one_it_was() {
+    let mut w = world();
+    w.resume(0, 7);
+    settle(&mut w);
+    w.resume(5, 3);
+    settle(&mut w);
+    let said: Vec<u32> = w
+        .reports
+        .iter()
+        .filter_map(|m| match &m.body {
+            Body::Started(m) => Some(m.attempt),
+            Body::StartFailed(m) => Some(m.attempt),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(said, [7, 3]);
+}
+
+#[test]
+fn who_is_to_go_on_and_is_not_there_is_not_made_anew() {
+    let mut w = world();
+    w.resume(5, 1);
+    settle(&mut w);
+    let Some(Body::StartFailed(failed)) = w.reports.first().map(|m| &m.body) else {
+        panic!("{:?}", w.reports);
+    };
+    assert!(
+        failed.reason.contains("what was kept of it is not there"),
+        "{}",
+        failed.reason
+    );
+    assert!(!failed.may_run && !w.guests.contains_key(&server(5)));
+}
+
+#[test]
+fn who_goes_on_is_not_ended_by_an_older_notice_whenever_that_arrives() {
+    for late in [false, true] {
+        let mut w = world();
+        // The first is given up; the second ends the server.
+        let first = w.notice(1, 1);
+        if late {
+            w.queue.clear();
+        } else {
+            w.deliver_all();
+            w.complete(0, Fate::Works);
+        }
+        w.advance(1);
+        w.guest_powers_off(1);
+        w.advance(1);
+        w.resume(1, 2);
+        w.deliver_all();
+        if late {
+            w.queue.push(first);
+            w.deliver_all();
+        }
+        settle(&mut w);
+        w.advance(300_000);
+        settle(&mut w);
+        let runs = w.guests[&server(1)].state == ebbtide_model::message::HostedState::Running;
+        assert!(runs, "late: {late}, {:?}", w.reports);
+        let spared = w
+            .verdicts(evacuation(1))
+            .any(|body| matches!(body, Body::Spared(_)));
+        assert!(spared, "late: {late}, {:?}", w.reports);
+        assert!(w.unsettled.is_empty());
+    }
+}

@@ -74,6 +74,10 @@ pub(super) struct World {
     pub(super) ended: BTreeMap<ServerId, u32>,
     /// Interruptions that the driver was asked for.
     pub(super) asked: BTreeMap<ServerId, u32>,
+    /// The same by evacuation, since the newest attempt of its notice was accepted.
+    asked_since: BTreeMap<EvacuationId, u32>,
+    /// How many those were each time when an evacuation was said to be spared.
+    pub(super) spared_after: Vec<(EvacuationId, u32)>,
     pub(super) starts: BTreeMap<ServerId, u32>,
     pub(super) broken: Vec<(&'static str, String)>,
 }
@@ -111,6 +115,8 @@ impl World {
             off: BTreeSet::new(),
             ended: BTreeMap::new(),
             asked: BTreeMap::new(),
+            asked_since: BTreeMap::new(),
+            spared_after: Vec::new(),
             starts: BTreeMap::new(),
             broken: Vec::new(),
         }
@@ -177,6 +183,15 @@ impl World {
     }
 
     pub(super) fn start(&mut self, s: u8) -> Message {
+        self.start_with(s, 0, false)
+    }
+
+    /// Lets a server go on with what was kept of it.
+    pub(super) fn resume(&mut self, s: u8, attempt: u32) -> Message {
+        self.start_with(s, attempt, true)
+    }
+
+    fn start_with(&mut self, s: u8, attempt: u32, resume: bool) -> Message {
         let mut resources = Resources::new();
         resources.set(ResourceClass::vcpu(), 2).unwrap();
         *self.starts.entry(server(s)).or_default() += 1;
@@ -187,6 +202,8 @@ impl World {
             flavor: "m1".to_owned(),
             resources,
             preemptible: true,
+            attempt,
+            resume,
         }))
     }
 
@@ -240,6 +257,11 @@ impl World {
         match effect {
             Effect::Journal(record) => {
                 // What cannot be written and read back would be forgotten.
+                if let Record::Evacuation(e) = &record
+                    && matches!(e.phase, Phase::Accepted { .. })
+                {
+                    self.asked_since.insert(e.evacuation_id, 0);
+                }
                 let line = serde_json::to_string(&record).unwrap();
                 self.journal.push(serde_json::from_str(&line).unwrap());
             }
@@ -256,7 +278,14 @@ impl World {
                 }
                 self.calls.insert(action, (server_id, what));
             }
-            Effect::Publish { report, message } => self.publishing.push_back((report, message)),
+            Effect::Publish { report, message } => {
+                if let Body::Spared(m) = &message.body {
+                    let asked = self.asked_since.get(&m.evacuation_id).copied();
+                    self.spared_after
+                        .push((m.evacuation_id, asked.unwrap_or(0)));
+                }
+                self.publishing.push_back((report, message));
+            }
             Effect::Ack(token) => self.check_ack(token),
             Effect::DeadLetter(token, reason) => {
                 let message = self.unsettled.remove(&token).expect("settled once");
@@ -426,6 +455,9 @@ impl World {
                     since: guest.since,
                 },
             })),
+            Action::Start(start) if start.resume && !self.guests.contains_key(&server_id) => {
+                Err(gone)
+            }
             Action::Start(_) => {
                 let guest = self.guests.entry(server_id).or_insert(Guest {
                     state: HostedState::Stopped,
@@ -462,6 +494,7 @@ impl World {
             return self.break_promise("durable", format!("{server_id} is ended"));
         };
         let id = record.evacuation_id;
+        *self.asked_since.entry(id).or_default() += 1;
         let over = self
             .told_at
             .get(&id)

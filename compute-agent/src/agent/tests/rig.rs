@@ -229,6 +229,8 @@ impl Rig {
             flavor: "m".to_owned(),
             resources,
             preemptible: true,
+            attempt: 0,
+            resume: false,
         }))
         .await;
     }

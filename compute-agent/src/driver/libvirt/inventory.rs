@@ -103,5 +103,7 @@ pub(super) fn adopted(snapshot: &Snapshot, server_id: ServerId) -> Start {
         flavor: String::new(),
         resources,
         preemptible: false,
+        attempt: 0,
+        resume: false,
     }
 }

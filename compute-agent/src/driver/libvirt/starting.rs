@@ -32,6 +32,9 @@ impl LibvirtDriver {
         let (snapshot, claim) = {
             let _one_at_a_time = self.looking_for_room.lock().await;
             let snapshot = self.look(WHAT).await?;
+            if start.resume && !snapshot.servers.contains_key(&server_id) {
+                return Err(DriverError::NotFound { server_id });
+            }
             if let Some(since) = self.already_running(&snapshot, start).await? {
                 return Ok(since);
             }

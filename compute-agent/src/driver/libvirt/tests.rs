@@ -24,6 +24,8 @@ fn order(n: u128, name: &str) -> Start {
         flavor: "m1".to_owned(),
         resources: Resources::try_from(BTreeMap::from(amounts)).unwrap(),
         preemptible: true,
+        attempt: 0,
+        resume: false,
     }
 }
 

@@ -133,6 +133,10 @@ impl SimulatedState {
         {
             return Ok(guest.since);
         }
+        if start.resume && !self.servers.contains_key(&start.server_id) {
+            let server_id = start.server_id;
+            return Err(DriverError::NotFound { server_id });
+        }
         for (class, asked) in start.resources.iter() {
             let capacity = inventory.get(class).map_or(0, Inventory::capacity);
             let free = capacity.saturating_sub(self.used(class, start.server_id));

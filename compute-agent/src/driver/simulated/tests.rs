@@ -91,6 +91,8 @@ impl Scene {
             flavor: "half".to_owned(),
             resources: half(),
             preemptible: true,
+            attempt: 0,
+            resume: false,
         };
         driver.start(&start).await.unwrap();
         Self {
@@ -269,6 +271,8 @@ async fn a_guest_that_hoards_connections_shuts_out_nobody_but_itself() {
             flavor: "half".to_owned(),
             resources: half(),
             preemptible: true,
+            attempt: 0,
+            resume: false,
         };
         driver.start(&start).await.unwrap();
         paths.push(sockets.path().join(format!("{server_id}.metadata")));

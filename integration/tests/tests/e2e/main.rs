@@ -13,6 +13,7 @@ mod documents;
 mod kit;
 mod life;
 mod paper;
+mod real_guests;
 mod secure;
 mod several;
 mod start;

@@ -1,7 +1,7 @@
 //! `hosts`: the request's own lists.
 //!
 //! `ignore_hosts` are dropped; if there are `force_hosts`, every other host is. Names are compared without case, as Nova
-//! does (`get_filtered_hosts`). A host in both lists is dropped.
+//! does (`get_filtered_hosts`). A host in both lists is dropped. Who can only go on where it was kept has one host, whatever the lists say.
 
 use super::{Candidates, Effect, Filter};
 use crate::state::State;
@@ -21,6 +21,10 @@ impl Filter for Hosts {
 
     fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
         let request = state.ask.request;
+        if let Some(only) = state.ask.only {
+            hosts.retain(|host| host == only);
+            return;
+        }
         if request.ignore_hosts.is_empty() && request.force_hosts.is_empty() {
             return;
         }
@@ -33,12 +37,17 @@ impl Filter for Hosts {
 
     fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
         Effect::none_if(
-            state.ask.request.ignore_hosts.is_empty() && state.ask.request.force_hosts.is_empty(),
+            state.ask.only.is_none()
+                && state.ask.request.ignore_hosts.is_empty()
+                && state.ask.request.force_hosts.is_empty(),
         )
     }
 
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
         let name = state.table.host_name(host);
+        if state.ask.only.is_some() {
+            return "what was kept of the server is on another host".to_owned();
+        }
         let ignored = state
             .ask
             .request

@@ -1,8 +1,8 @@
 //! Server groups: together, apart, and what that means for victims.
 
 use super::kit::*;
-use crate::{EngineConfig, HostTable, Instance, Phase, Policy};
-use ebbtide_model::GroupPolicy;
+use crate::{Budgets, EngineConfig, HostTable, Instance, Phase, Policy};
+use ebbtide_model::{DecisionId, GroupPolicy};
 
 fn member(instance: Instance) -> Instance {
     Instance {
@@ -176,4 +176,28 @@ fn an_unknown_group_is_refused_by_its_code() {
     let budgets = crate::Budgets::unlimited();
     let error = try_decide(&engine, &table, &budgets, &wants(1).joins(group_id(5))).unwrap_err();
     assert_eq!(error.code(), "EB-ENGINE-003");
+}
+
+#[test]
+fn who_can_be_on_one_host_only_still_has_to_pass_the_filters() {
+    let mut table = cloud(&[("a", 8), ("b", 8)], &[]);
+    table.put_group(&group(1, GroupPolicy::AntiAffinity));
+    let request = wants(2).preemptible().joins(group_id(1));
+    let on = |table: &HostTable, host: &str| {
+        let engine = engine(EngineConfig::default());
+        let id = DecisionId(uuid::Uuid::nil());
+        let budgets = Budgets::unlimited();
+        let decided = engine.decide_on(table, &budgets, &request, host, now(), 1, id);
+        decided.expect("a right request")
+    };
+    assert_eq!(placed(&on(&table, "b"))[0].host, "b");
+    let mut member = spot(9, "b", 2, 10);
+    member.group_id = Some(group_id(1));
+    table.put_instance(&member).unwrap();
+    assert_eq!(
+        refused(&on(&table, "b")).dropped.last().unwrap().filter,
+        "anti-affinity"
+    );
+    assert_eq!(placed(&on(&table, "a"))[0].host, "a");
+    refused(&on(&table, "nowhere"));
 }

@@ -329,6 +329,7 @@ impl TestHost {
                     since: guest.since,
                 },
             })),
+            Action::Start(start) if start.resume && !self.guests.contains_key(&id) => Err(gone),
             Action::Start(start) => {
                 let guest = self.guests.entry(id).or_insert_with(|| Guest {
                     state: HostedState::Stopped,

@@ -108,6 +108,7 @@ fn a_report_of_another_host_or_about_another_server_is_not_followed() {
             server_id: pet,
             host: "host-b".to_owned(),
             at,
+            attempt: 0,
         }),
     );
     says(
@@ -122,6 +123,8 @@ fn a_report_of_another_host_or_about_another_server_is_not_followed() {
         server_id: pet,
         host: "host-b".to_owned(),
         reason: "no".to_owned(),
+        attempt: 0,
+        may_run: false,
     };
     says(&mut world, "host-b", Body::StartFailed(failed));
     assert_eq!(world.database, before);
@@ -143,6 +146,7 @@ fn every_report_twice_has_the_effect_of_once() {
         server_id: pet,
         host: "host-a".to_owned(),
         at: world.now,
+        attempt: 0,
     };
     for body in all_about(evacuation, victim, "host-a", &world) {
         says(&mut world, "host-a", body);

@@ -3,8 +3,8 @@
 use ebbtide_engine::ClassUsage;
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Explanation, Flavor, Host,
-    HostHealth, NoValidHost, Outcome, Placement, Resources, Server, ServerGroup, Timestamp, Victim,
-    decision,
+    HostHealth, Life, NoValidHost, Outcome, Placement, Resources, Server, ServerGroup, Timestamp,
+    Victim, decision,
 };
 use ebbtide_proto::v1;
 use ebbtide_region::{Event, HostView};
@@ -121,6 +121,7 @@ fn host_news(host: &Host, health: HostHealth) -> v1::Host {
 /// A server; its evacuation, if it is known, tells the deadline.
 pub(super) fn server(s: &Server, leaving: Option<&Evacuation>) -> v1::Server {
     let properties = s.flavor.properties().ok();
+    let life = Life::of(s, leaving, crate::clock::now());
     v1::Server {
         id: s.id.to_string(),
         name: s.name.clone(),
@@ -150,6 +151,10 @@ pub(super) fn server(s: &Server, leaving: Option<&Evacuation>) -> v1::Server {
             .map(|p| p.interruption.to_string())
             .unwrap_or_default(),
         deadline_at: time(leaving.and_then(|e| e.deadline_at)),
+        state: life.state.to_string(),
+        state_since: time(life.since),
+        state_until: time(life.until),
+        state_reason: life.reason,
     }
 }
 

@@ -65,6 +65,8 @@ pub(crate) fn server(n: u64) -> Server {
         force_hosts: Vec::new(),
         refused_hosts: vec!["host-8".to_owned()],
         told_at: Some(at(n as i64 + 4)),
+        starts: n as u32,
+        comeback: None,
     }
 }
 
@@ -82,6 +84,7 @@ pub(crate) fn evacuation(n: u64) -> Evacuation {
         victim_id: server_id(n),
         victim_project_id: format!("project-{}", n % 3),
         victim_group_id: None,
+        victim_starts: 1,
         host: format!("host-{}", n % 4),
         preemptor_id: server_id(n + 1000),
         decision_id: decision_id(n),

@@ -21,6 +21,7 @@ pub(super) fn holds_room(server: &Server) -> bool {
 impl RegionWorld {
     /// What a transaction must not do to what is durable already.
     pub(super) fn check_before(&mut self, changes: &[Change]) {
+        self.check_comebacks(changes);
         for change in changes {
             match change {
                 Change::PutServer(server) => self.check_server(server),
@@ -151,6 +152,7 @@ impl RegionWorld {
         for host in touched {
             self.check_room(host);
         }
+        self.check_room_of_comebacks();
     }
 
     /// Nobody hears of its end before the claim on its room is durable.

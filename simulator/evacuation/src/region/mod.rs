@@ -1,6 +1,7 @@
 //! The world of the region's own door: schedulers of which one leads, a database, a broker, hosts with their agents, tenants.
 
 mod checks;
+mod comebacks;
 mod database;
 mod decisions;
 mod ending;

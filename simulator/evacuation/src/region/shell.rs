@@ -76,7 +76,12 @@ impl RegionWorld {
     fn restore_from(&mut self, who: usize, snapshot: Snapshot) {
         let clock = self.schedulers[who].clock(self.now);
         let rows = snapshot.outbox.clone();
-        match Region::restore(self.config.clone(), self.engine.clone(), snapshot, clock) {
+        let mut config = self.config.clone();
+        if self.breaks(Mutation::NoStayAway) {
+            config.comeback.first_seconds = Seconds(1);
+            config.comeback.max_seconds = Seconds(1);
+        }
+        match Region::restore(config, self.engine.clone(), snapshot, clock) {
             Ok(region) => {
                 let scheduler = &mut self.schedulers[who];
                 let on_duty = scheduler.epoch.is_some();
@@ -141,6 +146,7 @@ impl RegionWorld {
         epoch: Option<u64>,
         changes: &[Change],
     ) -> Result<(), NotWritten> {
+        self.written_at = self.schedulers[who].clock(self.now);
         if self.breaks(Mutation::NoticeBeforeCommit) {
             for change in changes {
                 if let Change::Enqueue(message) = change {

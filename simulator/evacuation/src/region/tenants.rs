@@ -138,11 +138,11 @@ impl RegionWorld {
         let mut normal = 0;
         let mut settled = Vec::new();
         let mut failed = Vec::new();
+        let mut kept = Vec::new();
         for server in self.database.servers.values() {
             match server.status {
-                ServerStatus::Error | ServerStatus::Stopped | ServerStatus::Hibernated => {
-                    failed.push(server.id);
-                }
+                ServerStatus::Error => failed.push(server.id),
+                ServerStatus::Stopped | ServerStatus::Hibernated => kept.push(server.id),
                 ServerStatus::Active | ServerStatus::Reserved if !server.is_preemptible() => {
                     normal += u64::from(server.flavor.vcpus);
                     settled.push(server.id);
@@ -151,7 +151,9 @@ impl RegionWorld {
             }
         }
         let crowded = normal * 3 > capacity;
-        for (ids, due) in [(settled, crowded), (failed, true)] {
+        // Who has been away for long is given up; the others shall come back.
+        let many = kept.len() > 4;
+        for (ids, due) in [(settled, crowded), (failed, true), (kept, many)] {
             if due && let Some(id) = ids.get(b as usize % ids.len().max(1)).copied() {
                 self.tell_delete(id);
                 self.command(Command::DeleteServer(id));

@@ -16,7 +16,7 @@ use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationState, GroupId, GroupPolicy, Seconds, ServerGroup,
     Timestamp,
 };
-use ebbtide_region::{Command, Input, RegionConfig};
+use ebbtide_region::{ComebackConfig, Command, Input, RegionConfig};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -46,6 +46,12 @@ pub(crate) struct RegionWorld {
     pub(crate) kept: u64,
     /// Those that had to be made again.
     pub(crate) conflicts: u64,
+    /// The clock of the scheduler that writes.
+    pub(super) written_at: Timestamp,
+    /// How often somebody was told to go on.
+    pub(super) resumed: u64,
+    /// Hosts to which the transaction that is being written lets somebody come back.
+    pub(super) coming_back: Vec<String>,
 }
 
 impl std::ops::Deref for RegionWorld {
@@ -71,6 +77,15 @@ fn config() -> RegionConfig {
         act_timeout_seconds: Seconds(12),
         start_timeout_seconds: Seconds(30),
         failed_victim_rest_seconds: Seconds(20),
+        comeback: ComebackConfig {
+            enabled: true,
+            first_seconds: Seconds(5),
+            max_seconds: Seconds(40),
+            window_seconds: Seconds(60),
+            reserve_percent: 15,
+            hold_seconds: Seconds(20),
+            at_once: 2,
+        },
         ..RegionConfig::default()
     }
 }
@@ -143,6 +158,9 @@ impl RegionWorld {
             asked_last: 0,
             kept: 0,
             conflicts: 0,
+            written_at: now,
+            resumed: 0,
+            coming_back: Vec::new(),
         };
         world.begin(&mut chance);
         world
@@ -270,7 +288,10 @@ impl RegionWorld {
 
     /// What came of the evacuations.
     pub(crate) fn ends(&self) -> Ends {
-        let mut ends = Ends::default();
+        let mut ends = Ends {
+            resumed: self.resumed,
+            ..Ends::default()
+        };
         for evacuation in self
             .database
             .active

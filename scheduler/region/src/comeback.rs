@@ -1,0 +1,249 @@
+//! Servers that were stopped or hibernated for others come back by themselves.
+//!
+//! Who waits is written in the server itself ([`Comeback`]); there is nothing else to remember. At each tick every host that is up is looked
+//! at: whoever is due and fits into what is free in h_f, beyond all that is promised, goes on where it was kept. Nobody is preempted for
+//! that, and a request is decided before and without it.
+//!
+//! - **Fair.** The project with the fewest comebacks within the window goes first, then who waits longest. Who does not fit is passed by;
+//!   but every other `hold_seconds` of its wait the first of those keeps what is free for itself, so that neither small ones keep a large
+//!   one waiting for ever nor the other way round.
+//! - **No thrashing.** A server that has to leave again before it has run for `window_seconds` stays away twice as long as the last time,
+//!   up to `max_seconds`; so does one whose attempt fails. It comes back only if `reserve_percent` of the host stay free for the next
+//!   request, unless nobody else is there.
+//! - **Where.** Only on the host that keeps its disk or memory: drivers keep both locally.
+//! - **Never twice.** While its agent has not answered, a server holds its room, however long that takes: it is asked again instead of given
+//!   up. Each time has a number, so that a late answer to an earlier one is not taken for this one's.
+
+use crate::reports::words;
+use crate::step::Step;
+use crate::{ComebackConfig, Event, Region, room};
+use ebbtide_engine::HostUsage;
+use ebbtide_model::message::StartFailed;
+use ebbtide_model::record::Change;
+use ebbtide_model::{
+    Comeback, HostHealth, Kept, Outcome, PlacementRequest, ResourceClass, Resources, Seconds,
+    Server, ServerId, ServerStatus, Timestamp,
+};
+use std::collections::BTreeMap;
+
+/// What is kept free for somebody, by class.
+type Held = BTreeMap<ResourceClass, i64>;
+
+impl ComebackConfig {
+    /// How long a server stays away for the `n`th time in a row, from 1.
+    #[must_use]
+    pub fn stay_away(&self, n: u32) -> Seconds {
+        // 31 doublings are longer than any limit; stopping there keeps the shift defined.
+        let doublings = n.saturating_sub(1).min(31);
+        let long = u64::from(self.first_seconds.0) << doublings;
+        let limit = u64::from(self.max_seconds.0);
+        Seconds(u32::try_from(long.min(limit)).unwrap_or(self.max_seconds.0))
+    }
+
+    /// True in the periods of its wait in which the first in the queue keeps what is free for itself.
+    fn holds(&self, since: Timestamp, now: Timestamp) -> bool {
+        let period = self.hold_seconds.as_millis().max(1);
+        (now.millis_since(since).max(0) / period) % 2 == 1
+    }
+}
+
+impl Region {
+    /// Takes note of how a victim was kept, and when it may come back at the earliest.
+    pub(crate) fn note_kept(&self, victim: &mut Server, status: ServerStatus, now: Timestamp) {
+        let Some(kept) = Kept::of(status) else {
+            return;
+        };
+        let config = &self.config.comeback;
+        let ran = victim.launched_at.map_or(0, |at| now.millis_since(at));
+        let before = victim.comeback.take();
+        let preempted = match &before {
+            Some(before) if ran < config.window_seconds.as_millis() => {
+                before.preempted.saturating_add(1)
+            }
+            _ => 1,
+        };
+        victim.comeback = Some(Comeback {
+            kept,
+            since: now,
+            not_before: now.plus(config.stay_away(preempted)),
+            preempted,
+            tries: 0,
+            reason: None,
+            resumed_at: before.and_then(|b| b.resumed_at),
+        });
+    }
+
+    /// Lets those go on who wait and for whom there is room.
+    pub(crate) fn look_after_comebacks(&mut self, step: &mut Step<'_>) {
+        if !self.config.comeback.enabled {
+            return;
+        }
+        for host in self.comebacks.hosts() {
+            let up = self
+                .hosts
+                .get(&host)
+                .is_some_and(|h| h.health == HostHealth::Up);
+            // Each round lets one go on or puts one back, who is not due any more then.
+            while up && self.bring_one_back(step, &host) {}
+        }
+    }
+
+    /// Tries the first who is due and fits. True if somebody was tried: what is free, and whose turn it is, are others now.
+    fn bring_one_back(&mut self, step: &mut Step<'_>, host: &str) -> bool {
+        let limit = usize::try_from(self.config.comeback.at_once).unwrap_or(usize::MAX);
+        if self.comebacks.returning_on(host) >= limit {
+            return false;
+        }
+        let Some(usage) = self.table.usage(host) else {
+            return false;
+        };
+        // What keeps its room for itself is the business of the host as a whole.
+        let alone = !self.servers_on(host).any(|s| s.status.holds_room());
+        let mut held: Option<Held> = None;
+        for id in self.in_turn(host, step.now) {
+            let Some(needs) = self.takes_again(id) else {
+                continue;
+            };
+            let none = Held::new();
+            if self.has_room(&usage, &needs, held.as_ref().unwrap_or(&none), alone) {
+                self.try_to_bring_back(step, id, host);
+                return true;
+            }
+            if held.is_none() {
+                let since = self.servers.get(&id).and_then(|s| s.comeback.as_ref());
+                let holds = since.is_some_and(|c| self.config.comeback.holds(c.since, step.now));
+                let amounts = needs.iter().filter(|_| holds);
+                held = Some(amounts.map(|(c, n)| (c.clone(), room::units(n))).collect());
+            }
+        }
+        false
+    }
+
+    /// Those who are due on a host, whose turn it is first.
+    fn in_turn(&self, host: &str, now: Timestamp) -> Vec<ServerId> {
+        let recent = now.minus(self.config.comeback.window_seconds);
+        let mut of_project: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut due: Vec<(usize, Timestamp, ServerId)> = Vec::new();
+        for id in self.comebacks.waiting_on(host) {
+            let Some(server) = self.servers.get(&id) else {
+                continue;
+            };
+            let Some(comeback) = server.comeback.as_ref().filter(|c| c.not_before <= now) else {
+                continue;
+            };
+            let project = server.project_id.as_str();
+            let had = *of_project
+                .entry(project)
+                .or_insert_with(|| self.comebacks.resumed_since(project, recent));
+            due.push((had, comeback.since, id));
+        }
+        due.sort_unstable();
+        due.into_iter().map(|(_, _, id)| id).collect()
+    }
+
+    /// What a server takes beyond what it has kept.
+    fn takes_again(&self, id: ServerId) -> Option<Resources> {
+        let properties = self.servers.get(&id)?.flavor.properties().ok()?;
+        Some(properties.resources.without(&properties.retained()))
+    }
+
+    /// Whether there is room in h_f for this beyond all that is promised, beside what is held for another one, and with the reserve left.
+    fn has_room(&self, usage: &HostUsage, needs: &Resources, held: &Held, alone: bool) -> bool {
+        let percent = i64::from(self.config.comeback.reserve_percent);
+        needs.iter().all(|(class, amount)| {
+            let capacity = usage.classes.iter().find(|c| c.class == *class);
+            let capacity = capacity.map_or(0, |c| c.capacity);
+            let reserve = match alone {
+                true => 0,
+                false => capacity.saturating_mul(percent) / 100,
+            };
+            let held = held.get(class).copied().unwrap_or(0);
+            room::full(usage, class) - held - reserve >= room::units(amount)
+        })
+    }
+
+    /// The engine has the last word: aggregates, traits or groups may be others by now.
+    fn try_to_bring_back(&mut self, step: &mut Step<'_>, id: ServerId, host: &str) {
+        let Some(mut server) = self.servers.get(&id).cloned() else {
+            return;
+        };
+        let request = PlacementRequest {
+            server_ids: vec![id],
+            project_id: server.project_id.clone(),
+            flavor: server.flavor.clone(),
+            availability_zone: server.availability_zone.clone(),
+            group_id: server.group_id,
+            ignore_hosts: Vec::new(),
+            force_hosts: Vec::new(),
+            alternates: 0,
+        };
+        // Out of the table first: what is kept of it must not stand in its way.
+        self.table.remove_instance(id);
+        let decided = self.decide_on(step, &request, Some(host));
+        if let Err(error) = self.show_to_table(id) {
+            return step.ignored(format!("the host table refused a server: {error}"));
+        }
+        let refused = match decided {
+            Ok(decision) => match &decision.outcome {
+                Outcome::Placed(_) => {
+                    let changes = &mut step.effects.changes;
+                    changes.push(Change::PutDecision(Box::new(decision.clone())));
+                    server.decision_id = Some(decision.id);
+                    let event = Event::Decision(Box::new(decision));
+                    step.effects.events.push(event);
+                    return self.resume(step, server);
+                }
+                Outcome::NoValidHost(none) => none.reason.clone(),
+            },
+            Err(error) => error.to_string(),
+        };
+        self.put_back(step, server, &refused);
+    }
+
+    /// Tells the agent to let a server go on. From now on it holds its room.
+    fn resume(&mut self, step: &mut Step<'_>, mut server: Server) {
+        // What was heard of its earlier life says nothing about this one.
+        self.started_at.remove(&server.id);
+        server.ended_at = None;
+        server.launched_at = None;
+        server.evacuation_id = None;
+        if let Some(comeback) = &mut server.comeback {
+            comeback.resumed_at = Some(step.now);
+        }
+        self.start(step, &mut server);
+    }
+
+    /// The agent has not answered, or could not tell: it is asked again, and the room stays taken.
+    pub(crate) fn resume_again(&mut self, step: &mut Step<'_>, mut server: Server) {
+        self.start(step, &mut server);
+    }
+
+    /// It does not run: it waits again, and for longer.
+    pub(crate) fn resume_failed(
+        &mut self,
+        step: &mut Step<'_>,
+        mut server: Server,
+        m: &StartFailed,
+    ) {
+        if m.may_run {
+            let patience = step.now.plus(self.config.act_timeout_seconds);
+            self.asked.waits(server.id, patience);
+            return;
+        }
+        if let Some(kept) = server.comeback.as_ref().map(|c| c.kept) {
+            server.status = kept.status();
+            server.ended_at = Some(step.now);
+        }
+        self.put_back(step, server, &words(&m.reason));
+    }
+
+    fn put_back(&mut self, step: &mut Step<'_>, mut server: Server, why: &str) {
+        if let Some(comeback) = &mut server.comeback {
+            comeback.tries = comeback.tries.saturating_add(1);
+            let wait = self.config.comeback.stay_away(comeback.tries);
+            comeback.not_before = step.now.plus(wait);
+            comeback.reason = Some(why.to_owned());
+        }
+        self.save_server(step, server);
+    }
+}
