@@ -5,7 +5,7 @@
 use crate::driver::registry;
 use crate::error::AgentError;
 use crate::protocol::Policy;
-use ebbtide_bus::{AmqpConfig, BrokerUrl, QueueKind, QueuePrefix, TlsFiles};
+use ebbtide_bus::{AmqpConfig, BrokerUrl, Identity, QueueKind, QueuePrefix, TlsFiles};
 use ebbtide_model::names;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,9 @@ pub struct BusSettings {
     pub prefix: String,
     /// `classic` or `quorum`; the same as the scheduler's.
     pub queue_type: String,
+    /// `user-id` to prove with every message which user of the broker sends it, as the scheduler's `bus.agent_identity` wants it; `none`
+    /// otherwise.
+    pub identity: AgentIdentity,
     /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the system.
     pub ca: Option<PathBuf>,
     /// For `amqps://`: our certificate in a PEM file, if the broker asks for one; with `key`.
@@ -67,6 +70,16 @@ pub struct BusSettings {
     pub key: Option<PathBuf>,
     /// Use `amqp://` (plain text, passwords included) to a broker on another machine.
     pub insecure: bool,
+}
+
+/// See [`BusSettings::identity`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentIdentity {
+    /// Anybody on the broker is believed.
+    None,
+    /// The broker vouches for the user.
+    UserId,
 }
 
 #[derive(Clone, PartialEq, Eq, Deserialize)]
@@ -82,6 +95,7 @@ impl Default for BusSettings {
             urls: OneOrMany::One("amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()),
             prefix: ebbtide_bus::DEFAULT_PREFIX.to_owned(),
             queue_type: "classic".to_owned(),
+            identity: AgentIdentity::None,
             ca: None,
             certificate: None,
             key: None,
@@ -328,6 +342,10 @@ impl Config {
             .queue_type
             .parse::<QueueKind>()
             .map_err(|error| refused("bus.queue_type", error))?;
+        amqp.identity = match self.bus.identity {
+            AgentIdentity::None => Identity::None,
+            AgentIdentity::UserId => Identity::Agent,
+        };
         amqp.tls_files = TlsFiles {
             ca: self.bus.ca.clone(),
             certificate: self.bus.certificate.clone(),

@@ -89,6 +89,10 @@ pub struct RegionOptions {
     pub engine: String,
     /// Lines for the `[bus]` section of scheduler and agents.
     pub bus: String,
+    /// Lines for the `[bus]` section of the scheduler alone.
+    pub scheduler_bus: String,
+    /// Lines for the `[bus]` section of agents alone.
+    pub agent_bus: String,
     /// Another broker URL for the agent of a host: its own user.
     pub agent_urls: BTreeMap<String, String>,
     /// What the scheduler logs.
@@ -114,6 +118,8 @@ impl Default for RegionOptions {
             region: String::new(),
             engine: String::new(),
             bus: String::new(),
+            scheduler_bus: String::new(),
+            agent_bus: String::new(),
             agent_urls: BTreeMap::new(),
             log: "info".to_owned(),
             sections: String::new(),
@@ -240,12 +246,13 @@ impl Region {
     pub fn scheduler_config(&self) -> Result<PathBuf> {
         let text = format!(
             "[grpc]\nlisten = \"127.0.0.1:0\"\n[http]\nlisten = \"127.0.0.1:0\"\n[database]\nurl = \"{}\"\n{}\n\
-             [bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n{}\n[log]\nfilter = \"{}\"\n[region]\n{}\n[engine]\n{}\n{}\n",
+             [bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n{}\n{}\n[log]\nfilter = \"{}\"\n[region]\n{}\n[engine]\n{}\n{}\n",
             self.database_url,
             self.options.database_options,
             self.broker_url,
             self.prefix,
             self.options.bus,
+            self.options.scheduler_bus,
             self.options.log,
             self.options.region,
             self.options.engine,
@@ -342,13 +349,14 @@ impl Region {
         )?;
         writeln!(
             text,
-            "[bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n{}",
+            "[bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n{}\n{}",
             self.options
                 .agent_urls
                 .get(host)
                 .unwrap_or(&self.broker_url),
             self.prefix,
-            self.options.bus
+            self.options.bus,
+            self.options.agent_bus
         )?;
         let driver = self.options.drivers.get(host);
         text.push_str(driver.map_or(SIMULATED, String::as_str));

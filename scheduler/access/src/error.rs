@@ -90,6 +90,17 @@ pub enum AccessError {
     /// A token that cannot be made as it was asked for.
     #[error("{0}")]
     Invalid(String),
+    /// A report over a login to the broker that may not speak for its host.
+    #[error(
+        "the login {user:?} may not speak for host {host:?}; the agent's broker URL needs the host's own user and bus.identity = \
+         \"user-id\" (see docs/security.md)"
+    )]
+    OtherHost {
+        /// The user for whom the broker vouches; empty if for none.
+        user: String,
+        /// The host that the report is about.
+        host: String,
+    },
     /// The system has no randomness, so no token can be made.
     #[error("no randomness from the system: {0}; no token was made")]
     NoRandomness(String),
@@ -111,6 +122,7 @@ impl AccessError {
             Self::File { .. } => "EB-ACCESS-009",
             Self::Invalid(_) => "EB-ACCESS-010",
             Self::NoRandomness(_) => "EB-ACCESS-011",
+            Self::OtherHost { .. } => "EB-ACCESS-012",
         }
     }
 }

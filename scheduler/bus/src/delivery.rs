@@ -84,6 +84,8 @@ pub struct Delivery {
     pub content_type: String,
     /// The message itself.
     pub body: Vec<u8>,
+    /// The user who published it, where the broker vouches for that.
+    pub user: Option<String>,
     /// Whether the broker knows that it was handed out before.
     pub redelivered: bool,
     /// The queue from which it came.
@@ -113,6 +115,7 @@ pub(crate) struct Received {
     pub(crate) message_id: Option<Uuid>,
     pub(crate) content_type: String,
     pub(crate) body: Vec<u8>,
+    pub(crate) user: Option<String>,
     pub(crate) redelivered: bool,
     pub(crate) dead_letter: Option<DeadLetterNote>,
 }
@@ -126,6 +129,7 @@ impl Delivery {
             message_id,
             content_type: received.content_type,
             body: received.body,
+            user: received.user,
             redelivered: received.redelivered,
             queue,
             dead_letter: received.dead_letter,

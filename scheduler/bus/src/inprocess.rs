@@ -294,6 +294,7 @@ impl Source for InProcessSource {
             message_id: Some(stored.message.message_id),
             content_type: stored.message.content_type.clone(),
             body: stored.message.body.clone(),
+            user: None,
             redelivered: stored.redelivered,
             dead_letter: stored.dead_letter.as_deref().cloned(),
         };

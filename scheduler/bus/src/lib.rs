@@ -22,7 +22,9 @@ mod name;
 mod status;
 mod task;
 
-pub use amqp::{AmqpBus, AmqpConfig, BrokerUrl, QueueKind, TlsConfig, TlsFiles, TlsIdentity};
+pub use amqp::{
+    AmqpBus, AmqpConfig, BrokerUrl, Identity, QueueKind, TlsConfig, TlsFiles, TlsIdentity,
+};
 pub use backoff::BackoffPolicy;
 pub use bus::{Bus, MAX_BODY_BYTES, Outgoing};
 pub use delivery::{DeadLetterNote, Delivery, Subscription};

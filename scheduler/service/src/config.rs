@@ -5,12 +5,13 @@
 
 mod secure;
 
-pub use secure::{Auth, ClientCertificates, Limits, Tls};
+pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
 
 use crate::ServiceError;
 use ebbtide_engine::EngineConfig;
 use ebbtide_region::RegionConfig;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use toml::{Table, Value};
@@ -133,6 +134,14 @@ pub struct Bus {
     pub prefix: String,
     /// `classic` (durable) or `quorum`.
     pub queue_type: String,
+    /// `user-id`: an agent is believed only what its login to the broker may say (see `agent_user`). `none`: anybody on the broker is
+    /// believed.
+    pub agent_identity: AgentIdentity,
+    /// With `user-id`: which login speaks for a host; `{host}` is the host's name.
+    pub agent_user: String,
+    /// With `user-id`: further logins and their hosts, for an agent that looks after several; `"*"` for all.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub agent_users: BTreeMap<String, Vec<String>>,
     /// For `amqps://`: roots of the broker's certificate in a PEM file, besides those of the system.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ca: Option<PathBuf>,
@@ -152,6 +161,9 @@ impl Default for Bus {
             urls: vec!["amqp://guest:guest@127.0.0.1:5672/%2f".to_owned()],
             prefix: ebbtide_bus::DEFAULT_PREFIX.to_owned(),
             queue_type: "classic".to_owned(),
+            agent_identity: AgentIdentity::None,
+            agent_user: "agent-{host}".to_owned(),
+            agent_users: BTreeMap::new(),
             ca: None,
             certificate: None,
             key: None,
@@ -281,6 +293,12 @@ impl Config {
             url.check_secret(self.bus.insecure)?;
         }
         self.bus.tls_files().read()?;
+        if !self.bus.agent_user.contains("{host}") {
+            return wrong(format!(
+                "bus.agent_user = {:?}: it has to contain {{host}}, or one login would speak for every host",
+                self.bus.agent_user
+            ));
+        }
         for row in &self.auth.certificates {
             row.check()
                 .map_err(|problem| ServiceError::Config(format!("auth.certificates: {problem}")))?;

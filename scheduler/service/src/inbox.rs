@@ -4,8 +4,11 @@ use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
+use crate::speakers::Speakers;
 use crate::task::{Tasks, pause};
+use ebbtide_access::AccessError;
 use ebbtide_bus::{Bus, BusError, Delivery, QueuePrefix, Subscription};
+use ebbtide_model::ModelError;
 use ebbtide_model::message::Message;
 use ebbtide_region::Input;
 use std::sync::Arc;
@@ -24,6 +27,9 @@ pub(crate) struct Reader {
     pub(crate) keeper: Keeper,
     pub(crate) metrics: Metrics,
     pub(crate) duty: Duty,
+    pub(crate) speakers: Speakers,
+    /// Larger reports are not looked at. Bytes.
+    pub(crate) most_bytes: usize,
 }
 
 /// Starts reading while this scheduler is on duty. The broker need not be there yet: reports wait in its queue, and the rest of the service
@@ -73,8 +79,91 @@ impl Reader {
             let Some(delivery) = delivery else {
                 return false;
             };
-            deal_with(delivery, &self.keeper, &self.metrics, workers).await;
+            self.deal_with(delivery, workers).await;
         }
+    }
+
+    async fn deal_with(&self, delivery: Delivery, tasks: &Tasks) {
+        let (keeper, metrics) = (&self.keeper, &self.metrics);
+        let message = match self.read_report(&delivery) {
+            Ok(message) => message,
+            Err((code, why)) => {
+                metrics.dead_lettered();
+                tracing::warn!(
+                    code,
+                    "report {} goes to the dead letters: {why}",
+                    delivery.message_id
+                );
+                let reason = format!("{code}: {why}");
+                if let Err(error) = delivery.dead_letter(&reason).await {
+                    tracing::warn!(code = error.code(), "the dead letter comes again: {error}");
+                }
+                return;
+            }
+        };
+        // Handed over here, so that reports keep their order; waited for elsewhere, so that they share a commit.
+        match keeper.submit(Input::Report(message)).await {
+            Err(_) => delivery.retry().await,
+            Ok(answered) => {
+                let (stop, counted) = (tasks.stop().clone(), metrics.clone());
+                tasks.spawn("inbox-report", async move {
+                    match answered.await {
+                        Ok(Ok(_)) => delivery.ack().await,
+                        Ok(Err(error @ ServiceError::NotWritten { passing: false, .. })) => {
+                            // It would not be written the next time either.
+                            counted.dead_lettered();
+                            tracing::warn!(
+                                code = error.code(),
+                                "report {} goes to the dead letters: {error}",
+                                delivery.message_id
+                            );
+                            let reason = format!("{}: {error}", error.code());
+                            if let Err(error) = delivery.dead_letter(&reason).await {
+                                tracing::warn!(
+                                    code = error.code(),
+                                    "the dead letter comes again: {error}"
+                                );
+                            }
+                        }
+                        // Whoever is on duty reads it from the queue.
+                        Ok(Err(ServiceError::NotOnDuty)) => delivery.retry().await,
+                        Ok(Err(error)) => {
+                            tracing::warn!(
+                                code = error.code(),
+                                "report {} waits: {error}",
+                                delivery.message_id
+                            );
+                            pause(&stop, RETRY_PAUSE).await;
+                            delivery.retry().await;
+                        }
+                        Err(_) => delivery.retry().await,
+                    }
+                });
+            }
+        }
+    }
+
+    /// What a report says, if whoever sent it may say it. Otherwise the code and the words of the refusal.
+    fn read_report(&self, delivery: &Delivery) -> Result<Message, (&'static str, String)> {
+        let told = |error: &ModelError| (error.code(), error.to_string());
+        if delivery.body.len() > self.most_bytes {
+            return Err(told(&ModelError::Message(format!(
+                "it has {} bytes, at most {} are looked at (limits.bus_message_bytes)",
+                delivery.body.len(),
+                self.most_bytes
+            ))));
+        }
+        let message = Message::from_bytes(&delivery.body).map_err(|error| told(&error))?;
+        // What is no report has no effect in the region, whoever sends it.
+        if let Some(host) = message.body.reporting_host() {
+            self.speakers
+                .check(delivery.user.as_deref(), host)
+                .map_err(|error: AccessError| {
+                    self.metrics.refused("report");
+                    (error.code(), error.to_string())
+                })?;
+        }
+        Ok(message)
     }
 }
 
@@ -88,63 +177,4 @@ async fn open(bus: &dyn Bus, prefix: &QueuePrefix) -> Result<Subscription, BusEr
         );
     }
     Ok(reports)
-}
-
-async fn deal_with(delivery: Delivery, keeper: &Keeper, metrics: &Metrics, tasks: &Tasks) {
-    let message = match Message::from_bytes(&delivery.body) {
-        Ok(message) => message,
-        Err(error) => {
-            metrics.dead_lettered();
-            tracing::warn!(
-                code = error.code(),
-                "report {} goes to the dead letters: {error}",
-                delivery.message_id
-            );
-            let reason = format!("{}: {error}", error.code());
-            if let Err(error) = delivery.dead_letter(&reason).await {
-                tracing::warn!(code = error.code(), "the dead letter comes again: {error}");
-            }
-            return;
-        }
-    };
-    // Handed over here, so that reports keep their order; waited for elsewhere, so that they share a commit.
-    match keeper.submit(Input::Report(message)).await {
-        Err(_) => delivery.retry().await,
-        Ok(answered) => {
-            let (stop, counted) = (tasks.stop().clone(), metrics.clone());
-            tasks.spawn("inbox-report", async move {
-                match answered.await {
-                    Ok(Ok(_)) => delivery.ack().await,
-                    Ok(Err(error @ ServiceError::NotWritten { passing: false, .. })) => {
-                        // It would not be written the next time either.
-                        counted.dead_lettered();
-                        tracing::warn!(
-                            code = error.code(),
-                            "report {} goes to the dead letters: {error}",
-                            delivery.message_id
-                        );
-                        let reason = format!("{}: {error}", error.code());
-                        if let Err(error) = delivery.dead_letter(&reason).await {
-                            tracing::warn!(
-                                code = error.code(),
-                                "the dead letter comes again: {error}"
-                            );
-                        }
-                    }
-                    // Whoever is on duty reads it from the queue.
-                    Ok(Err(ServiceError::NotOnDuty)) => delivery.retry().await,
-                    Ok(Err(error)) => {
-                        tracing::warn!(
-                            code = error.code(),
-                            "report {} waits: {error}",
-                            delivery.message_id
-                        );
-                        pause(&stop, RETRY_PAUSE).await;
-                        delivery.retry().await;
-                    }
-                    Err(_) => delivery.retry().await,
-                }
-            });
-        }
-    }
 }

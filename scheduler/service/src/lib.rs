@@ -25,6 +25,7 @@ mod metrics;
 pub mod nova;
 mod outbox;
 mod run;
+mod speakers;
 mod task;
 mod ticker;
 mod wire;

@@ -1,6 +1,6 @@
 //! From a configuration to a running service, and to its end.
 
-use crate::config::{Config, LogFormat, Tls};
+use crate::config::{AgentIdentity, Config, LogFormat, Tls};
 use crate::duty::{self, Duty};
 use crate::error::ServiceError;
 use crate::gate::Gate;
@@ -9,10 +9,11 @@ use crate::http::{self, Pages};
 use crate::keeper::{self, Holdings, Keeper};
 use crate::metrics::Metrics;
 use crate::outbox::{self, Outbox, Sender};
+use crate::speakers::Speakers;
 use crate::task::Tasks;
 use crate::wire::{Port, TlsServer};
 use crate::{clock, ids, inbox, ticker};
-use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, QueueKind, QueuePrefix};
+use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, Identity, QueueKind, QueuePrefix};
 use ebbtide_engine::Engine;
 use ebbtide_store::{Lease, Store, StoreConfig, StoreError};
 use std::net::SocketAddr;
@@ -103,6 +104,9 @@ pub fn open_bus(config: &Config) -> Result<Carrier, ServiceError> {
     if config.bus.queue_type == "quorum" {
         amqp.queue_kind = QueueKind::Quorum;
     }
+    if config.bus.agent_identity == AgentIdentity::UserId {
+        amqp.identity = Identity::Scheduler;
+    }
     amqp.tls_files = config.bus.tls_files();
     Ok(Carrier {
         name: "amqp",
@@ -180,6 +184,8 @@ pub async fn start(
             keeper: keeper.clone(),
             metrics: metrics.clone(),
             duty: duty.clone(),
+            speakers: Speakers::of(&config.bus),
+            most_bytes: config.limits.bus_message_bytes,
         },
         &tasks,
     );

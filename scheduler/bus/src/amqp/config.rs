@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
+use super::identity::Identity;
 use crate::{BackoffPolicy, BrokerUrl, BusError};
 
 /// More channels than this on one connection buy nothing: the broker's disk is the limit long before.
@@ -168,6 +169,8 @@ pub struct AmqpConfig {
     /// Publishes that may wait for their confirm at the same time, 1 to 1024; more wait their turn.
     /// Each uses a channel of its own (see `publisher.rs`).
     pub max_in_flight: u16,
+    /// Whether and as whom this process proves who it is; see `identity.rs`. All brokers' URLs need the same user then.
+    pub identity: Identity,
     /// TLS settings, for `amqps://` URLs.
     pub tls: TlsConfig,
     /// The same as files; if any is set, they are read for every connection and used instead.
@@ -193,6 +196,7 @@ impl AmqpConfig {
             jitter_seed: hasher.finish(),
             queue_kind: QueueKind::default(),
             max_in_flight: 64,
+            identity: Identity::None,
             tls: TlsConfig::default(),
             tls_files: TlsFiles::default(),
         }
@@ -204,6 +208,13 @@ impl AmqpConfig {
             return invalid(
                 "brokers",
                 "there must be at least one broker URL".to_owned(),
+            );
+        }
+        let user = self.user();
+        if self.identity == Identity::Agent && self.brokers.iter().any(|b| b.user() != user) {
+            return invalid(
+                "brokers",
+                "an agent that proves who it is has the same user at all brokers".to_owned(),
             );
         }
         let name = self.connection_name.len();
@@ -237,6 +248,11 @@ impl AmqpConfig {
             }
         }
         self.reconnect.validate()
+    }
+
+    /// The user with whom we log in.
+    pub(crate) fn user(&self) -> &str {
+        self.brokers.first().map_or("", BrokerUrl::user)
     }
 
     /// The brokers as they may be shown.

@@ -87,7 +87,7 @@ impl AmqpSource {
         let describe = || format!("read from queue {}", self.queue);
         let again = |error: lapin::Error| StepError::during(&error, describe);
         let channel = session.channel().await.map_err(again)?;
-        declare_queue(&channel, &self.queue, self.shared.config.queue_kind).await?;
+        declare_queue(&channel, &self.queue, &self.shared.config).await?;
         channel
             .basic_qos(self.prefetch, BasicQosOptions::default())
             .await
@@ -209,6 +209,7 @@ fn deliver(
             .map(ToString::to_string)
             .unwrap_or_default(),
         dead_letter: properties.headers().as_ref().and_then(dead_letter_note),
+        user: properties.user_id().as_ref().map(ToString::to_string),
         redelivered: delivery.redelivered,
         body: delivery.data,
     };

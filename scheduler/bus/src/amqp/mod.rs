@@ -12,6 +12,7 @@ mod config;
 mod consumer;
 mod dial;
 mod fault;
+mod identity;
 mod link;
 mod publisher;
 mod topology;
@@ -27,6 +28,7 @@ use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 pub use config::{AmqpConfig, QueueKind, TlsConfig, TlsFiles, TlsIdentity};
+pub use identity::Identity;
 pub use url::BrokerUrl;
 
 use self::consumer::AmqpSource;
@@ -83,7 +85,7 @@ impl AmqpBus {
             Arc::clone(&board),
             stopped.clone(),
         ));
-        let publisher = Publisher::new(Arc::clone(&publish_link), config.max_in_flight);
+        let publisher = Publisher::new(Arc::clone(&publish_link), Arc::clone(&config));
         Ok(Self {
             shared: Arc::new(Shared {
                 config,
@@ -227,6 +229,10 @@ impl Shared {
 
     async fn declare(&self, queue: &QueueName) -> Result<(), BusError> {
         self.ensure_open()?;
+        if identity::is_others(self.config.identity, queue) {
+            // Made by the scheduler; until it has run, reports find no exchange and are tried again.
+            return Ok(());
+        }
         let problem = Mutex::new(String::new());
         let work = self.declare_until_done(queue, &problem);
         self.limited(work, || format!("declare queue {queue}"), &problem)
@@ -247,7 +253,7 @@ impl Shared {
             // A channel of its own, because a refused declaration closes its channel.
             let step = async {
                 match session.channel().await {
-                    Ok(channel) => declare_queue(&channel, queue, self.config.queue_kind).await,
+                    Ok(channel) => declare_queue(&channel, queue, &self.config).await,
                     Err(error) => Err(StepError::declaring(queue, &error)),
                 }
             };

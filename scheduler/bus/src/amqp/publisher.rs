@@ -21,7 +21,9 @@ use lapin::types::{AMQPValue, FieldTable};
 use lapin::{BasicProperties, Channel, Confirmation};
 use tokio::sync::Semaphore;
 
+use super::config::AmqpConfig;
 use super::dial::Session;
+use super::identity::{self, Identity};
 use super::link::Link;
 use super::topology::{StepError, while_alive};
 use crate::{BusError, DeadLetterNote, Outgoing, QueueName};
@@ -42,6 +44,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 pub(crate) struct Publisher {
     link: Arc<Link>,
     permits: Semaphore,
+    config: Arc<AmqpConfig>,
     capacity: u16,
     idle: Mutex<Vec<Lane>>,
 }
@@ -54,8 +57,10 @@ struct Lane {
 }
 
 impl Publisher {
-    pub(crate) fn new(link: Arc<Link>, max_in_flight: u16) -> Self {
+    pub(crate) fn new(link: Arc<Link>, config: Arc<AmqpConfig>) -> Self {
+        let max_in_flight = config.max_in_flight;
         Self {
+            config,
             link,
             permits: Semaphore::new(usize::from(max_in_flight)),
             capacity: max_in_flight,
@@ -120,15 +125,17 @@ impl Publisher {
             ..BasicPublishOptions::default()
         };
         let describe = || format!("publish to {queue}");
+        let (identity, user) = (self.config.identity, self.config.user());
+        let (exchange, key) = identity::route(identity, user, queue);
+        let user = (identity == Identity::Agent).then_some(user);
         let confirm = lane
             .channel
             .basic_publish(
-                // The default exchange routes to the queue of the routing key's name.
-                "".into(),
-                queue.as_str().into(),
+                exchange.as_str().into(),
+                key.as_str().into(),
                 mandatory,
                 &message.body,
-                properties(message, note),
+                properties(message, note, user),
             )
             .await
             .map_err(|error| StepError::during(&error, describe))?;
@@ -142,6 +149,11 @@ impl Publisher {
             }
             Confirmation::Ack(Some(_)) | Confirmation::Nack(Some(_)) => {
                 self.give_back(lane);
+                if identity::is_others(identity, queue) {
+                    return Err(StepError::Again(format!(
+                        "nothing is bound to the exchange {exchange} yet; has the scheduler run with bus.agent_identity = \"user-id\"?"
+                    )));
+                }
                 Err(StepError::Final(BusError::Unroutable {
                     queue: queue.as_str().to_owned(),
                     message_id: message.message_id,
@@ -207,12 +219,20 @@ impl Publisher {
     }
 }
 
-fn properties(message: &Outgoing, note: Option<&DeadLetterNote>) -> BasicProperties {
+fn properties(
+    message: &Outgoing,
+    note: Option<&DeadLetterNote>,
+    user: Option<&str>,
+) -> BasicProperties {
     let properties = BasicProperties::default()
         .with_delivery_mode(PERSISTENT)
         .with_message_id(message.message_id.to_string().into())
         // At most 255 bytes: `Outgoing::validate` has seen to it.
         .with_content_type(message.content_type.as_str().into());
+    let properties = match user {
+        Some(user) => properties.with_user_id(user.into()),
+        None => properties,
+    };
     match note {
         None => properties,
         Some(note) => {

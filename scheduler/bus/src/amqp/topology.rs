@@ -6,9 +6,10 @@ use lapin::Channel;
 use lapin::options::QueueDeclareOptions;
 use lapin::types::{AMQPValue, FieldTable};
 
-use super::config::QueueKind;
+use super::config::{AmqpConfig, QueueKind};
 use super::dial::Session;
 use super::fault::Fault;
+use super::identity;
 use crate::{BusError, QueueName};
 
 /// Why a step on a channel failed: for good, or in a way that a new channel may heal.
@@ -66,17 +67,23 @@ pub(crate) async fn while_alive<T>(
 pub(crate) async fn declare_queue(
     channel: &Channel,
     queue: &QueueName,
-    kind: QueueKind,
+    config: &AmqpConfig,
 ) -> Result<(), StepError> {
+    let (kind, identity) = (config.queue_kind, config.identity);
     let dead_letter = queue.dead_letter();
     // A quorum queue drops a message after too many redeliveries (RabbitMQ 4: 20) unless it has a dead
     // letter exchange. Ours is the default exchange, which routes by queue name.
     if kind == QueueKind::Quorum && *queue != dead_letter {
-        declare_one(channel, &dead_letter, arguments(kind, None)).await?;
-        declare_one(channel, queue, arguments(kind, Some(&dead_letter))).await
+        if !identity::is_others(identity, &dead_letter) {
+            declare_one(channel, &dead_letter, arguments(kind, None)).await?;
+            identity::bind(channel, identity, &dead_letter).await?;
+        }
+        let way = identity::dead_letters(identity, config.user(), queue);
+        declare_one(channel, queue, arguments(kind, Some(&way))).await?;
     } else {
-        declare_one(channel, queue, arguments(kind, None)).await
+        declare_one(channel, queue, arguments(kind, None)).await?;
     }
+    identity::bind(channel, identity, queue).await
 }
 
 async fn declare_one(
@@ -95,17 +102,14 @@ async fn declare_one(
         .map_err(|error| StepError::declaring(queue, &error))
 }
 
-fn arguments(kind: QueueKind, dead_letter: Option<&QueueName>) -> FieldTable {
+fn arguments(kind: QueueKind, dead_letter: Option<&(String, String)>) -> FieldTable {
     let text = |value: &str| AMQPValue::LongString(value.into());
     let mut arguments = FieldTable::default();
     // Named even for classic queues: a vhost may have another default.
     arguments.insert("x-queue-type".into(), text(kind.as_str()));
-    if let Some(dead_letter) = dead_letter {
-        arguments.insert("x-dead-letter-exchange".into(), text(""));
-        arguments.insert(
-            "x-dead-letter-routing-key".into(),
-            text(dead_letter.as_str()),
-        );
+    if let Some((exchange, key)) = dead_letter {
+        arguments.insert("x-dead-letter-exchange".into(), text(exchange));
+        arguments.insert("x-dead-letter-routing-key".into(), text(key));
     }
     arguments
 }

@@ -69,6 +69,17 @@ impl Auth {
     }
 }
 
+/// `bus.agent_identity`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum AgentIdentity {
+    /// Anybody on the broker is believed.
+    #[default]
+    None,
+    /// The broker vouches for the user who sends a report.
+    UserId,
+}
+
 /// `[limits]`: how much of the scheduler one caller can have.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]

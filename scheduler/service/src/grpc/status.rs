@@ -56,6 +56,7 @@ fn canonical(error: &ServiceError) -> Code {
             }
             AccessError::Forbidden { .. }
             | AccessError::OtherProject { .. }
+            | AccessError::OtherHost { .. }
             | AccessError::OperatorsField { .. } => Code::PermissionDenied,
             AccessError::File { .. } | AccessError::Invalid(_) | AccessError::NoRandomness(_) => {
                 Code::Internal

@@ -1,5 +1,7 @@
 //! Who may do what, tried on real processes.
 
+mod agents;
+mod broker;
 mod certificates;
 mod kit;
 mod limits;

@@ -96,7 +96,7 @@ async fn no_log_at_any_level_shows_a_token() {
         .spawn(&log)
         .unwrap();
     assert_eq!(command.wait_exit(PATIENCE).await.unwrap().code(), Some(1));
-    let secret = operator.rsplit('_').next().unwrap();
+    let secret = operator.splitn(3, '_').nth(2).unwrap();
     let logs = [
         region.scheduler_log(),
         std::fs::read_to_string(&log).unwrap(),

@@ -1,0 +1,229 @@
+//! Agents act for their own host only: with the real RabbitMQ, its rights, and its validated user-id.
+
+use super::kit::soon;
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Identity, Outgoing, QueuePrefix};
+use ebbtide_harness::{Command, RabbitMq};
+use ebbtide_integration_tests::region::PATIENCE;
+use ebbtide_integration_tests::{Region, RegionOptions};
+use ebbtide_model::message::{Body, Heartbeat, Message};
+use ebbtide_model::{MessageId, ServerId};
+use ebbtide_proto::v1;
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use uuid::Uuid;
+
+const PASSWORD: &str = "geheim";
+
+/// Runs devstack/agent-user; what it would have rabbitmqctl do is done on the test's own broker.
+async fn make_login(broker: &RabbitMq, dir: &Path, arguments: &[&str]) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let (calls, password) = (dir.join("calls"), dir.join("password"));
+    std::fs::write(&password, PASSWORD).unwrap();
+    let _ = std::fs::remove_file(&calls);
+    let recorder: PathBuf = dir.join("record");
+    let script = format!(
+        "#!/bin/sh\n[ \"$1\" = add_user ] && set -- \"$@\" \"$(cat)\"\nfor word in \"$@\"; do printf '%s\\n' \"$word\"; done >> {0}\necho -- >> {0}\n",
+        calls.display()
+    );
+    std::fs::write(&recorder, script).unwrap();
+    std::fs::set_permissions(&recorder, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let process = Command::new("agent-user", root.join("devstack/agent-user"))
+        .args(arguments.iter().copied())
+        .arg("--password-file")
+        .arg(&password)
+        .env("RABBITMQCTL", &recorder)
+        .spawn(dir.join("agent-user.log"))
+        .unwrap();
+    let status = process.wait_exit(PATIENCE).await.unwrap();
+    assert!(status.success(), "{}", process.log_tail());
+    let calls = std::fs::read_to_string(&calls).unwrap();
+    for call in calls.split("--\n").filter(|call| !call.is_empty()) {
+        let words: Vec<&str> = call.lines().collect();
+        broker.control(&words).await.unwrap();
+    }
+}
+
+fn url(broker: &RabbitMq, user: &str) -> String {
+    broker
+        .url()
+        .replace("guest:guest", &format!("{user}:{PASSWORD}"))
+}
+
+async fn connected(broker: &RabbitMq, user: &str, identity: Identity) -> AmqpBus {
+    let mut config = AmqpConfig::new(vec![url(broker, user).parse().unwrap()], "a thief");
+    config.identity = identity;
+    config.operation_timeout = Duration::from_secs(5);
+    AmqpBus::connect(config, PATIENCE).await.unwrap()
+}
+
+fn heartbeat(host: &str) -> Outgoing {
+    let heartbeat = Heartbeat {
+        host: host.to_owned(),
+        session: Uuid::from_u128(7),
+        sequence: 1_000_000,
+        inventory: BTreeMap::new(),
+        traits: Default::default(),
+        servers: Vec::new(),
+    };
+    outgoing(Body::Heartbeat(heartbeat), host)
+}
+
+fn outgoing(body: Body, host: &str) -> Outgoing {
+    let id = Uuid::from_u128(99);
+    let message = Message {
+        id: MessageId(id),
+        source: format!("/ebbtide/agent/{host}"),
+        time: "2026-01-01T00:00:00Z".parse().unwrap(),
+        body,
+    };
+    Outgoing {
+        message_id: id,
+        content_type: ebbtide_model::message::CONTENT_TYPE.to_owned(),
+        body: message.to_bytes().unwrap(),
+    }
+}
+
+async fn cloud(queue_type: &str) -> (RabbitMq, Region) {
+    let broker = RabbitMq::start().await.unwrap();
+    let hosts = ["host-1.example", "host-2.example"];
+    let mut region = Region::prepare(RegionOptions {
+        hosts: hosts.map(str::to_owned).to_vec(),
+        broker_url: Some(url(&broker, "ebbtide")),
+        agent_urls: hosts
+            .iter()
+            .map(|host| ((*host).to_owned(), url(&broker, &format!("agent-{host}"))))
+            .collect(),
+        bus: format!("queue_type = \"{queue_type}\""),
+        scheduler_bus: "agent_identity = \"user-id\"".to_owned(),
+        agent_bus: "identity = \"user-id\"".to_owned(),
+        ..RegionOptions::default()
+    })
+    .await
+    .unwrap();
+    let (dir, prefix) = (region.dir().to_owned(), region.prefix().to_owned());
+    make_login(
+        &broker,
+        &dir,
+        &["--scheduler", "ebbtide", "--prefix", &prefix],
+    )
+    .await;
+    for host in hosts {
+        make_login(&broker, &dir, &[host, "--prefix", &prefix]).await;
+    }
+    region.start_scheduler().await.unwrap();
+    for host in hosts {
+        region.start_agent(host).unwrap();
+    }
+    region.wait_for_hosts_up().await.unwrap();
+    (broker, region)
+}
+
+#[tokio::test]
+async fn a_region_works_with_logins_that_can_do_no_more_than_they_need() {
+    for queue_type in ["classic", "quorum"] {
+        let (_broker, region) = cloud(queue_type).await;
+        crate::kit::preemptible(&region, "spot", 8, 0).await;
+        crate::kit::flavor(&region, "whole", 8, &[]).await;
+        let (cattle, _) =
+            crate::kit::create(&region, "cattle", crate::kit::request("spot", 2)).await;
+        for server in &cattle {
+            crate::kit::until(&region, &server.id, "active").await;
+        }
+        let (pets, _) = crate::kit::create(&region, "pet", crate::kit::request("whole", 1)).await;
+        crate::kit::until(&region, &pets[0].id, "active").await;
+        assert!(!region.scheduler_log().contains("EB-ACCESS-012"));
+    }
+}
+
+#[tokio::test]
+async fn a_stolen_login_speaks_for_no_other_host_and_reads_no_other_hosts_notices() {
+    let (broker, region) = cloud("classic").await;
+    let prefix = QueuePrefix::new(region.prefix()).unwrap();
+    let thief = connected(&broker, "agent-host-1.example", Identity::Agent).await;
+
+    // A lie about another host gets as far as the dead letters, with the code. (Believed, it would empty the host.)
+    thief
+        .publish(&prefix.scheduler(), &heartbeat("host-2.example"))
+        .await
+        .unwrap();
+    let guest = AmqpConfig::new(vec![broker.url().parse().unwrap()], "operator");
+    let operator = AmqpBus::connect(guest, PATIENCE).await.unwrap();
+    let mut letters = operator.consume(&prefix.dead_letter(), 1).await.unwrap();
+    let letter = tokio::time::timeout(PATIENCE, letters.next())
+        .await
+        .unwrap()
+        .unwrap();
+    let note = letter.dead_letter.clone().unwrap();
+    assert!(note.reason.starts_with("EB-ACCESS-012"), "{note:?}");
+    letter.ack().await;
+    let mut admin = region.admin().await.unwrap();
+    let host = v1::GetHostRequest {
+        name: "host-2.example".to_owned(),
+    };
+    let host = admin
+        .get_host(host)
+        .await
+        .unwrap()
+        .into_inner()
+        .host
+        .unwrap();
+    assert!(
+        !host.resources.is_empty() && host.health == "up",
+        "{host:?}"
+    );
+    // A login that nobody vouches for is not believed either, not even the scheduler's own about a host.
+    operator
+        .publish(&prefix.scheduler(), &heartbeat("host-2.example"))
+        .await
+        .unwrap();
+    let letter = tokio::time::timeout(PATIENCE, letters.next())
+        .await
+        .unwrap()
+        .unwrap();
+    assert!(
+        letter
+            .dead_letter
+            .as_ref()
+            .unwrap()
+            .reason
+            .starts_with("EB-ACCESS-012")
+    );
+    letter.ack().await;
+    let address = region.address("http").unwrap().replace("http://", "");
+    soon(async || {
+        let metrics = super::limits::get(&address, "/metrics", None).await;
+        match metrics.contains("ebbtide_refusals_total{kind=\"report\"} 2") {
+            true => Ok(()),
+            false => Err(metrics),
+        }
+    })
+    .await;
+
+    // Another host's notices can neither be read nor written, whichever way is tried.
+    let other = prefix.agent("host-2.example").unwrap();
+    let refused = |what: &str, error: ebbtide_bus::BusError| {
+        assert_eq!(error.code(), "EB-BUS-008", "{what}: {error}");
+        assert!(error.to_string().contains("refused"), "{what}: {error}");
+    };
+    refused("read", thief.consume(&other, 1).await.unwrap_err());
+    refused("declare", thief.declare(&other).await.unwrap_err());
+    let delete = ebbtide_model::message::Delete {
+        server_id: ServerId(Uuid::from_u128(5)),
+    };
+    let order = outgoing(Body::Delete(delete), "host-2.example");
+    refused("write", thief.publish(&other, &order).await.unwrap_err());
+    let plain = connected(&broker, "agent-host-1.example", Identity::None).await;
+    refused(
+        "report past the exchange",
+        plain
+            .publish(&prefix.scheduler(), &heartbeat("host-2.example"))
+            .await
+            .unwrap_err(),
+    );
+    refused(
+        "read reports",
+        plain.consume(&prefix.scheduler(), 1).await.unwrap_err(),
+    );
+}

@@ -1,0 +1,119 @@
+//! Who speaks on the bus, proven by the broker.
+//!
+//! Without it everybody publishes through the broker's default exchange, where a routing key is the name of a queue: a user who
+//! may write there may write into every queue, other hosts' notices included. With it agents write to one exchange of their own,
+//! `PREFIX.reports`, under one routing key of their own, `report.USER` (or `dead-letter.USER`); both can be granted one by one, by a permission and a
+//! topic permission. Every message carries the property `user-id`, which RabbitMQ takes only if it is the user of the connection
+//! ("Validated User-ID"), so the scheduler can rely on it.
+
+use lapin::options::{ExchangeDeclareOptions, QueueBindOptions};
+use lapin::types::FieldTable;
+use lapin::{Channel, ExchangeKind};
+
+use super::topology::StepError;
+use crate::{QueueName, QueuePrefix};
+
+/// The part that this process plays on a bus with proven identities.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Identity {
+    /// No identities: every queue is written to directly.
+    #[default]
+    None,
+    /// The scheduler: makes the exchange and reads what comes through it.
+    Scheduler,
+    /// An agent: writes to the exchange only.
+    Agent,
+}
+
+/// The exchange to which agents write.
+pub(crate) fn exchange(prefix: &QueuePrefix) -> String {
+    format!("{prefix}.reports")
+}
+
+/// What agents write to by way of the exchange: the first word of the routing key.
+fn word(queue: &QueueName) -> Option<&'static str> {
+    if *queue == queue.prefix().scheduler() {
+        Some("report")
+    } else if *queue == queue.dead_letter() {
+        Some("dead-letter")
+    } else {
+        None
+    }
+}
+
+/// Exchange and routing key for a message to a queue.
+pub(crate) fn route(identity: Identity, user: &str, queue: &QueueName) -> (String, String) {
+    match (identity, word(queue)) {
+        (Identity::Agent, Some(word)) => (exchange(queue.prefix()), format!("{word}.{user}")),
+        // The default exchange routes to the queue of the routing key's name.
+        _ => (String::new(), queue.as_str().to_owned()),
+    }
+}
+
+/// True if a queue is the scheduler's to make.
+pub(crate) fn is_others(identity: Identity, queue: &QueueName) -> bool {
+    identity == Identity::Agent && word(queue).is_some()
+}
+
+/// Where a quorum queue sends what it gives up, and under which routing key.
+pub(crate) fn dead_letters(identity: Identity, user: &str, queue: &QueueName) -> (String, String) {
+    route(identity, user, &queue.dead_letter())
+}
+
+/// Lets what agents write come into a queue.
+pub(crate) async fn bind(
+    channel: &Channel,
+    identity: Identity,
+    queue: &QueueName,
+) -> Result<(), StepError> {
+    let (Identity::Scheduler, Some(word)) = (identity, word(queue)) else {
+        return Ok(());
+    };
+    let exchange = exchange(queue.prefix());
+    let describe = || format!("make the exchange {exchange} and bind {queue} to it");
+    channel
+        .exchange_declare(
+            exchange.as_str().into(),
+            ExchangeKind::Topic,
+            ExchangeDeclareOptions {
+                durable: true,
+                ..ExchangeDeclareOptions::default()
+            },
+            FieldTable::default(),
+        )
+        .await
+        .map_err(|error| StepError::during(&error, describe))?;
+    channel
+        .queue_bind(
+            queue.as_str().into(),
+            exchange.as_str().into(),
+            format!("{word}.#").as_str().into(),
+            QueueBindOptions::default(),
+            FieldTable::default(),
+        )
+        .await
+        .map_err(|error| StepError::during(&error, describe))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_agent_reaches_the_scheduler_and_the_dead_letters_through_its_own_key_only() {
+        let prefix = QueuePrefix::default();
+        let to = |queue: &QueueName| route(Identity::Agent, "agent-h.1", queue);
+        let (reports, key) = to(&prefix.scheduler());
+        assert_eq!(
+            (reports.as_str(), key.as_str()),
+            ("ebbtide.reports", "report.agent-h.1")
+        );
+        assert_eq!(to(&prefix.dead_letter()).1, "dead-letter.agent-h.1");
+        let own = prefix.agent("h.1").unwrap();
+        assert!(
+            is_others(Identity::Agent, &prefix.scheduler()) && !is_others(Identity::Agent, &own)
+        );
+        let plain = route(Identity::Scheduler, "s", &own);
+        assert_eq!(plain, (String::new(), "ebbtide.agent.h.1".to_owned()));
+    }
+}
