@@ -40,21 +40,8 @@ impl Region {
         }
         let queue = self.waiting.get(host).into_iter().flat_map(BTreeMap::keys);
         let waiting: Vec<&Server> = queue.filter_map(|(_, id)| self.servers.get(id)).collect();
-        if let Some(first) = waiting.first() {
-            let needs = first
-                .flavor
-                .properties()
-                .map_err(|e| e.to_string())?
-                .resources;
-            let fits = needs
-                .iter()
-                .all(|(c, n)| room::physical(&usage, c) >= room::units(n));
-            if fits {
-                return Err(format!(
-                    "{host}: {} waits although its room is free",
-                    first.id
-                ));
-            }
+        if let Some(id) = self.next_with_room(host) {
+            return Err(format!("{host}: {id} waits although its room is free"));
         }
         for id in self.leaving.get(host).into_iter().flatten() {
             let evacuation = self

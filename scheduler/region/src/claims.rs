@@ -5,7 +5,7 @@
 //! forgotten that frees room or ends a need. Afterwards holds, for every host:
 //!
 //! - what is promised fits once everybody has left who is leaving (and is not being spared);
-//! - nobody waits whose room is free, those before it in the queue given theirs;
+//! - nobody waits for whom there is room beside what the others who wait keep for themselves;
 //! - nobody is leaving who could stay without breaking a promise;
 //! - every evacuation whose victim has not been spared is for a server that waits on that host.
 
@@ -94,27 +94,74 @@ impl Region {
         properties.ok().map(|p| p.resources.without(&p.retained()))
     }
 
-    /// Starts those who wait on a host and for whom there is room now, the oldest request first. Who is not served yet keeps what
-    /// is free for itself: otherwise small requests could keep a large one waiting for ever.
-    fn start_those_with_room(&mut self, step: &mut Step<'_>, host: &str) {
-        let queue: Vec<ServerId> = self.queue(host).collect();
-        let mut kept: BTreeMap<ResourceClass, i64> = BTreeMap::new();
-        for id in queue {
-            let (Some(usage), Some(needs)) = (self.table.usage(host), self.needs(id)) else {
-                continue;
+    /// Starts those who wait on a host and for whom there is room now.
+    pub(crate) fn start_those_with_room(&mut self, step: &mut Step<'_>, host: &str) {
+        while let Some(id) = self.next_with_room(host) {
+            let Some(mut server) = self.servers.get(&id).cloned() else {
+                return;
             };
-            let fits = needs.iter().all(|(class, amount)| {
-                let kept = kept.get(class).copied().unwrap_or(0);
-                room::physical(&usage, class) - kept >= room::units(amount)
-            });
-            if !fits {
-                for (class, amount) in needs.iter() {
-                    *kept.entry(class.clone()).or_default() += room::units(amount);
-                }
-            } else if let Some(mut server) = self.servers.get(&id).cloned() {
-                self.start(step, &mut server);
+            self.start(step, &mut server);
+            if server.status == ServerStatus::Waiting {
+                // Its flavor cannot be read: it goes with its patience.
+                return;
             }
         }
+    }
+
+    /// Who of those who wait on a host is to start now.
+    ///
+    /// First those whose own victims have left, the oldest request first: one long grace period does not hold up others whose room is free.
+    /// Who cannot be served yet keeps for itself what its victims will not free: otherwise small requests could keep a large one
+    /// waiting for ever. What is left over serves those whose victims are still leaving, who can then be spared.
+    pub(crate) fn next_with_room(&self, host: &str) -> Option<ServerId> {
+        let usage = self.table.usage(host)?;
+        let frees = self.will_be_freed(host);
+        let mut waiting = Vec::new();
+        for id in self.queue(host) {
+            let Some(needs) = self.needs(id) else {
+                continue;
+            };
+            let own = frees.get(&id);
+            let keeps = own.map_or_else(|| needs.clone(), |own| needs.without(own));
+            waiting.push((id, own.is_none(), needs, keeps));
+        }
+        let fits = |needs: &Resources, kept: &BTreeMap<ResourceClass, i64>| {
+            needs.iter().all(|(class, amount)| {
+                let kept = kept.get(class).copied().unwrap_or(0);
+                room::physical(&usage, class) - kept >= room::units(amount)
+            })
+        };
+        let mut kept: BTreeMap<ResourceClass, i64> = BTreeMap::new();
+        for (id, ready, needs, keeps) in &waiting {
+            if *ready && fits(needs, &kept) {
+                return Some(*id);
+            }
+            keep(&mut kept, keeps, 1);
+        }
+        for (id, _, needs, keeps) in &waiting {
+            // What all others keep.
+            keep(&mut kept, keeps, -1);
+            if fits(needs, &kept) {
+                return Some(*id);
+            }
+            keep(&mut kept, keeps, 1);
+        }
+        None
+    }
+
+    /// What those who are leaving on a host will free, by the server for which they leave.
+    fn will_be_freed(&self, host: &str) -> BTreeMap<ServerId, Resources> {
+        let mut freed: BTreeMap<ServerId, Resources> = BTreeMap::new();
+        for evacuation in self.needed_victims(host) {
+            let room = self.frees(evacuation.victim_id).unwrap_or_default();
+            let sum = freed.entry(evacuation.preemptor_id).or_default();
+            for (class, amount) in room.iter() {
+                let both = sum.get(class).saturating_add(amount);
+                // Each was checked by itself; a sum beyond the range of the model frees enough as it is.
+                let _ = sum.set(class.clone(), both);
+            }
+        }
+        freed
     }
 
     /// Spares whoever could stay, the dearest first: the server that needed the room is gone, has started without it, or has got
@@ -272,5 +319,12 @@ impl Region {
             self.leave_remains(step, &server, host, why);
         }
         self.place_elsewhere(step, id, host, why);
+    }
+}
+
+/// Adds an amount to what is kept, or takes it away again.
+fn keep(kept: &mut BTreeMap<ResourceClass, i64>, amounts: &Resources, times: i64) {
+    for (class, amount) in amounts.iter() {
+        *kept.entry(class.clone()).or_default() += times * room::units(amount);
     }
 }

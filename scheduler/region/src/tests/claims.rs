@@ -110,9 +110,10 @@ fn small_requests_do_not_keep_a_large_one_waiting() {
         .iter()
         .filter(|id| world.status(**id) == ServerStatus::Active)
         .count();
+    // Four are free: the slow one will free four of the six that the large one needs, the other two are kept for it.
     assert_eq!(
-        started, 0,
-        "what is free is kept for the one that was there first"
+        started, 1,
+        "what the one that was there first needs is kept for it"
     );
     world.run(140);
     assert!(world.runs(large));

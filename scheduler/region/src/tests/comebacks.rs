@@ -507,3 +507,23 @@ fn nobody_comes_back_to_a_host_that_is_disabled_or_down() {
     world.run(2);
     assert!(world.runs(victim));
 }
+
+#[test]
+fn who_is_on_its_way_back_is_not_taken_for_running_because_it_ran_in_an_earlier_life() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let (victim, pet) = hibernated(&mut world);
+    // What another scheduler knows of it comes from the database.
+    world.restart_scheduler();
+    world.delete(pet);
+    world.host("host-a").hanging.insert("start the server");
+    world.run(A_WHILE);
+    assert_eq!(world.status(victim), ServerStatus::Building);
+    world.create(&normal(4));
+    assert_eq!(world.status(victim), ServerStatus::Evacuating);
+    // The agent is busy with the start and does not answer the notice in time.
+    world.run(35);
+    assert_eq!(world.status(victim), ServerStatus::Building);
+    world.host("host-a").hanging.clear();
+    world.run(5);
+    assert!(world.server(victim).status != ServerStatus::Building);
+}

@@ -12,6 +12,7 @@ mod budgets;
 mod claims;
 mod comebacks;
 mod hosts;
+mod overlaps;
 mod reports;
 mod restarts;
 mod servers;
