@@ -81,8 +81,20 @@ pub fn list(
 /// # Errors
 /// [`CliError::Write`].
 pub fn table(context: &mut Context, servers: &[v1::Server]) -> Result<(), CliError> {
-    let rows = rows(context, servers, true);
-    context.output.table(&columns(true), &rows)
+    let columns = columns(true);
+    let shown = |cells: Vec<Cell>| {
+        let cells = cells.into_iter().zip(&columns);
+        cells
+            .filter(|(_, c)| !c.on_request)
+            .map(|(cell, _)| cell)
+            .collect()
+    };
+    let rows: Vec<Vec<Cell>> = rows(context, servers, true)
+        .into_iter()
+        .map(shown)
+        .collect();
+    let columns: Vec<Column> = columns.iter().copied().filter(|c| !c.on_request).collect();
+    context.output.table(&columns, &rows)
 }
 
 /// One server.
