@@ -352,12 +352,5 @@ impl Driver for LibvirtDriver {
     }
 }
 
-/// For fuzzing only: reads what virsh printed, and answers whether it could be understood.
-#[doc(hidden)]
-#[must_use]
-pub fn understand(text: &str) -> bool {
-    snapshot::Snapshot::read(text).is_ok()
-}
-
 #[cfg(test)]
 mod tests;
