@@ -200,6 +200,7 @@ macro_rules! contract {
 
 contract!(
     Aggregate,
+    AuditResponse,
     Decision,
     DisruptionBudget,
     Evacuation,

@@ -1,6 +1,7 @@
-//! `ebbtide audit`: what Placement, Nova and the ledger say, held against each other.
+//! `ebbtide audit`: what database, memory and agents say, or Placement, Nova and the ledger, held against each other.
 
 use crate::Context;
+use crate::commands::region_audit;
 use crate::errors::CliError;
 use crate::json::Json;
 use crate::output::{Cell, Listing, text};
@@ -11,11 +12,14 @@ use indicatif::ProgressBar;
 use std::path::PathBuf;
 
 const EXAMPLES: &str = "\
-Reads the ledger of preemptions, Nova's databases and Placement, with the credentials of nova.conf, and names
-every disagreement with a code (docs/errors.md) and what to do. It changes nothing. What is under way (a server with a
-task, a migration, a victim) is not judged; in a busy cloud run it again before you act. Exit code 1 if there is any.
+Without a file it asks the region: its scheduler holds the database, its own memory and what the agents said last against
+each other. With nova.conf it reads the ledger of preemptions, Nova's databases and Placement, with the credentials there.
+Every disagreement is named with a code (docs/errors.md) and what to do. It changes nothing. What is under way (a server
+that comes or leaves, a task, a migration, a victim) is not judged; in a busy cloud run it again before you act.
+Exit code 1 if there is any.
 
 Examples:
+  ebbtide audit
   ebbtide audit --config-file /etc/nova/nova.conf
   ebbtide audit --config-file /etc/nova/nova.conf -o json | jq '.findings[] | {code, subject}'";
 
@@ -24,18 +28,21 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct AuditArgs {
     /// nova.conf of a cloud that Ebbtide schedules; several are read as Nova reads them
-    #[arg(long, value_name = "FILE", required = true)]
+    #[arg(long, value_name = "FILE")]
     pub config_file: Vec<PathBuf>,
     /// A folder with more of it
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", requires = "config_file")]
     pub config_dir: Vec<PathBuf>,
 }
 
 /// Asks, looks and shows.
 ///
 /// # Errors
-/// [`CliError::Door`] if one of them cannot be read, [`CliError::Disagrees`] if something is found.
+/// What the region says; [`CliError::Door`] if one of them cannot be read, [`CliError::Disagrees`] if something is found.
 pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError> {
+    if args.config_file.is_empty() {
+        return region_audit::run(context).await;
+    }
     let conf = ebbtide_nova_door::read_conf(&args.config_file, &args.config_dir)?;
     let bar = if context.output.may_draw() {
         ProgressBar::new(0).with_message("compute nodes")
@@ -50,11 +57,16 @@ pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError>
     bar.finish_and_clear();
     let report = audit::compare(&picture?);
     show(context, &report)?;
-    if report.findings.is_empty() {
-        return Ok(());
+    verdict(report.findings.len())
+}
+
+/// An exit code that scripts can use.
+pub(crate) fn verdict(count: usize) -> Result<(), CliError> {
+    match count {
+        0 => Ok(()),
+        1 => Err(CliError::Disagrees("1 disagreement".to_owned())),
+        n => Err(CliError::Disagrees(format!("{n} disagreements"))),
     }
-    let count = report.findings.len();
-    Err(CliError::Disagrees(format!("{count} disagreements")))
 }
 
 fn show(context: &mut Context, report: &Report) -> Result<(), CliError> {

@@ -11,6 +11,7 @@ pub mod evacuation;
 pub mod explain;
 pub mod flavor;
 pub mod host;
+pub mod region_audit;
 pub mod replay;
 pub mod server;
 pub mod server_create;

@@ -78,6 +78,7 @@ rules! {
     "/ebbtide.v1.Admin/ListBudgets" AnyRole;
     "/ebbtide.v1.Admin/DeleteBudget" Operate;
     "/ebbtide.v1.Admin/AdoptServer" Operate;
+    "/ebbtide.v1.Admin/Audit" SeeAll;
 
     "/grpc.health.v1.Health/Check" Nothing;
     "/grpc.health.v1.Health/Watch" Nothing waits;

@@ -22,6 +22,12 @@ impl Gone {
         self.ids.contains(&id)
     }
 
+    /// When one went that is remembered.
+    pub(crate) fn since(&self, id: ServerId) -> Option<Timestamp> {
+        let found = self.order.iter().find(|(_, gone)| *gone == id);
+        found.map(|(at, _)| *at)
+    }
+
     /// Forgets those that went at `oldest` or before.
     pub(crate) fn forget(&mut self, oldest: Timestamp) {
         while let Some((at, id)) = self.order.front().copied()

@@ -2,7 +2,7 @@
 
 use crate::step::Step;
 use crate::{Event, Region, servers};
-use ebbtide_model::message::{Heartbeat, HostedState};
+use ebbtide_model::message::{Heartbeat, Hosted, HostedState};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
 use ebbtide_model::{Host, HostHealth, ServerId, ServerStatus, Timestamp, names};
@@ -23,6 +23,8 @@ pub(crate) struct HostEntry {
     trusted_until: Timestamp,
     /// Servers that should run and were not in the last heartbeat.
     missing: BTreeSet<ServerId>,
+    /// What the last heartbeat said that the hypervisor has, and when this scheduler heard it.
+    hosted: Option<(Timestamp, Vec<Hosted>)>,
     /// Goes up with everything that changes what can be decided about the host: what was decided at another generation is decided anew.
     pub(crate) generation: u64,
 }
@@ -36,6 +38,7 @@ impl HostEntry {
             stored_seen: None,
             trusted_until: Timestamp::default(),
             missing: BTreeSet::new(),
+            hosted: None,
             generation: 0,
             host,
         }
@@ -64,6 +67,12 @@ impl HostEntry {
             host,
             ..self.clone()
         }
+    }
+
+    /// What the last heartbeat that this scheduler heard said, and when that was.
+    pub(crate) fn heard(&self) -> Option<(Timestamp, &[Hosted])> {
+        let (at, hosted) = self.hosted.as_ref()?;
+        Some((*at, hosted))
     }
 
     /// Counts as up until then although nothing is heard.
@@ -133,6 +142,7 @@ impl Region {
             None => HostEntry::new(host),
         };
         (entry.sequence, entry.said_at) = (beat.sequence, said_at);
+        entry.hosted = Some((step.now, beat.servers.clone()));
         let health = entry.health_at(step.now, down_after);
         let same = |what: &dyn Fn(&HostEntry) -> bool| before.as_ref().is_some_and(what);
         let same_room = same(&|old| {

@@ -29,6 +29,7 @@ mod comebacks;
 mod config;
 mod error;
 mod evacuate;
+mod examine;
 mod follow;
 mod gone;
 mod heartbeat;
@@ -47,6 +48,7 @@ mod view;
 
 pub use config::{ComebackConfig, RegionConfig};
 pub use error::RegionError;
+pub use examine::{Examination, Finding};
 pub use input::{AdoptServer, Command, CreateServers, Effects, Event, Ids, Input, Reply};
 pub use speculate::{Speculation, SpeculationCounts};
 pub use state::Region;

@@ -205,7 +205,7 @@ pub async fn start(
     let pages = Pages {
         keeper: keeper.clone(),
         outbox,
-        duty,
+        duty: duty.clone(),
         metrics: metrics.clone(),
         bus: bus.status(),
         gate: gate.clone(),
@@ -219,6 +219,7 @@ pub async fn start(
     );
     let store_name = store.backend().as_str();
     let api = Api {
+        duty: duty.clone(),
         keeper: keeper.clone(),
         store,
         bus: bus.status(),

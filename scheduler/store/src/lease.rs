@@ -176,6 +176,20 @@ impl Store {
         .await
     }
 
+    /// Who has the lease; `None` if nobody has taken it.
+    ///
+    /// # Errors
+    /// Only those of the database.
+    pub async fn lease_holder(&self) -> Result<Option<String>, StoreError> {
+        let select = "SELECT holder FROM lease WHERE id = 1";
+        let rows = self.query("the lease", select, []).await?;
+        let holder = rows.first().map(|row| row.try_get::<String>("", "holder"));
+        let holder = holder
+            .transpose()
+            .map_err(|error| self.classify("the lease", error))?;
+        Ok(holder.filter(|holder| !holder.is_empty()))
+    }
+
     /// Gives the lease back, so that the next scheduler need not wait for its end. Does nothing if it is no longer the present one.
     ///
     /// # Errors

@@ -11,6 +11,7 @@ mod agents;
 mod budgets;
 mod claims;
 mod comebacks;
+mod examine;
 mod hosts;
 mod overlaps;
 mod reports;

@@ -318,4 +318,11 @@ impl v1::admin_server::Admin for Door {
             _ => Err(unexpected().into()),
         }
     }
+
+    async fn audit(
+        &self,
+        _request: Request<v1::AuditRequest>,
+    ) -> Result<Response<v1::AuditResponse>, Status> {
+        Ok(Response::new(self.examine().await?))
+    }
 }

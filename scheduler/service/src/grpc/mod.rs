@@ -1,6 +1,7 @@
 //! The gRPC front door.
 
 mod admin;
+mod audit;
 mod convert;
 mod guard;
 mod request;
@@ -8,6 +9,7 @@ mod scheduler;
 mod servers;
 mod status;
 
+use crate::duty::Duty;
 use crate::gate::{Gate, GateLayer};
 use crate::keeper::Keeper;
 use crate::task::Tasks;
@@ -30,6 +32,7 @@ use tonic::transport::Server;
 pub(crate) struct Api {
     pub(crate) keeper: Keeper,
     pub(crate) store: Store,
+    pub(crate) duty: Duty,
     pub(crate) bus: watch::Receiver<BusStatus>,
     /// `amqp` or `in-process`.
     pub(crate) carrier: &'static str,

@@ -1,0 +1,242 @@
+//! What an operator's audit finds in a region: disagreements between what is written, what is in memory, and what agents say they have.
+//!
+//! What is under way is not judged: a server that is coming, leaving or being deleted is somewhere between two truths.
+
+use crate::heartbeat::HostEntry;
+use crate::{Region, remains};
+use ebbtide_model::message::HostedState;
+use ebbtide_model::record::Snapshot;
+use ebbtide_model::{Host, HostHealth, Seconds, Server, ServerId, ServerStatus, Timestamp};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// One disagreement.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Finding {
+    /// Stable code, as in `docs/errors.md`.
+    pub code: &'static str,
+    /// What it is about: `server ID`, `host NAME`, `evacuation ID`, `region`.
+    pub subject: String,
+    /// What is wrong.
+    pub what: String,
+    /// What to do.
+    pub next: &'static str,
+}
+
+/// What was looked at, and what was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Examination {
+    /// Hosts that are known.
+    pub hosts: usize,
+    /// Of them those whose agents were heard by this scheduler, so that their servers could be compared.
+    pub compared_hosts: usize,
+    /// Servers that are not gone.
+    pub servers: usize,
+    /// Evacuations under way.
+    pub evacuations: usize,
+    /// Every disagreement, by code and subject.
+    pub findings: Vec<Finding>,
+}
+
+impl Region {
+    /// Holds the region against itself, and against what agents said last. `hears_agents`: this scheduler is the one that does.
+    #[must_use]
+    pub fn examine(&self, now: Timestamp, hears_agents: bool) -> Examination {
+        let mut found = Vec::new();
+        if let Err(what) = self.check_consistency() {
+            found.push(Finding {
+                code: "EB-AUDIT-101",
+                subject: "region".to_owned(),
+                what,
+                next: "restart this scheduler, it reads everything anew; report what was found",
+            });
+        }
+        self.overdue_evacuations(now, &mut found);
+        let mut compared_hosts = 0;
+        for (name, entry) in &self.hosts {
+            match entry.heard() {
+                Some(_) if hears_agents && entry.health != HostHealth::Down => {
+                    compared_hosts += 1;
+                    self.compare_host(name, entry, &mut found);
+                }
+                _ if entry.health == HostHealth::Down => self.silent_host(name, entry, &mut found),
+                _ => {}
+            }
+        }
+        found.sort();
+        Examination {
+            hosts: self.hosts.len(),
+            compared_hosts,
+            servers: self.servers.len(),
+            evacuations: self.active.len(),
+            findings: found,
+        }
+    }
+
+    /// What may be late: a heartbeat, a report that waits in a queue, a scheduler that has just come on duty.
+    fn late(&self) -> Seconds {
+        Seconds(self.config.host_down_seconds.0 / 2)
+    }
+
+    /// Whatever is waited for has a limit; after it something must have happened.
+    fn overdue_evacuations(&self, now: Timestamp, found: &mut Vec<Finding>) {
+        for id in &self.active {
+            let Some(evacuation) = self.evacuations.get(id) else {
+                continue;
+            };
+            // Without a broker nobody can be asked, and nobody is given up.
+            let unsent = self.unsent_notices.contains_key(id);
+            if evacuation.give_up_at.plus(self.late()) < now && !unsent {
+                found.push(Finding {
+                    code: "EB-AUDIT-102",
+                    subject: format!("evacuation {id}"),
+                    what: format!(
+                        "it is {} since its last limit at {}",
+                        evacuation.state, evacuation.give_up_at
+                    ),
+                    next: "see whether a scheduler is on duty (ebbtide_on_duty) and what its log says",
+                });
+            }
+        }
+    }
+
+    fn silent_host(&self, name: &str, entry: &HostEntry, found: &mut Vec<Finding>) {
+        let there = self.servers_on(name).filter(|s| s.status.holds_room());
+        let count = there.count();
+        if count > 0 {
+            let seen = entry.host.last_seen;
+            let since = seen.map_or_else(|| "ever".to_owned(), |at| format!("since {at}"));
+            found.push(Finding {
+                code: "EB-AUDIT-103",
+                subject: format!("host {name}"),
+                what: format!(
+                    "its agent has not been heard {since}; what became of its {count} servers is not known"
+                ),
+                next: "start its agent, or see whether the host lives",
+            });
+        }
+    }
+
+    /// What a host's agent said last against what we believe of it.
+    fn compare_host(&self, name: &str, entry: &HostEntry, found: &mut Vec<Finding>) {
+        let Some((heard_at, hosted)) = entry.heard() else {
+            return;
+        };
+        // Only what had come to rest well before that can be held against it.
+        let settled = |at: Option<Timestamp>| at.is_none_or(|at| at.plus(self.late()) < heard_at);
+        let mut there: BTreeMap<ServerId, HostedState> = BTreeMap::new();
+        for server in hosted {
+            there.insert(server.server_id, server.state);
+        }
+        for (id, state) in &there {
+            let known = self
+                .servers
+                .get(id)
+                .filter(|s| s.host.as_deref() == Some(name));
+            let remains = self.servers.contains_key(&remains::id_of(*id, name));
+            match known {
+                None if remains => {}
+                None if self.gone.contains(*id) && !settled(self.gone.since(*id)) => {}
+                None => found.push(Finding {
+                    code: "EB-AUDIT-104",
+                    subject: format!("server {id}"),
+                    what: format!(
+                        "host {name} has it ({state:?}), and the region knows of none there"
+                    ),
+                    next: "if it is nobody's, end it on the host; else adopt it",
+                }),
+                Some(server) => {
+                    let ended = matches!(
+                        server.status,
+                        ServerStatus::Stopped | ServerStatus::Hibernated
+                    );
+                    if ended && *state == HostedState::Running && settled(server.ended_at) {
+                        found.push(Finding {
+                            code: "EB-AUDIT-105",
+                            subject: format!("server {id}"),
+                            what: format!("it runs on host {name}, and is said to be {}", server.status),
+                            next: "end it on the host, or delete it here: its room may be given away",
+                        });
+                    }
+                }
+            }
+        }
+        for server in self.servers_on(name) {
+            self.missing(name, server, &there, &settled, found);
+        }
+    }
+
+    fn missing(
+        &self,
+        host: &str,
+        server: &Server,
+        there: &BTreeMap<ServerId, HostedState>,
+        settled: &dyn Fn(Option<Timestamp>) -> bool,
+        found: &mut Vec<Finding>,
+    ) {
+        let state = there.get(&server.id);
+        let gone = match server.status {
+            ServerStatus::Active if !server.external => {
+                state != Some(&HostedState::Running) && settled(server.launched_at)
+            }
+            ServerStatus::Stopped | ServerStatus::Hibernated => {
+                state.is_none() && settled(server.ended_at)
+            }
+            _ => false,
+        };
+        if gone {
+            found.push(Finding {
+                code: "EB-AUDIT-106",
+                subject: format!("server {}", server.id),
+                what: format!(
+                    "it is said to be {} on host {host}, whose agent says {}",
+                    server.status,
+                    state.map_or_else(|| "that it has none such".to_owned(), |s| format!("{s:?}"))
+                ),
+                next: "nothing if it is in error soon; else look at the agent's log, and delete the server",
+            });
+        }
+    }
+
+    /// Records that are not the same in memory as in the database: `server ID`, `host NAME`, `evacuation ID`.
+    #[must_use]
+    pub fn differs(&self, snapshot: &Snapshot) -> BTreeSet<String> {
+        let mut differs = BTreeSet::new();
+        let mut seen: BTreeSet<ServerId> = BTreeSet::new();
+        for server in &snapshot.servers {
+            seen.insert(server.id);
+            if self.servers.get(&server.id) != Some(server) {
+                differs.insert(format!("server {}", server.id));
+            }
+        }
+        let unknown = self.servers.keys().filter(|id| !seen.contains(id));
+        differs.extend(unknown.map(|id| format!("server {id}")));
+        // When its agent was heard is not written at every heartbeat.
+        let lasting = |host: &Host| Host {
+            last_seen: None,
+            agent_session: None,
+            ..host.clone()
+        };
+        for host in &snapshot.hosts {
+            let known = self.hosts.get(&host.name).map(|entry| lasting(&entry.host));
+            if known != Some(lasting(host)) {
+                differs.insert(format!("host {}", host.name));
+            }
+        }
+        let under_way = snapshot.evacuations.iter().filter(|e| !e.state.is_final());
+        let mut active: BTreeSet<_> = self.active.iter().copied().collect();
+        for evacuation in under_way {
+            active.remove(&evacuation.id);
+            // After a restart limits are lengthened in memory only.
+            let same = self.evacuations.get(&evacuation.id).is_some_and(|known| {
+                let mut known = known.clone();
+                known.give_up_at = evacuation.give_up_at;
+                known == *evacuation
+            });
+            if !same {
+                differs.insert(format!("evacuation {}", evacuation.id));
+            }
+        }
+        differs.extend(active.into_iter().map(|id| format!("evacuation {id}")));
+        differs
+    }
+}

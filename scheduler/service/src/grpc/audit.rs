@@ -1,0 +1,111 @@
+//! The audit: database, memory and agents held against each other.
+
+use super::Door;
+use crate::clock;
+use crate::error::ServiceError;
+use crate::keeper::not_read;
+use crate::task::pause;
+use ebbtide_model::{Seconds, Timestamp};
+use ebbtide_proto::v1;
+use ebbtide_region::Finding;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+/// How often memory and database are compared: a record that differs each time does not only change just now.
+const ROUNDS: u32 = 3;
+const BETWEEN: Duration = Duration::from_millis(300);
+/// A message that is older than this and still not sent is worth a word.
+const UNSENT: Seconds = Seconds(60);
+
+impl Door {
+    /// Looks at everything once.
+    pub(super) async fn examine(&self) -> Result<v1::AuditResponse, ServiceError> {
+        let now = clock::now();
+        let on_duty = self.api.duty.present().is_some();
+        let examined = self
+            .api
+            .keeper
+            .look(move |region| region.examine(now, on_duty))
+            .await?;
+        let mut findings = examined.findings;
+        let (differs, outbox) = self.differs(now).await?;
+        findings.extend(differs.into_iter().map(|subject| Finding {
+            code: "EB-AUDIT-107",
+            subject,
+            what: "this scheduler has something else in memory than the database".to_owned(),
+            next: "restart this scheduler, it reads everything anew; report what was found",
+        }));
+        let late = outbox.iter().filter(|at| at.plus(UNSENT) < now).count();
+        if late > 0 {
+            findings.push(Finding {
+                code: "EB-AUDIT-108",
+                subject: "region".to_owned(),
+                what: format!("{late} messages to agents have waited for longer than {UNSENT}"),
+                next: "see whether the broker takes messages, and whether a scheduler is on duty",
+            });
+        }
+        findings.sort();
+        let duty = match on_duty {
+            true => String::new(),
+            false => self.on_duty_elsewhere().await?,
+        };
+        let count = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        Ok(v1::AuditResponse {
+            hosts: count(examined.hosts),
+            compared_hosts: count(examined.compared_hosts),
+            servers: count(examined.servers),
+            evacuations: count(examined.evacuations),
+            unsent_messages: count(outbox.len()),
+            on_duty,
+            duty,
+            findings: findings.into_iter().map(finding).collect(),
+        })
+    }
+
+    /// What is not the same in memory as in the database, and when the unsent messages were written.
+    async fn differs(
+        &self,
+        now: Timestamp,
+    ) -> Result<(BTreeSet<String>, Vec<Timestamp>), ServiceError> {
+        let mut always: Option<BTreeSet<String>> = None;
+        let mut outbox = Vec::new();
+        for round in 0..ROUNDS {
+            if round > 0 && !pause(&self.stop, BETWEEN).await {
+                return Err(ServiceError::Stopping);
+            }
+            let snapshot = self.api.store.load(now).await;
+            let snapshot = snapshot.map_err(|error| not_read(&error))?;
+            outbox = snapshot.outbox.iter().map(|m| m.created_at).collect();
+            let differs = self
+                .api
+                .keeper
+                .look(move |region| region.differs(&snapshot))
+                .await?;
+            let differs = match always {
+                Some(before) => before.intersection(&differs).cloned().collect(),
+                None => differs,
+            };
+            if differs.is_empty() {
+                return Ok((differs, outbox));
+            }
+            always = Some(differs);
+        }
+        Ok((always.unwrap_or_default(), outbox))
+    }
+
+    async fn on_duty_elsewhere(&self) -> Result<String, ServiceError> {
+        let holder = self.api.store.lease_holder().await;
+        Ok(holder
+            .map_err(|error| not_read(&error))?
+            .unwrap_or_default())
+    }
+}
+
+fn finding(found: Finding) -> v1::Finding {
+    v1::Finding {
+        code: found.code.to_owned(),
+        subject: found.subject,
+        what: found.what,
+        next: found.next.to_owned(),
+    }
+}
