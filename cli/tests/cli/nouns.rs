@@ -265,3 +265,12 @@ async fn colours_come_only_when_asked_for() {
         assert!(!ran.out.contains('\u{1b}'), "{format}");
     }
 }
+
+#[tokio::test]
+async fn an_audit_names_what_it_finds_and_says_so_by_its_exit_code() {
+    told(
+        "audit",
+        &["audit", "audit -o json", "audit --config-dir /etc/nova"],
+    )
+    .await;
+}

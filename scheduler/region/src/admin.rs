@@ -5,14 +5,12 @@ use crate::{Event, Region, RegionError, Reply};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, ModelError,
-    Seconds, ServerGroup, names,
+    ServerGroup, names,
 };
 use std::str::FromStr;
 
 /// Most flavors, groups, aggregates or budgets of a region: a runaway script ends here.
 const MAX_OBJECTS: usize = 100_000;
-/// The longest window of a disruption budget: a restarted scheduler reads evacuations of that age, and no older ones.
-const MAX_WINDOW: Seconds = Seconds(31 * 24 * 3600);
 
 impl Region {
     pub(crate) fn set_disabled(
@@ -258,11 +256,12 @@ impl Region {
             BudgetScope::Project(project) => names::check_name("project", project)?,
             BudgetScope::Group(id) => drop(self.find_group(&id.to_string())?),
         }
-        if budget.window > MAX_WINDOW {
+        let longest = self.config.longest_budget_window_seconds;
+        if budget.window > longest {
             return Err(RegionError::Invalid(ModelError::Range {
                 what: "window of a disruption budget".to_owned(),
                 value: budget.window.to_string(),
-                allowed: format!("at most {MAX_WINDOW}"),
+                allowed: format!("at most {longest} (region.longest_budget_window_seconds)"),
             }));
         }
         if !self.budgets.contains_key(&budget.scope) {

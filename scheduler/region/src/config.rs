@@ -28,6 +28,8 @@ pub struct RegionConfig {
     pub max_attempts: u32,
     /// How long a server whose evacuation has failed is not chosen again.
     pub failed_victim_rest_seconds: Seconds,
+    /// How far a disruption budget may look back at most. What has ended is kept for longer.
+    pub longest_budget_window_seconds: Seconds,
     /// How servers come back that were evacuated and kept.
     pub comeback: ComebackConfig,
 }
@@ -84,6 +86,7 @@ impl Default for RegionConfig {
             max_attempts: 3,
             failed_victim_rest_seconds: Seconds(300),
             comeback: ComebackConfig::default(),
+            longest_budget_window_seconds: Seconds(30 * 24 * 3600),
         }
     }
 }
@@ -137,6 +140,13 @@ impl RegionConfig {
             self.failed_victim_rest_seconds.0,
             0,
             day,
+        )?;
+        // A restarted scheduler reads the evacuations of the last 31 days.
+        within(
+            "longest_budget_window_seconds",
+            self.longest_budget_window_seconds.0,
+            0,
+            30 * day,
         )?;
         let back = &self.comeback;
         within(

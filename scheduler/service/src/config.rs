@@ -9,6 +9,7 @@ pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
 
 use crate::ServiceError;
 use ebbtide_engine::EngineConfig;
+use ebbtide_model::Seconds;
 use ebbtide_region::RegionConfig;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -99,6 +100,12 @@ pub struct Database {
     pub max_connections: u32,
     /// Decisions, servers and evacuations that ended longer ago than this are deleted. Days.
     pub keep_days: u32,
+    /// Instead of `keep_days`, for regions in which very much ends. Minutes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub keep_minutes: Option<u32>,
+    /// A directory: before they are deleted, records are written there, one JSON object a line, in files by kind and day. Default: nothing is kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub archive: Option<PathBuf>,
     /// SQLite only: the file never grows beyond this many pages of 4096 bytes. Default: no limit but the disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sqlite_max_pages: Option<u32>,
@@ -110,8 +117,20 @@ impl Default for Database {
             url: "sqlite://ebbtide.db".to_owned(),
             max_connections: 8,
             keep_days: 90,
+            keep_minutes: None,
+            archive: None,
             sqlite_max_pages: None,
         }
+    }
+}
+
+impl Database {
+    /// How long what is over stays in the database.
+    #[must_use]
+    pub fn keep(&self) -> Seconds {
+        let days = Seconds(self.keep_days.saturating_mul(24 * 3600));
+        self.keep_minutes
+            .map_or(days, |minutes| Seconds(minutes.saturating_mul(60)))
     }
 }
 
@@ -324,10 +343,23 @@ impl Config {
                 self.database.max_connections
             ));
         }
-        if !(31..=36_500).contains(&self.database.keep_days) {
+        if !(1..=36_500).contains(&self.database.keep_days) {
             return wrong(format!(
-                "database.keep_days = {}: use 31 to 36500 (disruption budgets look back 30 days)",
+                "database.keep_days = {}: use 1 to 36500",
                 self.database.keep_days
+            ));
+        }
+        if self.database.keep_minutes == Some(0) {
+            return wrong("database.keep_minutes = 0: use 1 or more".to_owned());
+        }
+        let (keep, longest) = (
+            self.database.keep(),
+            self.region.longest_budget_window_seconds,
+        );
+        if keep <= longest {
+            return wrong(format!(
+                "what is over is kept for {keep} (database.keep_days, keep_minutes), and disruption budgets may look back {longest}: \
+                 keep more, or set region.longest_budget_window_seconds lower"
             ));
         }
         if let Err(error) = self.log.filter.parse::<tracing_subscriber::EnvFilter>() {

@@ -1,5 +1,6 @@
 //! From a configuration to a running service, and to its end.
 
+use crate::archive;
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
 use crate::duty::{self, Duty};
 use crate::error::ServiceError;
@@ -201,7 +202,11 @@ pub async fn start(
     );
     ticker::start_ticks(keeper.clone(), &tasks);
     ticker::start_trim(store.clone(), &tasks);
-    ticker::start_purge(store.clone(), config.database.keep_days, &tasks);
+    let policy = archive::Policy {
+        keep: config.database.keep(),
+        directory: config.database.archive.clone(),
+    };
+    archive::start(store.clone(), duty.clone(), policy, &tasks);
     let pages = Pages {
         keeper: keeper.clone(),
         outbox,

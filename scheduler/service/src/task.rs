@@ -71,3 +71,15 @@ pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
         () = stop.cancelled() => false,
     }
 }
+
+/// Does something that may wait for a disk, where it keeps nobody else waiting.
+///
+/// # Errors
+/// What the work says; that it panicked.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> std::io::Result<T> + Send + 'static,
+) -> std::io::Result<T> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(std::io::Error::other)?
+}

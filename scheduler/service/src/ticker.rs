@@ -1,10 +1,9 @@
-//! What happens regularly: the region is told the time, old rows are deleted.
+//! What happens regularly: the region is told the time, the commit log is trimmed.
 
 use crate::clock;
 use crate::error::ServiceError;
 use crate::keeper::Keeper;
 use crate::task::{Tasks, pause};
-use ebbtide_model::Seconds;
 use ebbtide_region::Input;
 use ebbtide_store::{KEEP_LOG, Store};
 use std::time::Duration;
@@ -13,9 +12,6 @@ use std::time::Duration;
 const TICK: Duration = Duration::from_millis(500);
 /// How often the commit log is trimmed.
 const TRIM: Duration = Duration::from_secs(10);
-/// How often old rows are looked for, and how many are deleted at once.
-const PURGE: Duration = Duration::from_secs(300);
-const PURGE_ROWS: u64 = 1000;
 
 /// Tells the region the time.
 pub(crate) fn start_ticks(keeper: Keeper, tasks: &Tasks) {
@@ -47,23 +43,6 @@ pub(crate) fn start_trim(store: Store, tasks: &Tasks) {
                     code = error.code(),
                     "the commit log could not be trimmed: {error}"
                 );
-            }
-        }
-    });
-}
-
-/// Deletes rows that are older than anybody wants to know.
-pub(crate) fn start_purge(store: Store, keep_days: u32, tasks: &Tasks) {
-    let stop = tasks.stop().clone();
-    let keep = Seconds(keep_days.saturating_mul(24 * 3600));
-    tasks.spawn("purge", async move {
-        while pause(&stop, PURGE).await {
-            match store.purge(clock::now().minus(keep), PURGE_ROWS).await {
-                Ok(_) => {}
-                Err(error) => tracing::warn!(
-                    code = error.code(),
-                    "old rows could not be deleted: {error}"
-                ),
             }
         }
     });

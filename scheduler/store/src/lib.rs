@@ -39,7 +39,7 @@ pub use config::{DatabaseUrl, Durability, StoreConfig};
 pub use error::StoreError;
 pub use lease::Lease;
 pub use log::News;
-pub use purge::Purged;
+pub use purge::{Kind, OldRecord, Purged};
 pub use read::{DecisionFilter, EvacuationFilter, MAX_PAGE, ServerFilter};
 pub use store::Store;
 pub use turn::{KEEP_LOG, Turn};

@@ -3,7 +3,9 @@
 use crate::StoreError;
 use crate::store::{Failure, Store, Work, statement};
 use ebbtide_model::Timestamp;
-use sea_orm::{ConnectionTrait, DatabaseTransaction, Value};
+use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, Value};
+use std::fmt;
+use std::sync::Arc;
 
 /// Rows in one transaction: short enough that commits hardly notice.
 const BATCH: u64 = 256;
@@ -27,32 +29,86 @@ impl Purged {
     }
 }
 
+/// What can be over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Servers that are gone.
+    Servers,
+    /// Evacuations that have ended.
+    Evacuations,
+    /// Decisions none of whose servers is still there: as long as one is, it can be explained.
+    Decisions,
+}
+
+impl Kind {
+    /// All of them.
+    pub const ALL: &'static [Self] = &[Self::Servers, Self::Evacuations, Self::Decisions];
+
+    fn table(self) -> &'static str {
+        match self {
+            Self::Servers => "servers",
+            Self::Evacuations => "evacuations",
+            Self::Decisions => "decisions",
+        }
+    }
+
+    fn column(self) -> &'static str {
+        match self {
+            Self::Servers => "gone_at",
+            Self::Evacuations => "final_at",
+            Self::Decisions => "created_at",
+        }
+    }
+
+    /// What else must hold of a row that is over.
+    fn also(self) -> &'static str {
+        match self {
+            Self::Servers | Self::Evacuations => "",
+            Self::Decisions => {
+                "AND NOT EXISTS (SELECT 1 FROM decision_servers AS d JOIN servers AS s ON s.id = d.server_id \
+                 WHERE d.decision_id = decisions.id AND s.gone_at IS NULL)"
+            }
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.table())
+    }
+}
+
+/// A record that is over.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OldRecord {
+    /// Its identifier.
+    pub id: String,
+    /// The record, in one line.
+    pub json: String,
+}
+
 impl Store {
-    /// Deletes servers that were gone, evacuations that were final and decisions that were made before `before`: at most
-    /// `limit` of each, oldest first, in small transactions, so that it can run beside commits. If it deleted `limit` of a kind, there is
-    /// probably more. Needs no lease: nobody decides on what it deletes.
+    /// Deletes what was over before `before`: at most `limit` of each kind, oldest first, in small transactions, so that it can run beside
+    /// commits. If it deleted `limit` of a kind, there is probably more. Needs no lease: nobody decides on what it deletes.
     ///
     /// # Errors
     /// Those of the database; what was deleted until then stays deleted.
     pub async fn purge(&self, before: Timestamp, limit: u64) -> Result<Purged, StoreError> {
         Ok(Purged {
-            servers: self
-                .purge_table("servers", "gone_at", before, limit)
-                .await?,
-            evacuations: self
-                .purge_table("evacuations", "final_at", before, limit)
-                .await?,
+            servers: self.purge_some(Kind::Servers, before, limit).await?,
+            evacuations: self.purge_some(Kind::Evacuations, before, limit).await?,
             // Which servers they were about goes with them (foreign key).
-            decisions: self
-                .purge_table("decisions", "created_at", before, limit)
-                .await?,
+            decisions: self.purge_some(Kind::Decisions, before, limit).await?,
         })
     }
 
-    async fn purge_table(
+    /// The same for one kind. Returns how many were deleted.
+    ///
+    /// # Errors
+    /// Those of the database; what was deleted until then stays deleted.
+    pub async fn purge_some(
         &self,
-        table: &'static str,
-        column: &'static str,
+        kind: Kind,
         before: Timestamp,
         limit: u64,
     ) -> Result<u64, StoreError> {
@@ -61,7 +117,7 @@ impl Store {
             let batch = BATCH.min(limit - deleted);
             let rows = self
                 .write("the purge", move |transaction| -> Work<'_, u64> {
-                    Box::pin(delete_some(transaction, table, column, before, batch))
+                    Box::pin(delete_some(transaction, kind, before, batch))
                 })
                 .await?;
             deleted += rows;
@@ -71,31 +127,88 @@ impl Store {
         }
         Ok(deleted)
     }
+
+    /// What was over before `before`, at most `limit`, oldest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn old(
+        &self,
+        kind: Kind,
+        before: Timestamp,
+        limit: u64,
+    ) -> Result<Vec<OldRecord>, StoreError> {
+        let (table, column, also) = (kind.table(), kind.column(), kind.also());
+        let select = format!(
+            "SELECT id, record FROM {table} WHERE {column} < ? {also} ORDER BY {column} LIMIT {limit}"
+        );
+        let rows = self
+            .query("the archive", &select, [before.as_millis().into()])
+            .await?;
+        let mut old = Vec::with_capacity(rows.len());
+        for row in rows {
+            let read = || -> Result<OldRecord, DbErr> {
+                let id = row.try_get_by_index(0)?;
+                let json = row.try_get_by_index(1)?;
+                Ok(OldRecord { id, json })
+            };
+            old.push(read().map_err(|error| self.classify("the archive", error))?);
+        }
+        Ok(old)
+    }
+
+    /// Deletes these, if they are still over.
+    ///
+    /// # Errors
+    /// Those of the database; then none is deleted.
+    pub async fn forget(
+        &self,
+        kind: Kind,
+        ids: &[String],
+        before: Timestamp,
+    ) -> Result<u64, StoreError> {
+        let ids: Arc<[String]> = ids.into();
+        self.write("the purge", move |transaction| -> Work<'_, u64> {
+            let ids = Arc::clone(&ids);
+            Box::pin(async move { delete(transaction, kind, &ids, before).await })
+        })
+        .await
+    }
 }
 
 async fn delete_some(
     transaction: &DatabaseTransaction,
-    table: &'static str,
-    column: &'static str,
+    kind: Kind,
     before: Timestamp,
     batch: u64,
 ) -> Result<u64, Failure> {
-    let backend = transaction.get_database_backend();
-    let before: Value = before.as_millis().into();
+    let (table, column, also) = (kind.table(), kind.column(), kind.also());
     let select =
-        format!("SELECT id FROM {table} WHERE {column} < ? ORDER BY {column} LIMIT {batch}");
-    let select = statement(backend, &select, [before.clone()]);
-    let mut values: Vec<Value> = Vec::new();
+        format!("SELECT id FROM {table} WHERE {column} < ? {also} ORDER BY {column} LIMIT {batch}");
+    let backend = transaction.get_database_backend();
+    let select = statement(backend, &select, [before.as_millis().into()]);
+    let mut ids: Vec<String> = Vec::new();
     for row in transaction.query_all_raw(select).await? {
-        values.push(row.try_get_by_index::<String>(0)?.into());
+        ids.push(row.try_get_by_index(0)?);
     }
-    if values.is_empty() {
+    delete(transaction, kind, &ids, before).await
+}
+
+/// A row may have changed since it was selected.
+async fn delete(
+    transaction: &DatabaseTransaction,
+    kind: Kind,
+    ids: &[String],
+    before: Timestamp,
+) -> Result<u64, Failure> {
+    if ids.is_empty() {
         return Ok(0);
     }
-    let places = vec!["?"; values.len()].join(", ");
-    // A row may have changed since it was selected.
+    let (table, column) = (kind.table(), kind.column());
+    let places = vec!["?"; ids.len()].join(", ");
     let delete = format!("DELETE FROM {table} WHERE id IN ({places}) AND {column} < ?");
-    values.push(before);
-    let delete = statement(backend, &delete, values);
+    let values = ids.iter().map(|id| Value::from(id.clone()));
+    let values = values.chain([before.as_millis().into()]);
+    let delete = statement(transaction.get_database_backend(), &delete, values);
     Ok(transaction.execute_raw(delete).await?.rows_affected())
 }

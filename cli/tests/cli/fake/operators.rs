@@ -169,4 +169,22 @@ impl Admin for Fake {
     async fn adopt_server(&self, _: Request<AdoptServerRequest>) -> Answer<AdoptServerResponse> {
         Err(Status::unimplemented("the command does not adopt"))
     }
+
+    async fn audit(&self, _: Request<AuditRequest>) -> Answer<AuditResponse> {
+        Ok(Response::new(AuditResponse {
+            hosts: 4,
+            compared_hosts: 4,
+            servers: 10,
+            evacuations: 1,
+            unsent_messages: 0,
+            on_duty: true,
+            duty: String::new(),
+            findings: vec![Finding {
+                code: "EB-AUDIT-104".into(),
+                subject: format!("server {}", id(7)),
+                what: "host host-B has it (Running), and the region knows of none there".into(),
+                next: "if it is nobody's, end it on the host; else adopt it".into(),
+            }],
+        }))
+    }
 }

@@ -3,14 +3,58 @@
 use crate::databases::{TestDb, at};
 use crate::records::*;
 use ebbtide_model::record::Change;
-use ebbtide_store::{DecisionFilter, EvacuationFilter, Purged, ServerFilter};
+use ebbtide_store::{DecisionFilter, EvacuationFilter, Kind, Purged, ServerFilter};
 use sea_orm::{ConnectionTrait, Statement};
 
 on_every_database![
     only_what_was_over_before_is_purged,
     a_purge_stops_at_its_limit_and_takes_the_oldest_first,
     a_purge_of_more_than_one_batch_is_complete,
+    a_decision_stays_as_long_as_one_of_its_servers_does,
+    what_is_archived_is_read_and_then_forgotten_unless_it_has_changed,
 ];
+
+async fn a_decision_stays_as_long_as_one_of_its_servers_does(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    let changes = [
+        put_server(server(1)),
+        put_server(gone(2, 10)),
+        put_decision(decision(5, &[server_id(1), server_id(2)], 1)),
+    ];
+    store.commit(&lease, &changes).await.unwrap();
+    assert_eq!(
+        store.purge_some(Kind::Decisions, at(50), 9).await.unwrap(),
+        0
+    );
+    store
+        .commit(&lease, &[put_server(gone(1, 20))])
+        .await
+        .unwrap();
+    assert_eq!(
+        store.purge_some(Kind::Decisions, at(50), 9).await.unwrap(),
+        1
+    );
+}
+
+async fn what_is_archived_is_read_and_then_forgotten_unless_it_has_changed(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    let changes = [put_server(gone(1, 10)), put_server(gone(2, 20))];
+    store.commit(&lease, &changes).await.unwrap();
+    let old = store.old(Kind::Servers, at(50), 9).await.unwrap();
+    let read: Vec<ebbtide_model::Server> = old
+        .iter()
+        .map(|record| serde_json::from_str(&record.json).unwrap())
+        .collect();
+    assert_eq!(read, [gone(1, 10), gone(2, 20)]);
+    let ids: Vec<String> = old.into_iter().map(|record| record.id).collect();
+    // The same place was asked for again meanwhile.
+    store
+        .commit(&lease, &[put_server(server(1))])
+        .await
+        .unwrap();
+    assert_eq!(store.forget(Kind::Servers, &ids, at(50)).await.unwrap(), 1);
+    assert_eq!(store.load(at(0)).await.unwrap().servers, [server(1)]);
+}
 
 async fn only_what_was_over_before_is_purged(db: TestDb) {
     let (store, lease) = db.open_with_lease().await;
@@ -21,7 +65,7 @@ async fn only_what_was_over_before_is_purged(db: TestDb) {
         put_evacuation(evacuation(1)),
         put_evacuation(finished(2, 49)),
         put_evacuation(finished(3, 50)),
-        put_decision(decision(49, &[server_id(1), server_id(2)], 1)),
+        put_decision(decision(49, &[server_id(2)], 1)),
         put_decision(decision(50, &[server_id(1)], 1)),
     ];
     changes.extend([put_host(host(1)), Change::Enqueue(message(1))]);
