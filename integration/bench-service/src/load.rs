@@ -1,11 +1,10 @@
 //! Callers that ask one request after another, each over a connection of its own.
 
-use crate::Call;
 use crate::clock;
 use crate::cloud::NORMAL;
 use crate::meters::Meters;
+use crate::{Call, Group};
 use anyhow::{Result, bail};
-use ebbtide_integration_tests::Region;
 use ebbtide_proto::v1;
 use std::time::{Duration, Instant};
 use tokio::task::JoinSet;
@@ -19,17 +18,32 @@ pub(crate) struct Done {
     /// How long each placement took, as its caller saw it.
     pub(crate) times: Vec<Duration>,
     /// Victims of all placements.
-    pub(crate) victims: u64,
+    pub(crate) victims: Vec<String>,
     /// From the first request to the last answer.
     pub(crate) elapsed: Duration,
 }
 
 /// Asks for so long.
-pub(crate) async fn run(region: &Region, call: Call, clients: u32, span: Duration) -> Result<Done> {
+pub(crate) async fn run(
+    group: &Group<'_>,
+    call: Call,
+    clients: u32,
+    span: Duration,
+) -> Result<Done> {
     let mut callers = JoinSet::new();
     let mut connections = Vec::new();
-    for _ in 0..clients {
-        connections.push((region.scheduler().await?, region.servers().await?));
+    let all = group.peers.len() + 1;
+    for caller in 0..clients as usize {
+        connections.push(match (caller % all).checked_sub(1) {
+            None => (
+                group.region.scheduler().await?,
+                group.region.servers().await?,
+            ),
+            Some(peer) => {
+                let peer = &group.peers[peer];
+                (peer.scheduler().await?, peer.servers().await?)
+            }
+        });
     }
     let began = clock::instant();
     for (mut scheduler, mut servers) in connections {
@@ -62,7 +76,9 @@ pub(crate) async fn run(region: &Region, call: Call, clients: u32, span: Duratio
                 let Some(decision) = decision.filter(|d| d.no_valid_host.is_none()) else {
                     bail!("no valid host: the cloud is too small for this run; use more hosts or fewer seconds");
                 };
-                mine.victims += decision.placements.iter().map(|p| p.victims.len() as u64).sum::<u64>();
+                for placement in decision.placements {
+                    mine.victims.extend(placement.victims.into_iter().map(|v| v.server_id));
+                }
             }
             Ok(mine)
         });
@@ -71,17 +87,17 @@ pub(crate) async fn run(region: &Region, call: Call, clients: u32, span: Duratio
     while let Some(caller) = callers.join_next().await {
         let mine = caller??;
         all.times.extend(mine.times);
-        all.victims += mine.victims;
+        all.victims.extend(mine.victims);
     }
     all.elapsed = began.elapsed();
     Ok(all)
 }
 
 /// Waits until the broker has confirmed every message; answers how long that took.
-pub(crate) async fn drained(region: &Region, scheduler: u32) -> Result<Duration> {
+pub(crate) async fn drained(group: &Group<'_>) -> Result<Duration> {
     let began: Instant = clock::instant();
     loop {
-        if Meters::read(region, scheduler).await?.outbox < 1.0 {
+        if Meters::read(group).await?.outbox < 1.0 {
             return Ok(began.elapsed());
         }
         if began.elapsed() > DRAIN_LIMIT {

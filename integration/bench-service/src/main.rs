@@ -10,18 +10,20 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // The thin edge of a program.
 
+mod churn;
 mod clock;
 mod cloud;
 mod load;
 mod meters;
 mod report;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
 use ebbtide_bench::Machine;
-use ebbtide_integration_tests::{Database, Region, RegionOptions};
+use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions};
 use meters::Meters;
 use report::{Report, Window};
+use std::collections::BTreeSet;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -87,9 +89,21 @@ pub(crate) struct Options {
     /// Where the state is kept
     #[arg(long, value_enum, default_value = "sqlite")]
     database: Store,
+    /// Schedulers that are active at once on the database; callers are spread over them
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=16))]
+    schedulers: u32,
+    /// Evacuate for real: agents with simulated hypervisors, 8 places on each of few hosts; every placement waits until it runs
+    #[arg(long)]
+    evacuate: bool,
     /// Print JSON instead of lines
     #[arg(long)]
     json: bool,
+}
+
+/// All schedulers of the region.
+pub(crate) struct Group<'r> {
+    pub(crate) region: &'r Region,
+    pub(crate) peers: &'r [Peer],
 }
 
 fn main() -> ExitCode {
@@ -101,7 +115,10 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime.block_on(measure(&options)),
         Err(error) => Err(error.into()),
     };
-    match measured.and_then(|report| report.print(options.json)) {
+    match measured.and_then(|outcome| match outcome {
+        Outcome::Placed(report) => report.print(options.json),
+        Outcome::Evacuated(churn) => churn.print(options.json),
+    }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("EB-BENCH-005: {error:#}");
@@ -110,7 +127,37 @@ fn main() -> ExitCode {
     }
 }
 
-async fn measure(options: &Options) -> Result<Report> {
+/// What was measured.
+enum Outcome {
+    Placed(Box<Report>),
+    Evacuated(Box<churn::Churn>),
+}
+
+/// Hosts with real agents.
+async fn evacuate(options: &Options) -> Result<Outcome> {
+    let hosts = (0..options.hosts).map(|n| format!("host-{n:03}")).collect();
+    eprintln!(
+        "starting a broker, a scheduler and {} agents",
+        options.hosts
+    );
+    let region = Region::start(RegionOptions {
+        database: options.database.database(),
+        // What has ended is deleted after a minute (servers after ten), so that it is seen whether tables stay small.
+        database_options: "keep_minutes = 1".to_owned(),
+        region: "longest_budget_window_seconds = 0".to_owned(),
+        hosts,
+        ..RegionOptions::default()
+    })
+    .await?;
+    Ok(Outcome::Evacuated(Box::new(
+        churn::run(&region, options).await?,
+    )))
+}
+
+async fn measure(options: &Options) -> Result<Outcome> {
+    if options.evacuate {
+        return evacuate(options).await;
+    }
     // Nobody renews these hosts, nobody answers notices: all of that has to wait until the end.
     let region = "host_down_seconds = 86400\nstart_timeout_seconds = 86400\nact_timeout_seconds = 86400\n\
                   notice_timeout_seconds = 3600\ndefault_grace_seconds = 900";
@@ -129,31 +176,39 @@ async fn measure(options: &Options) -> Result<Report> {
         eprintln!("filling them");
         cloud::fill(&region, options).await?;
     }
-    let scheduler = region.scheduler_process()?.pid();
+    if options.schedulers > 1 && options.database == Store::Sqlite {
+        bail!("SQLite takes one scheduler; use --database mariadb or postgres");
+    }
+    let mut peers = Vec::new();
+    for number in 2..=options.schedulers {
+        peers.push(region.start_peer(&format!("number-{number}")).await?);
+    }
+    let group = Group {
+        region: &region,
+        peers: &peers,
+    };
     // A second of load before the measurement: connections, caches and queues are as they are in a region that runs.
     eprintln!("measuring for {} s", options.seconds);
-    load::run(
-        &region,
-        options.call,
-        options.clients,
-        Duration::from_secs(1),
-    )
-    .await?;
-    let before = Meters::read(&region, scheduler).await?;
-    let done = load::run(
-        &region,
-        options.call,
-        options.clients,
-        Duration::from_secs(u64::from(options.seconds)),
-    )
-    .await?;
-    let after = Meters::read(&region, scheduler).await?;
-    let drained = load::drained(&region, scheduler).await?;
+    let (call, clients) = (options.call, options.clients);
+    let first = load::run(&group, call, clients, Duration::from_secs(1)).await?;
+    let before = Meters::read(&group).await?;
+    let span = Duration::from_secs(u64::from(options.seconds));
+    let done = load::run(&group, call, clients, span).await?;
+    let after = Meters::read(&group).await?;
+    // Nobody leaves in this region, so whoever was chosen once may not be chosen again.
+    let mut chosen = BTreeSet::new();
+    for victim in first.victims.iter().chain(&done.victims) {
+        if !chosen.insert(victim) {
+            bail!("victim {victim} was chosen twice");
+        }
+    }
+    let drained = load::drained(&group).await?;
     let window = Window {
         before,
         after,
         drained,
         done,
     };
-    Ok(Report::of(options, &window, Machine::here()))
+    let report = Report::of(options, &window, Machine::here());
+    Ok(Outcome::Placed(Box::new(report)))
 }

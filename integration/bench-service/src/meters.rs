@@ -1,7 +1,7 @@
 //! What the scheduler counts (its metrics page) and what the kernel counts (processor time).
 
+use crate::Group;
 use anyhow::{Context, Result};
-use ebbtide_integration_tests::Region;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
@@ -23,7 +23,11 @@ pub(crate) struct Meters {
     pub(crate) published: f64,
     /// Messages that it has not confirmed yet.
     pub(crate) outbox: f64,
-    /// Processor seconds of the scheduler.
+    /// Decisions made before a scheduler's turn that were kept.
+    pub(crate) kept: f64,
+    /// Those that had to be made again.
+    pub(crate) conflicts: f64,
+    /// Processor seconds of the schedulers.
     pub(crate) scheduler_cpu: f64,
     /// Processor seconds of this program, which makes the load.
     pub(crate) load_cpu: f64,
@@ -32,26 +36,39 @@ pub(crate) struct Meters {
 }
 
 impl Meters {
-    /// Reads them all.
-    pub(crate) async fn read(region: &Region, scheduler: u32) -> Result<Self> {
-        let page = page(&region.address("http")?).await?;
-        let value = |name: &str| metric(&page, name);
-        Ok(Self {
-            decision_seconds: value("decision_seconds_sum")?,
-            decisions: value("decision_seconds_count")?,
-            commit_seconds: value("commit_seconds_sum")?,
-            commits: value("commit_seconds_count")?,
-            published: value("messages_published_total")?,
-            outbox: value("outbox_messages")?,
-            scheduler_cpu: process_cpu(&scheduler.to_string())?,
+    /// Reads them all, summed over all schedulers.
+    pub(crate) async fn read(group: &Group<'_>) -> Result<Self> {
+        let mut schedulers = vec![(
+            group.region.address("http")?,
+            group.region.scheduler_process()?.pid(),
+        )];
+        for peer in group.peers {
+            schedulers.push((peer.address("http")?, peer.pid()));
+        }
+        let mut all = Self {
             load_cpu: process_cpu("self")?,
             machine_cpu: machine_cpu()?,
-        })
+            ..Self::default()
+        };
+        for (address, process) in schedulers {
+            let page = page(&address).await?;
+            let value = |name: &str| metric(&page, name);
+            all.decision_seconds += value("decision_seconds_sum")?;
+            all.decisions += value("decision_seconds_count")?;
+            all.commit_seconds += value("commit_seconds_sum")?;
+            all.commits += value("commit_seconds_count")?;
+            all.published += value("messages_published_total")?;
+            all.outbox += value("outbox_messages")?;
+            all.kept += value("early_decisions_total{kind=\"kept\"}")?;
+            all.conflicts += value("early_decisions_total{kind=\"conflict\"}")?;
+            all.scheduler_cpu += process_cpu(&process.to_string())?;
+        }
+        Ok(all)
     }
 }
 
 /// The metrics page, over plain HTTP/1.0: the connection ends with the page.
-async fn page(address: &str) -> Result<String> {
+pub(crate) async fn page(address: &str) -> Result<String> {
     let host = address.trim_start_matches("http://");
     let mut stream = TcpStream::connect(host).await?;
     let request = format!("GET /metrics HTTP/1.0\r\nHost: {host}\r\n\r\n");
@@ -61,8 +78,8 @@ async fn page(address: &str) -> Result<String> {
     Ok(page)
 }
 
-/// The value of a metric without labels.
-fn metric(page: &str, name: &str) -> Result<f64> {
+/// The value of a metric, named with its labels if it has any.
+pub(crate) fn metric(page: &str, name: &str) -> Result<f64> {
     let wanted = format!("ebbtide_{name} ");
     page.lines()
         .find_map(|line| {

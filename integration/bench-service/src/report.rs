@@ -33,6 +33,8 @@ pub(crate) struct Report {
     call: &'static str,
     clients: u32,
     database: String,
+    /// How many schedulers were active.
+    schedulers: u32,
     /// How long was measured.
     seconds: f64,
     placements: u64,
@@ -51,6 +53,10 @@ pub(crate) struct Report {
     deciding: f64,
     /// Share of the time in which a transaction was written.
     committing: f64,
+    /// Decisions made before a scheduler's turn that were kept, in a second.
+    early_kept_per_s: f64,
+    /// Those that had to be made again because of a conflict, in a second.
+    conflicts_per_s: f64,
     /// Messages that the broker confirmed in a second.
     confirmed_per_s: f64,
     /// How long the broker took to confirm what was left at the end, in seconds.
@@ -87,16 +93,19 @@ impl Report {
             call: options.call.name(),
             clients: options.clients,
             database: format!("{:?}", options.database).to_lowercase(),
+            schedulers: options.schedulers,
             seconds: rounded(seconds),
             placements,
             placements_per_s: over(placements as f64, seconds),
-            victims: window.done.victims,
+            victims: window.done.victims.len() as u64,
             latency: Latency::of(&window.done.times),
             decision_mean_us: over(moved(|m| m.decision_seconds) * 1e6, moved(|m| m.decisions)),
             commit_mean_us: over(moved(|m| m.commit_seconds) * 1e6, moved(|m| m.commits)),
             placements_per_commit: over(placements as f64, moved(|m| m.commits)),
             deciding: over(moved(|m| m.decision_seconds), seconds),
             committing: over(moved(|m| m.commit_seconds), seconds),
+            early_kept_per_s: over(moved(|m| m.kept), seconds),
+            conflicts_per_s: over(moved(|m| m.conflicts), seconds),
             confirmed_per_s: over(moved(|m| m.published), seconds),
             drain_seconds: rounded(window.drained.as_secs_f64()),
             scheduler_cores: over(scheduler, seconds),
@@ -165,6 +174,12 @@ impl Report {
             ms(self.commit_mean_us),
             self.placements_per_commit
         );
+        if self.schedulers > 1 {
+            println!(
+                "{} schedulers: {:.0} early decisions/s kept, {:.0} conflicts/s",
+                self.schedulers, self.early_kept_per_s, self.conflicts_per_s
+            );
+        }
         println!(
             "broker: {:.0} messages/s confirmed, all {:.2} s after the end",
             self.confirmed_per_s, self.drain_seconds

@@ -44,15 +44,29 @@ impl Peer {
         })
     }
 
+    /// An address of its ready file, `grpc` or `http`.
+    ///
+    /// # Errors
+    /// It is not there.
+    pub fn address(&self, key: &str) -> Result<String> {
+        let text = std::fs::read_to_string(&self.ready)?;
+        let ready: serde_json::Value = serde_json::from_str(&text)?;
+        let address = ready[key].as_str().context("no such address")?;
+        Ok(format!("http://{address}"))
+    }
+
     /// Where its API is.
     ///
     /// # Errors
     /// It is not there.
     pub fn endpoint(&self) -> Result<String> {
-        let text = std::fs::read_to_string(&self.ready)?;
-        let ready: serde_json::Value = serde_json::from_str(&text)?;
-        let address = ready["grpc"].as_str().context("no address")?;
-        Ok(format!("http://{address}"))
+        self.address("grpc")
+    }
+
+    /// Its process.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid()
     }
 
     async fn clients(&self) -> Result<Clients> {

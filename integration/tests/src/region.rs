@@ -1,7 +1,8 @@
 //! The processes of a region, and the ways to reach and to hurt them.
 
 use anyhow::{Context, Result, bail};
-use ebbtide_cli::client::{Region as Clients, Wire};
+use ebbtide_cli::client::Region as Clients;
+pub use ebbtide_cli::client::Wire;
 use ebbtide_cli::credentials::Credentials;
 use ebbtide_harness::{Command, Process, Shared, SharedBroker, Signal, eventually};
 use ebbtide_proto::v1::admin_client::AdminClient;
@@ -369,6 +370,12 @@ impl Region {
             .spawn(&log)?;
         self.agents.insert(host.to_owned(), process);
         Ok(())
+    }
+
+    /// The processes of all agents that run.
+    #[must_use]
+    pub fn agent_pids(&self) -> Vec<u32> {
+        self.agents.values().map(Process::pid).collect()
     }
 
     /// Kills an agent without warning; its hypervisor's state stays.

@@ -157,8 +157,8 @@ fn postgres_kind(state: &str) -> Kind {
         "53100" => Kind::DiskFull,
         // invalid authorization, password; database does not exist; may not connect
         "28000" | "28P01" | "3D000" | "42501" => Kind::LoginRefused,
-        // too many connections, out of memory, admin and crash shutdown, cannot connect now, idle session ended, read-only
-        "53300" | "53200" | "57P01" | "57P02" | "57P03" | "57P05" | "57014" | "25006" => {
+        // too many connections, out of memory, admin and crash shutdown, cannot connect now, idle session or transaction ended, read-only
+        "53300" | "53200" | "57P01" | "57P02" | "57P03" | "57P05" | "57014" | "25006" | "25P03" => {
             Kind::Unavailable
         }
         // data and index corrupted

@@ -22,7 +22,8 @@ cargo build --release -p ebbtide-cli -p ebbtide-bench-service -p ebbtide-schedul
 
 Examples:
   ebbtide bench service --hosts 10000
-  ebbtide bench service --hosts 10000 --preempting --clients 64 --seconds 10 --output json";
+  ebbtide bench service --hosts 10000 --preempting --clients 64 --seconds 10 --output json
+  ebbtide bench service --hosts 1000 --preempting --database mariadb --schedulers 4";
 
 /// The program that measures.
 const PROGRAM: &str = "ebbtide-bench-service";
@@ -46,6 +47,9 @@ pub struct ServiceArgs {
     /// What is asked: places only, as nova-conductor asks, or servers that are started as well
     #[arg(long, default_value = "select-destinations", value_parser = ["select-destinations", "create-servers"])]
     pub call: String,
+    /// Schedulers that are active at once; callers are spread over them. Not with sqlite
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub schedulers: u32,
     /// Where the state is kept
     #[arg(long, default_value = "sqlite", value_parser = ["sqlite", "mariadb", "postgres"])]
     pub database: String,
@@ -68,6 +72,7 @@ pub(super) fn run(context: &mut Context, args: &ServiceArgs) -> Result<(), CliEr
         .args(["--clients", &args.clients.to_string()])
         .args(["--seconds", &args.seconds.to_string()])
         .args(["--call", &args.call])
+        .args(["--schedulers", &args.schedulers.to_string()])
         .args(["--database", &args.database, "--json"])
         .args(args.preempting.then_some("--preempting"))
         .stdout(Stdio::piped());
@@ -101,6 +106,7 @@ pub(super) fn run(context: &mut Context, args: &ServiceArgs) -> Result<(), CliEr
         "preempting",
         "call",
         "database",
+        "schedulers",
         "clients",
         "placements",
         "placements_per_s",
@@ -110,6 +116,8 @@ pub(super) fn run(context: &mut Context, args: &ServiceArgs) -> Result<(), CliEr
         "decision_mean_us",
         "commit_mean_us",
         "placements_per_commit",
+        "early_kept_per_s",
+        "conflicts_per_s",
         "confirmed_per_s",
         "drain_seconds",
         "bound_by",

@@ -104,6 +104,15 @@ impl Server<Maria> {
     pub async fn create_database(&self, name: &str) -> Result<String> {
         access(self.port())?.create_database(name).await
     }
+
+    /// Does something as a user who may do everything: grants, global variables, ending other connections.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Failed`] with what the server says.
+    pub async fn execute(&self, sql: &str) -> Result<()> {
+        access(self.port())?.execute(sql).await.map(drop)
+    }
 }
 
 fn access(port: u16) -> Result<Access> {

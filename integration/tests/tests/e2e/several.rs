@@ -4,7 +4,7 @@ use super::kit::{
     create, evacuations, fill, flavor, nothing_is_overcommitted, preemptible, request, until,
     until_evacuation,
 };
-use ebbtide_harness::{Signal, eventually};
+use ebbtide_harness::{MariaDb, Signal, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions};
 use ebbtide_proto::v1;
@@ -228,5 +228,59 @@ async fn whoever_stands_still_for_longer_than_its_lease_decides_on_beside_the_ot
     let get = v1::ListServersRequest::default();
     let listed = servers.list_servers(get).await.unwrap().into_inner();
     assert!(!listed.servers.is_empty());
+    nothing_is_overcommitted(&region).await;
+}
+
+/// What happens to those who use a primary when it becomes a replica: connections end, and what comes instead takes no writes.
+#[tokio::test]
+async fn a_primary_that_fails_over_costs_time_and_nothing_else() {
+    let database = MariaDb::start().await.unwrap();
+    let plain = "CREATE USER 'plain'@'127.0.0.1' IDENTIFIED BY 'plain'";
+    database.execute(plain).await.unwrap();
+    let rights = "GRANT ALL PRIVILEGES ON ebbtide.* TO 'plain'@'127.0.0.1'";
+    database.execute(rights).await.unwrap();
+    let options = RegionOptions {
+        database_url: Some(database.url().replace("ebbtide:ebbtide@", "plain:plain@")),
+        ..RegionOptions::default()
+    };
+    let region = Region::start(options).await.unwrap();
+    let second = region.start_peer("second").await.unwrap();
+    fill(&region, 2).await;
+    let (first_pet, decision) = create(&region, "early", request("half", 1)).await;
+    let victim = decision.placements[0].victims[0].server_id.clone();
+    until_evacuation(&region, &victim, "draining").await;
+    for step in [
+        "SET GLOBAL read_only = ON",
+        "KILL HARD CONNECTION USER 'plain'@'127.0.0.1'",
+    ] {
+        database.execute(step).await.unwrap();
+    }
+    // The victim ends meanwhile; what its agent says of that waits in its queue.
+    let mut servers = second.servers().await.unwrap();
+    let again = || v1::CreateServersRequest {
+        name: "during".to_owned(),
+        request: Some(v1::PlacementRequest {
+            server_ids: vec![uuid::Uuid::from_u128(43).to_string()],
+            ..request("half", 1)
+        }),
+    };
+    let refused = servers.create_servers(again()).await.unwrap_err();
+    assert_eq!(refused.code(), tonic::Code::Unavailable, "{refused:?}");
+    // So long the outage lasts: longer than the victim has.
+    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    database
+        .execute("SET GLOBAL read_only = OFF")
+        .await
+        .unwrap();
+    let pet = eventually(PATIENCE, async || {
+        let created = servers.clone().create_servers(again()).await;
+        created.map_err(|status| status.to_string())
+    });
+    let pet = pet.await.into_inner().servers[0].id.clone();
+    until_at(&second, &first_pet[0].id, "active").await;
+    until_at(&second, &pet, "active").await;
+    let ended = evacuations(&region).await;
+    assert_eq!(ended.len(), 2, "{ended:?}");
+    assert!(ended.iter().all(|e| e.state == "evacuated"), "{ended:?}");
     nothing_is_overcommitted(&region).await;
 }

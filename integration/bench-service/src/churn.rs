@@ -1,0 +1,286 @@
+//! Evacuations a second, from end to end: hosts with real agents and simulated hypervisors are full of preemptible servers; each caller asks for a normal
+//! one, waits until it runs on the room that was taken, deletes it, and fills the room with a preemptible one again.
+//!
+//! What must not grow meanwhile is sampled: memory of the scheduler and of the agents, unsent messages, and rows of the database.
+
+use crate::{Options, clock};
+use anyhow::{Context, Result, bail};
+use ebbtide_bench::stats::rounded;
+use ebbtide_bench::{Latency, Machine};
+use ebbtide_integration_tests::Region;
+use ebbtide_proto::v1;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::oneshot;
+use tokio::task::JoinSet;
+use tokio_stream::StreamExt;
+
+const NORMAL: &str = "pet";
+const SPOT: &str = "spot";
+/// VCPUs of each host, as the region's agents have them.
+const SLOTS: u32 = 8;
+/// How often is looked at what must not grow.
+const SAMPLE: Duration = Duration::from_secs(10);
+/// Nothing takes that long unless it is broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// What came out.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(crate) struct Churn {
+    hosts: u32,
+    clients: u32,
+    database: String,
+    seconds: f64,
+    evacuations: u64,
+    evacuations_per_s: f64,
+    /// From the request to the server that runs on the freed room.
+    #[serde(flatten)]
+    latency: Latency,
+    samples: Vec<Sample>,
+    machine: Machine,
+}
+
+/// What must not grow, at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+struct Sample {
+    /// Since the beginning, in seconds.
+    at: f64,
+    evacuations: u64,
+    scheduler_mib: u64,
+    agents_mib: u64,
+    unsent: u32,
+}
+
+type Waiters = Arc<Mutex<HashMap<(String, &'static str), oneshot::Sender<()>>>>;
+
+/// Who waits for what; told by one stream of events.
+#[derive(Clone, Default)]
+struct Watcher {
+    waiters: Waiters,
+    seen: Arc<Mutex<HashMap<String, String>>>,
+}
+
+impl Watcher {
+    async fn until(&self, id: &str, status: &'static str) -> Result<()> {
+        let told = {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            if seen.get(id).is_some_and(|s| s == status) {
+                return Ok(());
+            }
+            let (tell, told) = oneshot::channel();
+            let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+            waiters.insert((id.to_owned(), status), tell);
+            told
+        };
+        let told = tokio::time::timeout(PATIENCE, told).await;
+        told.with_context(|| format!("server {id} is not {status} after {PATIENCE:?}"))?
+            .with_context(|| "the events have ended")
+    }
+
+    fn saw(&self, server: &v1::Server) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
+        for status in ["active", "deleted", "preempted", "error"] {
+            if server.status == status
+                && let Some(tell) = waiters.remove(&(server.id.clone(), status))
+            {
+                // Who has given up does not want to know.
+                let _ = tell.send(());
+            }
+        }
+        match server.status.as_str() {
+            "deleted" | "preempted" => drop(seen.remove(&server.id)),
+            status => drop(seen.insert(server.id.clone(), status.to_owned())),
+        }
+    }
+}
+
+fn request(flavor: &str) -> v1::CreateServersRequest {
+    v1::CreateServersRequest {
+        name: flavor.to_owned(),
+        request: Some(v1::PlacementRequest {
+            count: 1,
+            flavor: flavor.to_owned(),
+            project_id: "load".to_owned(),
+            ..Default::default()
+        }),
+    }
+}
+
+/// Makes the load for so long as the options say.
+pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
+    flavors(region).await?;
+    let watcher = Watcher::default();
+    let mut scheduler = region.scheduler().await?;
+    let mut events = scheduler
+        .watch(v1::WatchRequest::default())
+        .await?
+        .into_inner();
+    let told = watcher.clone();
+    let mut background: JoinSet<Result<()>> = JoinSet::new();
+    background.spawn(async move {
+        while let Some(event) = events.next().await {
+            match event?.event {
+                Some(v1::watch_event::Event::Server(server)) => told.saw(&server),
+                Some(v1::watch_event::Event::Lagged(missed)) => {
+                    bail!("{missed} events were missed")
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    });
+    let slots = options.hosts * SLOTS;
+    eprintln!("filling {slots} places");
+    let mut servers = region.servers().await?;
+    for _ in 0..slots {
+        servers.create_servers(request(SPOT)).await?;
+    }
+    eprintln!("measuring for {} s", options.seconds);
+    let span = Duration::from_secs(u64::from(options.seconds));
+    let began = clock::instant();
+    let mut callers = JoinSet::new();
+    for _ in 0..options.clients {
+        let (servers, watcher) = (region.servers().await?, watcher.clone());
+        callers.spawn(caller(servers, watcher, began, span));
+    }
+    let mut samples = Vec::new();
+    while began.elapsed() < span {
+        samples.push(sample(region, began).await?);
+        if let Some(sample) = samples.last() {
+            eprintln!(
+                "  {:>4.0} s  {:>7} evacuations  scheduler {} MiB, agents {} MiB, {} messages to be sent",
+                sample.at,
+                sample.evacuations,
+                sample.scheduler_mib,
+                sample.agents_mib,
+                sample.unsent
+            );
+        }
+        tokio::select! {
+            () = tokio::time::sleep(SAMPLE) => {}
+            Some(ended) = background.join_next() => ended??,
+        }
+    }
+    let mut times = Vec::new();
+    while let Some(done) = callers.join_next().await {
+        times.extend(done??);
+    }
+    let seconds = began.elapsed().as_secs_f64();
+    samples.push(sample(region, began).await?);
+    let audit = region.admin().await?.audit(v1::AuditRequest {}).await?;
+    let findings = audit.into_inner().findings;
+    if !findings.is_empty() {
+        bail!("the audit is not clean: {findings:?}");
+    }
+    let evacuations = times.len() as u64;
+    Ok(Churn {
+        hosts: options.hosts,
+        clients: options.clients,
+        database: format!("{:?}", options.database).to_lowercase(),
+        seconds: rounded(seconds),
+        evacuations,
+        evacuations_per_s: rounded(evacuations as f64 / seconds),
+        latency: Latency::of(&times),
+        samples,
+        machine: Machine::here(),
+    })
+}
+
+async fn caller(
+    mut servers: v1::servers_client::ServersClient<ebbtide_integration_tests::region::Wire>,
+    watcher: Watcher,
+    began: Instant,
+    span: Duration,
+) -> Result<Vec<Duration>> {
+    let mut times = Vec::new();
+    while began.elapsed() < span {
+        let asked = clock::instant();
+        let created = servers.create_servers(request(NORMAL)).await?.into_inner();
+        let id = created.servers.first().map(|s| s.id.clone());
+        let id = id.context("no server")?;
+        if created.decision.is_none_or(|d| d.no_valid_host.is_some()) {
+            bail!("no valid host: nobody preemptible is left; use fewer --clients than places");
+        }
+        watcher.until(&id, "active").await?;
+        times.push(asked.elapsed());
+        let delete = v1::DeleteServerRequest { id: id.clone() };
+        servers.delete_server(delete).await?;
+        watcher.until(&id, "deleted").await?;
+        servers.create_servers(request(SPOT)).await?;
+    }
+    Ok(times)
+}
+
+async fn flavors(region: &Region) -> Result<()> {
+    let mut admin = region.admin().await?;
+    for (name, preemptible) in [(NORMAL, false), (SPOT, true)] {
+        let mut flavor = v1::Flavor {
+            name: name.to_owned(),
+            vcpus: 1,
+            ram_mb: 1000,
+            disk_gb: 10,
+            ..Default::default()
+        };
+        if preemptible {
+            for (key, value) in [
+                ("ebbtide:preemptible", "true"),
+                ("ebbtide:grace_seconds", "0"),
+            ] {
+                flavor.extra_specs.insert(key.to_owned(), value.to_owned());
+            }
+        }
+        let flavor = Some(flavor);
+        admin
+            .create_flavor(v1::CreateFlavorRequest { flavor })
+            .await?;
+    }
+    Ok(())
+}
+
+async fn sample(region: &Region, began: Instant) -> Result<Sample> {
+    let page = crate::meters::page(&region.address("http")?).await?;
+    let value = |name: &str| crate::meters::metric(&page, name);
+    let scheduler = region.scheduler_process()?.pid();
+    let mut agents = 0;
+    for pid in region.agent_pids() {
+        agents += resident(pid)?;
+    }
+    Ok(Sample {
+        at: rounded(began.elapsed().as_secs_f64()),
+        evacuations: value("evacuations_total{kind=\"evacuated\"}")? as u64,
+        scheduler_mib: resident(scheduler)?,
+        agents_mib: agents,
+        unsent: value("outbox_messages")? as u32,
+    })
+}
+
+/// Resident memory of a process in MiB.
+fn resident(pid: u32) -> Result<u64> {
+    let path = format!("/proc/{pid}/status");
+    let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
+    let line = text.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    Ok(kib.with_context(|| format!("{path} has no VmRSS"))? / 1024)
+}
+
+impl Churn {
+    /// On standard output.
+    pub(crate) fn print(&self, json: bool) -> Result<()> {
+        if json {
+            println!("{}", serde_json::to_string_pretty(self)?);
+            return Ok(());
+        }
+        println!(
+            "{:.0} evacuations/s ({} in {:.1} s), request to running: p50 {:.0} ms, p99 {:.0} ms",
+            self.evacuations_per_s,
+            self.evacuations,
+            self.seconds,
+            self.latency.p50_us / 1000.0,
+            self.latency.p99_us / 1000.0
+        );
+        Ok(())
+    }
+}
