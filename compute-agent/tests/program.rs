@@ -256,7 +256,7 @@ fn a_good_configuration_is_checked_without_starting_anything() {
         "--state-dir",
         state,
         "--bus-url",
-        "amqp://u:secret@broker/",
+        "amqps://u:secret@broker/",
         "--set",
         "driver.simulated.inventory={VCPU=4}",
     ]);
