@@ -6,7 +6,7 @@ const GOOD: &str = r#"
 host = "host-a"
 state_dir = "/tmp/agent"
 [bus]
-urls = ["amqp://u:secret@b1/", "amqp://u:secret@b2/"]
+urls = ["amqps://u:secret@b1/", "amqps://u:secret@b2/"]
 [driver.simulated]
 inventory = { VCPU = 8, MEMORY_MB = { total = 8192, reserved = 512, allocation_ratio = 1.5 } }
 "#;
@@ -121,7 +121,7 @@ fn later_settings_win_and_the_environment_is_understood() {
     let environment = [
         ("EBBTIDE_AGENT__HOST", "17"),
         ("EBBTIDE_AGENT__AGENT__HEARTBEAT_SECONDS", "2.5"),
-        ("EBBTIDE_AGENT__BUS__URLS", "amqp://other/"),
+        ("EBBTIDE_AGENT__BUS__URLS", "amqps://other/"),
         ("EBBTIDE_AGENT__EVACUATION__ESCALATE_TO_TERMINATE", "true"),
         ("EBBTIDE__HOST", "not ours"),
     ];

@@ -167,6 +167,7 @@ mod tests {
                 "Explain",
                 "Watch",
                 "RegionSummary",
+                "Audit",
                 "Check",
                 "ServerReflectionInfo",
             ]

@@ -66,7 +66,7 @@ impl Bench for Simulated {
 #[tokio::test]
 async fn the_simulated_driver_keeps_the_contract_of_drivers() {
     let results = conformance::run(&Simulated::default()).await;
-    assert_eq!(results.len(), 16);
+    assert_eq!(results.len(), 17);
     let broken: Vec<_> = results.iter().filter(|r| r.broken.is_some()).collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }
