@@ -13,7 +13,8 @@ use crate::{CreateServers, Ids, Region};
 use ebbtide_model::{Decision, Outcome, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::HashMap;
 
-/// A decision about a request, with what it rests on.
+/// A decision about a request, with what it rests on. It is good for the region that made it, and for no other: one that was read anew counts
+/// generations from the beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Speculation {
     decision: Decision,

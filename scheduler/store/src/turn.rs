@@ -18,7 +18,9 @@ use crate::store::{Store, statement};
 use crate::{Backend, Lease, StoreError};
 use ebbtide_model::record::{Change, Snapshot};
 use ebbtide_model::{Seconds, Timestamp};
-use sea_orm::{ConnectionTrait, DatabaseTransaction, DbErr, Statement, TransactionTrait};
+use sea_orm::{
+    ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, Statement, TransactionTrait,
+};
 use uuid::Uuid;
 
 /// Longest time that a scheduler which falls behind can catch up without reading everything.
@@ -158,7 +160,13 @@ impl Store {
         upto: i64,
     ) -> Result<Vec<News>, StoreError> {
         let backend = transaction.get_database_backend();
-        let select = statement(backend, log::SELECT_UPTO, [seen.into(), upto.into()]);
+        // MariaDB gives a lock away a moment before what was written under it is seen by plain reads; a locking read sees it.
+        let locking = match backend {
+            DbBackend::MySql => " LOCK IN SHARE MODE",
+            _ => "",
+        };
+        let select = format!("{}{locking}", log::SELECT_UPTO);
+        let select = statement(backend, &select, [seen.into(), upto.into()]);
         let rows = transaction.query_all_raw(select).await;
         let rows = rows.map_err(|error| self.classify("the commit log", error))?;
         let news = log::decode(&rows)?;

@@ -46,6 +46,8 @@ mutations! {
     StaleLeaseAccepted, "stale-lease-accepted", Region, "the database takes commits of a scheduler whose lease was taken over";
     /// What other schedulers wrote is not looked at before deciding.
     NewsNotFollowed, "news-not-followed", Region, "a scheduler writes what it has decided without looking at what others have written";
+    /// What was decided early is kept although everything was read anew.
+    SpeculationOutlivesMemory, "speculation-outlives-memory", Region, "an early decision is kept although memory was read anew since";
     /// Coming on duty without a look at the database.
     DutyWithoutReading, "duty-without-reading", Region, "a scheduler that comes on duty does not read what is still to be sent";
     /// A repeated request has new identifiers.

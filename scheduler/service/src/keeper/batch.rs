@@ -100,6 +100,13 @@ impl Batch {
         region.end_speculation()
     }
 
+    /// What was decided early was decided by a region that is not there any more.
+    pub(super) fn forget_speculations(&mut self) {
+        for waiting in &mut self.waiting {
+            waiting.speculation = None;
+        }
+    }
+
     /// The region deals with everything that waits.
     pub(super) fn handle(&mut self, region: &mut Region, now: Timestamp, metrics: &Metrics) {
         for Waiting {

@@ -167,6 +167,8 @@ impl Task {
                 return Vec::new();
             };
             memory = anew;
+            // They were made on the memory that is gone, and speak of its generations.
+            batch.forget_speculations();
             turn = self
                 .holdings
                 .store
