@@ -45,17 +45,20 @@ pub(super) struct Batch {
 impl Batch {
     pub(super) fn of(works: Vec<Work>) -> Self {
         let mut batch = Self::default();
-        for work in works {
-            match work {
-                Work::Look(look) => batch.looks.push(look),
-                Work::Input(input, answer) => batch.waiting.push(Waiting {
-                    input,
-                    answer,
-                    speculation: None,
-                }),
-            }
-        }
+        works.into_iter().for_each(|work| batch.add(work));
         batch
+    }
+
+    /// One more.
+    pub(super) fn add(&mut self, work: Work) {
+        match work {
+            Work::Look(look) => self.looks.push(look),
+            Work::Input(input, answer) => self.waiting.push(Waiting {
+                input,
+                answer,
+                speculation: None,
+            }),
+        }
     }
 
     /// Sends everything back that is for whoever is on duty. What agents said goes back to the broker. True if time has passed.

@@ -39,13 +39,6 @@ pub(super) struct Task {
     tasks: Tasks,
 }
 
-/// Whether a batch is one input that has spoilt a batch before.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Alone {
-    Yes,
-    No,
-}
-
 impl Task {
     pub(super) async fn new(
         holdings: Holdings,
@@ -70,10 +63,10 @@ impl Task {
         // Ends when every sender is gone, so that nothing that was accepted is left without an answer.
         while queue.recv_many(&mut waiting, BATCH).await > 0 {
             let works = std::mem::take(&mut waiting);
-            let again = self.deal_with(works, Alone::No).await;
+            let again = self.deal_with(works, Some(&mut queue)).await;
             // One of them cannot be written whatever happens; each on its own, only that one is refused.
             for work in again {
-                self.deal_with(vec![work], Alone::Yes).await;
+                self.deal_with(vec![work], None).await;
             }
         }
     }
@@ -132,15 +125,21 @@ impl Task {
         self.holdings.outbox.replace(Vec::new());
     }
 
-    /// One batch: dealt with, made durable, answered. Returns what has to be dealt with again one by one.
-    async fn deal_with(&mut self, works: Vec<Work>, alone: Alone) -> Vec<Work> {
+    /// One batch: dealt with, made durable, answered. Returns what has to be dealt with again one by one. `queue`: what came while this scheduler
+    /// waited for its turn joins the batch; `None` for one input that has spoilt a batch before and is alone now.
+    async fn deal_with(
+        &mut self,
+        works: Vec<Work>,
+        queue: Option<&mut mpsc::Receiver<Work>>,
+    ) -> Vec<Work> {
+        let alone = queue.is_none();
         self.look_at_duty().await;
         let mut batch = Batch::of(works);
         let Some(mut memory) = self.memory.take() else {
             batch.refuse(&away());
             return Vec::new();
         };
-        let ticked = self.lease.is_none() && batch.leave_duties();
+        let mut ticked = self.lease.is_none() && batch.leave_duties();
         if batch.waiting.is_empty() {
             self.only_look(memory, batch, ticked).await;
             return Vec::new();
@@ -189,12 +188,22 @@ impl Task {
             turn.give_back().await;
             return batch.take_apart();
         }
+        if let Some(queue) = queue {
+            while batch.waiting.len() < BATCH
+                && let Ok(work) = queue.try_recv()
+            {
+                batch.add(work);
+            }
+        }
         if self.lease.is_some() && !turn.on_duty() && self.holdings.store.is_shared() {
             self.holdings.duty.lost();
             self.stand_down();
-            batch.leave_duties();
         }
+        ticked |= self.lease.is_none() && batch.leave_duties();
         let now = clock::now();
+        if ticked {
+            memory.region.observe(now);
+        }
         let before = memory.region.speculation_counts();
         batch.handle(&mut memory.region, now, &self.holdings.metrics);
         let after = memory.region.speculation_counts();
@@ -328,7 +337,7 @@ impl Task {
     }
 
     /// The changes did not become durable, so the region in memory is wrong: it is thrown away.
-    fn not_written(&mut self, error: &StoreError, batch: Batch, alone: Alone) -> Vec<Work> {
+    fn not_written(&mut self, error: &StoreError, batch: Batch, alone: bool) -> Vec<Work> {
         tracing::error!(
             code = error.code(),
             "the state could not be written: {error}"
@@ -337,7 +346,7 @@ impl Task {
         if fenced {
             self.tasks.fail(ServiceError::Fenced);
         }
-        if alone == Alone::No && !fenced && !error.is_retryable() {
+        if !alone && !fenced && !error.is_retryable() {
             return batch.take_apart();
         }
         batch.refuse(error);
