@@ -229,7 +229,7 @@ impl Task {
         Vec::new()
     }
 
-    /// Looks need no turn, only what is durable. If the database is away, what was durable last is shown.
+    /// Looks need no turn, only what is durable.
     async fn only_look(&mut self, mut memory: Memory, batch: Batch, ticked: bool) {
         match self.holdings.store.news(memory.seen).await {
             Ok(news) => {
@@ -249,10 +249,12 @@ impl Task {
                 };
                 memory = anew;
             }
-            Err(error) => tracing::warn!(
-                code = error.code(),
-                "what other schedulers have written cannot be read now: {error}"
-            ),
+            Err(error) => {
+                // What others have written meanwhile cannot be known, and "there is no such thing" would be a guess.
+                self.memory = Some(memory);
+                batch.refuse(&error);
+                return;
+            }
         }
         let now = clock::now();
         if ticked {
