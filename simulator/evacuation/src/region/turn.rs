@@ -98,7 +98,7 @@ impl RegionWorld {
             }
         }
         // Now and then it is too far behind, and reads everything anew between the two.
-        if early && self.commits.is_multiple_of(3) {
+        if early && self.commits.is_multiple_of(7) {
             self.restore(who);
             if !self.breaks(Mutation::SpeculationOutlivesMemory) {
                 speculations.fill(None);
