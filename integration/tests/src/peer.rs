@@ -17,26 +17,30 @@ pub struct Peer {
     log: PathBuf,
 }
 
+/// Starts a scheduler and waits until it answers.
+pub(crate) async fn launch(name: &str, config: &Path, ready: &Path, log: &Path) -> Result<Process> {
+    let process = Command::new(name, bin("ebbtide-scheduler"))
+        .arg("--config")
+        .arg(config)
+        .arg("--ready-file")
+        .arg(ready)
+        .spawn(log)?;
+    let answered = tokio::select! {
+        () = eventually(PATIENCE, async || if ready.exists() { Ok(()) } else { Err("no ready file") }) => true,
+        () = process.ended() => false,
+    };
+    if !answered {
+        bail!("{name} has ended: {}", process.log_tail());
+    }
+    Ok(process)
+}
+
 impl Peer {
     pub(crate) async fn start(dir: &Path, config: &Path, name: &str) -> Result<Self> {
         let ready = dir.join(format!("ready-{name}.json"));
         let log = dir.join(format!("scheduler-{name}.log"));
-        let process = Command::new(
-            format!("ebbtide-scheduler {name}"),
-            bin("ebbtide-scheduler"),
-        )
-        .arg("--config")
-        .arg(config)
-        .arg("--ready-file")
-        .arg(&ready)
-        .spawn(&log)?;
-        let answered = tokio::select! {
-            () = eventually(PATIENCE, async || if ready.exists() { Ok(()) } else { Err("no ready file") }) => true,
-            () = process.ended() => false,
-        };
-        if !answered {
-            bail!("the scheduler {name} has ended: {}", process.log_tail());
-        }
+        let program = format!("ebbtide-scheduler {name}");
+        let process = launch(&program, config, &ready, &log).await?;
         Ok(Self {
             process,
             ready,

@@ -277,19 +277,7 @@ impl Region {
             .dir
             .path()
             .join(format!("scheduler-{}.log", self.starts));
-        let process = Command::new("ebbtide-scheduler", bin("ebbtide-scheduler"))
-            .arg("--config")
-            .arg(config)
-            .arg("--ready-file")
-            .arg(&ready)
-            .spawn(&log)?;
-        let answered = tokio::select! {
-            () = eventually(PATIENCE, async || if ready.exists() { Ok(()) } else { Err("no ready file") }) => true,
-            () = process.ended() => false,
-        };
-        if !answered {
-            bail!("the scheduler has ended: {}", process.log_tail());
-        }
+        let process = crate::peer::launch("ebbtide-scheduler", &config, &ready, &log).await?;
         self.scheduler = Some(process);
         Ok(())
     }

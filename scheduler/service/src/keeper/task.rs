@@ -6,7 +6,7 @@ use crate::clock::{self, Stopwatch};
 use crate::error::ServiceError;
 use crate::ids;
 use crate::task::{Tasks, pause};
-use ebbtide_model::Timestamp;
+use ebbtide_model::{DecisionId, Timestamp};
 use ebbtide_region::{Event, Region};
 use ebbtide_store::{Lease, News, StoreError};
 use std::time::Duration;
@@ -34,6 +34,8 @@ pub(super) struct Task {
     lease: Option<Lease>,
     /// Since when others have written nothing.
     others_silent: Option<Stopwatch>,
+    /// Decisions of others that those who watch have not been told of.
+    untold: Vec<DecisionId>,
     events: broadcast::Sender<Told>,
     sequence: u64,
     tasks: Tasks,
@@ -50,6 +52,7 @@ impl Task {
             memory: None,
             lease: None,
             others_silent: None,
+            untold: Vec::new(),
             events,
             sequence: 0,
             tasks,
@@ -184,7 +187,7 @@ impl Task {
                 return Vec::new();
             }
         };
-        if self.follow(&mut memory, turn.news()).await.is_err() {
+        if self.follow(&mut memory, turn.news()).is_err() {
             turn.give_back().await;
             return batch.take_apart();
         }
@@ -226,6 +229,7 @@ impl Task {
             }
         }
         self.tell(memory, batch, now);
+        self.tell_decisions(now).await;
         Vec::new()
     }
 
@@ -233,7 +237,7 @@ impl Task {
     async fn only_look(&mut self, mut memory: Memory, batch: Batch, ticked: bool) {
         match self.holdings.store.news(memory.seen).await {
             Ok(news) => {
-                if self.follow(&mut memory, &news).await.is_err() {
+                if self.follow(&mut memory, &news).is_err() {
                     batch.refuse(&away());
                     return;
                 }
@@ -261,10 +265,11 @@ impl Task {
             memory.region.observe(now);
         }
         self.tell(memory, batch, now);
+        self.tell_decisions(now).await;
     }
 
     /// Takes in what other schedulers have written. If that fails, memory is thrown away.
-    async fn follow(&mut self, memory: &mut Memory, news: &[News]) -> Result<(), ()> {
+    fn follow(&mut self, memory: &mut Memory, news: &[News]) -> Result<(), ()> {
         if !news.is_empty() {
             self.others_silent = Some(Stopwatch::start());
         }
@@ -288,22 +293,25 @@ impl Task {
                     return Err(());
                 }
             }
-            // Decisions are read only if somebody wants to see them.
-            if self.events.receiver_count() == 0 {
-                continue;
-            }
-            for id in &news.decisions {
-                match self.holdings.store.decision(*id).await {
-                    Ok(Some(decision)) => self.say(now, Event::Decision(Box::new(decision))),
-                    Ok(None) => {}
-                    Err(error) => tracing::warn!(
-                        code = error.code(),
-                        "those who watch are not told of decision {id}: {error}"
-                    ),
-                }
+            if self.events.receiver_count() > 0 {
+                self.untold.extend(&news.decisions);
             }
         }
         Ok(())
+    }
+
+    /// Tells those who watch of the decisions of others. Not within a turn, because they have to be read, and the others wait for its end.
+    async fn tell_decisions(&mut self, now: Timestamp) {
+        for id in std::mem::take(&mut self.untold) {
+            match self.holdings.store.decision(id).await {
+                Ok(Some(decision)) => self.say(now, Event::Decision(Box::new(decision))),
+                Ok(None) => {}
+                Err(error) => tracing::warn!(
+                    code = error.code(),
+                    "those who watch are not told of decision {id}: {error}"
+                ),
+            }
+        }
     }
 
     fn others_are_active(&self) -> bool {
