@@ -12,6 +12,7 @@ mod session;
 use crate::clock::{Clock, SystemClock};
 use crate::driver::Driver;
 use crate::error::AgentError;
+use crate::fence::Fence;
 use crate::ids;
 use crate::journal::{self, FileStorage, Storage};
 use crate::protocol::Policy;
@@ -46,8 +47,10 @@ pub struct AgentConfig {
     pub action_timeout: Duration,
     /// How long calls under way and reports may take at shutdown.
     pub shutdown_grace: Duration,
-    /// How patient it is.
+    /// How patient it is. Its `fence_tries` say how often `fence` is tried.
     pub policy: Policy,
+    /// What ends a victim that the driver cannot end, if there is something.
+    pub fence: Option<Fence>,
 }
 
 impl AgentConfig {
@@ -64,6 +67,7 @@ impl AgentConfig {
             action_timeout: Duration::from_secs(120),
             shutdown_grace: Duration::from_secs(10),
             policy: Policy::default(),
+            fence: None,
         }
     }
 }

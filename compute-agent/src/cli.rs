@@ -144,13 +144,18 @@ pub fn describe(config: &Config) -> Result<String, AgentError> {
         .map(ToString::to_string)
         .collect();
     let queue = config.queue_prefix()?.agent(&config.host)?;
+    let fence = match config.fence.command.first() {
+        Some(program) => format!("fence      {program}\n"),
+        None => String::new(),
+    };
     Ok(format!(
         "The configuration is good.\n\
          host       {}\n\
          state_dir  {}\n\
          brokers    {}\n\
          queue      {queue}\n\
-         driver     {}\n",
+         driver     {}\n\
+         {fence}",
         config.host,
         config.state_dir.display(),
         brokers.join(", "),

@@ -4,6 +4,7 @@
 
 use crate::driver::registry;
 use crate::error::AgentError;
+use crate::fence::{Fence, FenceSettings};
 use crate::protocol::Policy;
 use ebbtide_bus::{AmqpConfig, BrokerUrl, Identity, QueueKind, QueuePrefix, TlsFiles};
 use ebbtide_model::names;
@@ -43,6 +44,8 @@ pub struct Config {
     pub agent: AgentSettings,
     /// How patient it is; table `evacuation`.
     pub evacuation: Policy,
+    /// What ends a victim that the hypervisor does not end; table `fence`.
+    pub fence: FenceSettings,
     /// Which hypervisor it drives; table `driver`.
     pub driver: DriverSettings,
     /// What it tells about itself; table `log`.
@@ -255,11 +258,12 @@ impl Config {
             bus: section(&mut table, "bus")?,
             agent: section(&mut table, "agent")?,
             evacuation: section(&mut table, "evacuation")?,
+            fence: section(&mut table, "fence")?,
             driver: driver(&mut table)?,
             log: section(&mut table, "log")?,
         };
         if let Some(key) = table.keys().next() {
-            let known = "host, state_dir, bus, agent, evacuation, driver, log";
+            let known = "host, state_dir, bus, agent, evacuation, fence, driver, log";
             return Err(AgentError::config(
                 key,
                 format!("it is unknown, use one of {known}"),
@@ -299,6 +303,9 @@ impl Config {
         self.evacuation
             .check()
             .map_err(|(key, problem)| AgentError::config(format!("evacuation.{key}"), problem))?;
+        self.fence
+            .check()
+            .map_err(|(key, problem)| AgentError::config(format!("fence.{key}"), problem))?;
         registry::check(&self.driver.kind, &self.driver.settings)?;
         let filter = &self.log.filter;
         filter
@@ -381,6 +388,10 @@ impl Config {
         agent.action_timeout = seconds(self.agent.action_timeout_seconds);
         agent.shutdown_grace = seconds(self.agent.shutdown_seconds);
         agent.policy = self.evacuation.clone();
+        agent.fence = Fence::new(&self.host, &self.fence);
+        if agent.fence.is_some() {
+            agent.policy.fence_tries = self.fence.tries;
+        }
         Ok(agent)
     }
 }

@@ -19,6 +19,7 @@ pub mod clock;
 pub mod config;
 pub mod driver;
 pub mod error;
+pub mod fence;
 pub mod fleet;
 mod ids;
 pub mod journal;

@@ -241,6 +241,8 @@ pub enum EvacuatedHow {
     Stopped,
     /// On disk.
     Hibernated,
+    /// Ended by the operator's fence, because the hypervisor could not; gone with its disk.
+    Fenced,
     /// Running on another host.
     Migrated,
     /// The hypervisor did not have it any more when it was to be evacuated.

@@ -58,6 +58,8 @@ pub enum Done {
     Withdrawn,
     /// Of [`Action::Interrupt`].
     Interrupted,
+    /// Of [`Action::Fence`]: whoever fences says that the server does not run any more.
+    Fenced,
     /// Of [`Action::Look`].
     Seen {
         /// What it holds.
@@ -109,6 +111,8 @@ pub enum Action {
     WithdrawNotice(EvacuationId),
     /// End it.
     Interrupt(InterruptionBehaviour),
+    /// End it without the driver, which could not: by the operator's own means.
+    Fence,
     /// See what it still holds.
     Look,
     /// Start it.
@@ -142,6 +146,7 @@ impl Action {
             Self::Interrupt(InterruptionBehaviour::LiveMigrate) => {
                 "move the server to another host"
             }
+            Self::Fence => "fence the server",
             Self::Look => "tell what the server holds",
             Self::Start(_) => "start the server",
             Self::Delete => "delete the server",

@@ -32,6 +32,8 @@ pub(super) struct Evacuation {
     pub(super) told: bool,
     /// The driver may have been asked to end it.
     pub(super) acted: bool,
+    /// Why the driver could not end it, if it was fenced after that.
+    pub(super) fenced: Option<String>,
     /// The final report, while it is under way.
     pub(super) final_report: Option<ReportId>,
 }
@@ -48,6 +50,11 @@ pub(super) enum Step {
         /// Why the interruption failed, if it did; said if the room is not free.
         failure: Option<String>,
     },
+    /// Have the victim ended by the operator's own means: the driver could not.
+    Fence {
+        /// Why not.
+        failure: String,
+    },
 }
 
 impl Evacuation {
@@ -62,6 +69,7 @@ impl Evacuation {
             not_before: Timestamp::default(),
             told: false,
             acted: false,
+            fenced: None,
             final_report: None,
         }
     }
@@ -225,6 +233,7 @@ impl AgentCore {
         e.record.settled = false;
         e.final_report = None;
         e.acted = false;
+        e.fenced = None;
         e.enter(turn, Phase::Accepted { released });
     }
 

@@ -25,6 +25,7 @@ pub(super) enum JobKind {
     Notice(EvacuationId),
     Withdraw(EvacuationId),
     Interrupt(EvacuationId),
+    Fence(EvacuationId),
     LookForEvacuation(EvacuationId),
     LookForStart,
     Start,
@@ -85,8 +86,10 @@ impl AgentCore {
     /// The next question that an evacuation has to ask, which is due; it may also end without asking.
     fn advance(&mut self, turn: &mut Turn, e: &mut Evacuation) -> Option<(JobKind, Action)> {
         let id = e.record.evacuation_id;
-        if matches!(e.step, Step::Look { .. }) {
-            return Some((JobKind::LookForEvacuation(id), Action::Look));
+        match e.step {
+            Step::Look { .. } => return Some((JobKind::LookForEvacuation(id), Action::Look)),
+            Step::Fence { .. } => return Some((JobKind::Fence(id), Action::Fence)),
+            Step::Forward => {}
         }
         match e.record.phase.clone() {
             Phase::Accepted { .. } => {
@@ -139,6 +142,7 @@ impl AgentCore {
             JobKind::Notice(id)
             | JobKind::Withdraw(id)
             | JobKind::Interrupt(id)
+            | JobKind::Fence(id)
             | JobKind::LookForEvacuation(id) => {
                 let Some(mut e) = self.evacuations.remove(&id) else {
                     return;
@@ -153,6 +157,9 @@ impl AgentCore {
                     (JobKind::Interrupt(_), Phase::Acting { drain, behaviour }, Step::Forward) => {
                         self.interrupted(turn, &mut e, drain, behaviour, answer)
                     }
+                    (JobKind::Fence(_), Phase::Acting { .. }, Step::Fence { failure }) => {
+                        self.fenced(turn, &mut e, failure, answer);
+                    }
                     (JobKind::LookForEvacuation(_), phase, Step::Look { how, failure }) => {
                         self.looked(turn, &mut e, &phase, how, failure, answer);
                     }
@@ -164,7 +171,7 @@ impl AgentCore {
         }
     }
 
-    fn retry_later(&self, turn: &Turn, e: &mut Evacuation) {
+    pub(super) fn retry_later(&self, turn: &Turn, e: &mut Evacuation) {
         let wait = self.policy.backoff_ms(e.tries);
         e.not_before = Timestamp::from_millis(turn.now.as_millis().saturating_add(wait));
     }
@@ -322,7 +329,7 @@ impl AgentCore {
                     }
                     (Some(_), _) if failure.is_some() => {
                         // Also if it does not run: "not running" would be taken for a free room, and this one is not.
-                        return self.fail(turn, e, failure.unwrap_or_default());
+                        return self.not_ended(turn, e, failure.unwrap_or_default());
                     }
                     // Still there: it was not to be seen for a moment. Whoever asks too often has to wait.
                     (None, _) => {
@@ -343,11 +350,11 @@ impl AgentCore {
             Some(_) => {
                 let reason = failure.unwrap_or_else(|| {
                     format!(
-                        "the victim was ended, but after {} looks: {problem}",
+                        "the victim was to be gone, and after {} looks: {problem}",
                         e.tries
                     )
                 });
-                self.fail(turn, e, reason);
+                self.not_ended(turn, e, reason);
             }
             // Nobody can tell whether it is gone: go on as if it were not.
             None => e.go(Step::Forward),

@@ -12,6 +12,7 @@
 //! - [`Phase::Acting`] is durable before the driver is asked to end a victim.
 //! - A delivery is acknowledged only after its effect is done, durable where it must be, and its report confirmed.
 //! - At most one call of the driver is under way for a server.
+//! - Nobody is fenced whose end has not begun, or who could be hibernated, stopped or terminated by the driver.
 //! - Every command is answered in the end, whatever fails on the way.
 //!
 //! The grace period counts in wall-clock time: it goes on while the agent is down.
@@ -20,6 +21,7 @@ mod core;
 mod effect;
 mod error;
 mod evacuation;
+mod fence;
 mod lane;
 mod policy;
 mod record;

@@ -22,6 +22,10 @@ pub struct Policy {
     /// When a victim can neither be stopped nor hibernated: true ends it all the same (its memory, and with it the
     /// tenant's work, is lost), false lets it live and reports the failure.
     pub escalate_to_terminate: bool,
+    /// How often the operator's fence is tried on a victim that could not be terminated, or whose room does not get free. 0: there is no fence.
+    /// Set by the shell, which knows whether there is one.
+    #[serde(skip)]
+    pub fence_tries: u32,
     /// How a victim ends that was to be moved to another host but cannot: `terminate`, `stop` or `hibernate`.
     pub live_migrate_fallback: InterruptionBehaviour,
     /// How many finished evacuations and removed servers are remembered, so that a message about one of them that comes
@@ -42,6 +46,7 @@ impl Default for Policy {
             backoff_cap_ms: 30_000,
             // The tenant asked for hibernation; losing its memory instead is the operator's decision, not ours.
             escalate_to_terminate: false,
+            fence_tries: 0,
             // The only one that frees all of the room and always works.
             live_migrate_fallback: InterruptionBehaviour::Terminate,
             // A few hundred bytes each. The broker repeats messages within minutes; a busy host ends a few servers a minute.
@@ -70,6 +75,7 @@ impl Policy {
         within("act_tries", self.act_tries, 1, 100)?;
         within("start_tries", self.start_tries, 1, 100)?;
         within("verify_tries", self.verify_tries, 1, 1_000)?;
+        within("fence_tries", self.fence_tries, 0, 100)?;
         within("backoff_first_ms", self.backoff_first_ms, 1, 60_000)?;
         within(
             "backoff_cap_ms",

@@ -2,6 +2,7 @@
 
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError};
+use crate::fence::Fence;
 use crate::protocol::{Action, ActionId, Done};
 use ebbtide_model::{InterruptionBehaviour, ServerId};
 use futures::FutureExt;
@@ -23,10 +24,28 @@ pub(super) async fn drive(
     action: ActionId,
     server_id: ServerId,
     what: Action,
+    fence: Option<Fence>,
     limit: Duration,
     clock: Arc<dyn Clock>,
 ) -> Answer {
     let words = what.words();
+    if what == Action::Fence {
+        // Not by the driver, which may have all its turns in calls that hang; the fence has a limit of its own.
+        let result = match fence {
+            Some(fence) => fence.fence(server_id).await.map(|()| Done::Fenced),
+            None => Err(DriverError::Unsupported {
+                driver: driver.name(),
+                what: words,
+                detail: "this agent has no fence.command".to_owned(),
+            }),
+        };
+        return Answer {
+            action,
+            server_id,
+            words,
+            result,
+        };
+    }
     let _turn = driver.turn(&what).await;
     if let Action::GiveNotice(notice) = &what {
         let left_ms = notice.begin_before.millis_since(clock.now());
@@ -83,6 +102,12 @@ async fn call(driver: &dyn Driver, server_id: ServerId, what: Action) -> Result<
             InterruptionBehaviour::LiveMigrate => driver.live_migrate(server_id).await,
         }
         .map(|()| Done::Interrupted),
+        // Answered above.
+        Action::Fence => Err(DriverError::Unsupported {
+            driver: driver.name(),
+            what: "fence the server",
+            detail: "drivers do not fence".to_owned(),
+        }),
         Action::Look => {
             let occupancy = driver.occupancy(server_id).await?;
             let unbilled = driver.unbilled(server_id).await;

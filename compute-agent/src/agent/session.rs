@@ -324,6 +324,7 @@ impl Session {
                         action,
                         server_id,
                         what,
+                        self.config.fence.clone(),
                         limit,
                         Arc::clone(&self.clock),
                     ));

@@ -31,6 +31,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Churn {
     hosts: u32,
     clients: u32,
+    grace_seconds: u32,
+    driver_ms: u32,
     database: String,
     seconds: f64,
     evacuations: u64,
@@ -111,7 +113,7 @@ fn request(flavor: &str) -> v1::CreateServersRequest {
 
 /// Makes the load for so long as the options say.
 pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
-    flavors(region).await?;
+    flavors(region, options.grace).await?;
     let watcher = Watcher::default();
     let mut scheduler = region.scheduler().await?;
     let mut events = scheduler
@@ -179,6 +181,8 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
     Ok(Churn {
         hosts: options.hosts,
         clients: options.clients,
+        grace_seconds: options.grace,
+        driver_ms: options.driver_ms,
         database: format!("{:?}", options.database).to_lowercase(),
         seconds: rounded(seconds),
         evacuations,
@@ -214,7 +218,31 @@ async fn caller(
     Ok(times)
 }
 
-async fn flavors(region: &Region) -> Result<()> {
+/// The `[driver]` section of an agent whose hypervisor takes so long for each call.
+pub(crate) fn driver(millis: u32) -> String {
+    let mut text = format!(
+        "[driver]\nkind = \"simulated\"\n[driver.simulated]\n\
+         inventory = {{ VCPU = {SLOTS}, MEMORY_MB = {}, DISK_GB = {} }}\n",
+        SLOTS * 1000,
+        SLOTS * 10
+    );
+    let seconds = f64::from(millis) / 1000.0;
+    for call in [
+        "start",
+        "notice",
+        "terminate",
+        "stop",
+        "hibernate",
+        "delete",
+    ] {
+        text.push_str(&format!("{call}_seconds = {seconds:?}\n"));
+    }
+    // As in a region under load; four lines for each evacuation are for a quiet one.
+    text.push_str("[log]\nfilter = \"warn\"\n");
+    text
+}
+
+async fn flavors(region: &Region, grace: u32) -> Result<()> {
     let mut admin = region.admin().await?;
     for (name, preemptible) in [(NORMAL, false), (SPOT, true)] {
         let mut flavor = v1::Flavor {
@@ -227,7 +255,7 @@ async fn flavors(region: &Region) -> Result<()> {
         if preemptible {
             for (key, value) in [
                 ("ebbtide:preemptible", "true"),
-                ("ebbtide:grace_seconds", "0"),
+                ("ebbtide:grace_seconds", grace.to_string().as_str()),
             ] {
                 flavor.extra_specs.insert(key.to_owned(), value.to_owned());
             }

@@ -95,6 +95,12 @@ pub(crate) struct Options {
     /// Evacuate for real: agents with simulated hypervisors, 8 places on each of few hosts; every placement waits until it runs
     #[arg(long)]
     evacuate: bool,
+    /// With --evacuate: the grace period of the victims
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=900))]
+    grace: u32,
+    /// With --evacuate: how long each call of a simulated hypervisor takes, in milliseconds
+    #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    driver_ms: u32,
     /// Print JSON instead of lines
     #[arg(long)]
     json: bool,
@@ -135,7 +141,9 @@ enum Outcome {
 
 /// Hosts with real agents.
 async fn evacuate(options: &Options) -> Result<Outcome> {
-    let hosts = (0..options.hosts).map(|n| format!("host-{n:03}")).collect();
+    let hosts: Vec<String> = (0..options.hosts).map(|n| format!("host-{n:03}")).collect();
+    let driver = churn::driver(options.driver_ms);
+    let drivers = hosts.iter().map(|h| (h.clone(), driver.clone())).collect();
     eprintln!(
         "starting a broker, a scheduler and {} agents",
         options.hosts
@@ -146,6 +154,8 @@ async fn evacuate(options: &Options) -> Result<Outcome> {
         database_options: "keep_minutes = 1".to_owned(),
         region: "longest_budget_window_seconds = 0".to_owned(),
         hosts,
+        drivers,
+        log: "warn".to_owned(),
         ..RegionOptions::default()
     })
     .await?;

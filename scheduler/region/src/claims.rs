@@ -20,6 +20,17 @@ use ebbtide_model::{
 };
 use std::collections::BTreeMap;
 
+/// A victim did not leave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Failure<'a> {
+    /// For whom it was to leave.
+    pub(crate) preemptor: ServerId,
+    /// Why it did not.
+    pub(crate) why: &'a str,
+    /// The host's agent said so itself: the host is there, and others on it may leave more easily.
+    pub(crate) host_answers: bool,
+}
+
 impl Region {
     /// Holds claims and victims against each other on every host that the step has touched. A host on which that changes something is
     /// looked at again; each round moves, starts or spares somebody, so it ends.
@@ -31,14 +42,8 @@ impl Region {
         }
     }
 
-    /// Sets one host right. If room has got lost, then first at the cost of `failed`: the server whose victim did not leave, with
-    /// the reason.
-    pub(crate) fn settle(
-        &mut self,
-        step: &mut Step<'_>,
-        host: &str,
-        failed: Option<(ServerId, &str)>,
-    ) {
+    /// Sets one host right. If room has got lost, then first at the cost of the server whose victim did not leave.
+    pub(crate) fn settle(&mut self, step: &mut Step<'_>, host: &str, failed: Option<Failure<'_>>) {
         self.move_those_without_room(step, host, failed);
         self.start_those_with_room(step, host);
         self.spare_those_not_needed(step, host);
@@ -50,22 +55,26 @@ impl Region {
         &mut self,
         step: &mut Step<'_>,
         host: &str,
-        failed: Option<(ServerId, &str)>,
+        failed: Option<Failure<'_>>,
     ) {
         while let Some(usage) = self.table.usage(host)
             && let Some(class) = room::overpromised(&usage)
         {
             let claimants = self.claimants(host, class);
-            let preferred = failed.filter(|(id, _)| claimants.contains(id));
-            let Some((id, why)) = preferred.or_else(|| {
-                let less = "the host has less room than it had when the place was promised";
-                claimants
-                    .last()
-                    .map(|id| (*id, failed.map_or(less, |(_, why)| why)))
-            }) else {
+            let whose = failed.map(|f| f.preemptor);
+            let preferred = whose.filter(|id| claimants.contains(id));
+            let Some(id) = preferred.or_else(|| claimants.last().copied()) else {
                 return;
             };
-            self.place_elsewhere(step, id, host, why);
+            match failed {
+                Some(failure) => {
+                    self.place_anew(step, id, host, failure.why, failure.host_answers);
+                }
+                None => {
+                    let why = "the host has less room than it had when the place was promised";
+                    self.place_elsewhere(step, id, host, why);
+                }
+            }
         }
     }
 
@@ -237,6 +246,19 @@ impl Region {
         refused: &str,
         why: &str,
     ) {
+        self.place_anew(step, id, refused, why, false);
+    }
+
+    /// The same. `again`: the host itself may be tried once more if it is the best one still, with other victims: those who did not leave are
+    /// left alone for a while.
+    fn place_anew(
+        &mut self,
+        step: &mut Step<'_>,
+        id: ServerId,
+        refused: &str,
+        why: &str,
+        again: bool,
+    ) {
         let Some(mut server) = self.servers.get(&id).cloned() else {
             return;
         };
@@ -246,6 +268,7 @@ impl Region {
         ) {
             return;
         }
+        let again = again && !server.refused_hosts.iter().any(|host| host == refused);
         server.refused_hosts.push(refused.to_owned());
         // Out of the table first: its own claim must not stand in its way.
         server.status = ServerStatus::Error;
@@ -262,7 +285,8 @@ impl Region {
             return;
         }
         let mut ignore_hosts = server.ignore_hosts.clone();
-        ignore_hosts.extend(server.refused_hosts.iter().cloned());
+        let others = server.refused_hosts.iter();
+        ignore_hosts.extend(others.filter(|host| !again || *host != refused).cloned());
         let request = PlacementRequest {
             server_ids: vec![id],
             project_id: server.project_id.clone(),

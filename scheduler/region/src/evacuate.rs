@@ -1,5 +1,6 @@
 //! The way of a victim: begun with the preemptor's claim, ended by what the agent says, spared if the preemptor goes away.
 
+use crate::claims::Failure;
 use crate::step::{Sent, Step};
 use crate::{Region, servers};
 use ebbtide_model::message::{Body, Notice, Spare};
@@ -149,12 +150,14 @@ impl Region {
     }
 
     /// The evacuation could not be done. The victim is taken to be alive until its host says otherwise; whoever needed the room gets
-    /// another place, and the other victims are spared.
+    /// another place, and the other victims are spared. `host_answers`: the agent has said so itself, so that other victims on its host
+    /// may do.
     pub(crate) fn end_failed(
         &mut self,
         step: &mut Step<'_>,
         mut evacuation: Evacuation,
         why: &str,
+        host_answers: bool,
     ) {
         let preemptor = evacuation.preemptor_id;
         let host = evacuation.host.clone();
@@ -166,7 +169,12 @@ impl Region {
         let rest = step.now.plus(self.config.failed_victim_rest_seconds);
         self.back_to_life(step, &evacuation, Some(rest));
         self.save_evacuation(step, evacuation);
-        self.settle(step, &host, Some((preemptor, why)));
+        let failure = Failure {
+            preemptor,
+            why,
+            host_answers,
+        };
+        self.settle(step, &host, Some(failure));
     }
 
     /// A victim that lives is a server like any other again; after a failure it is left alone for a while.

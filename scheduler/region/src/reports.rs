@@ -120,13 +120,14 @@ impl Region {
     fn evacuated(&mut self, step: &mut Step<'_>, m: &Evacuated) {
         let status = match m.how {
             // The region itself moves nobody; a server that an OpenStack has moved is not on its hosts any more.
-            EvacuatedHow::Terminated | EvacuatedHow::AlreadyGone | EvacuatedHow::Migrated => {
-                ServerStatus::Preempted
-            }
+            EvacuatedHow::Terminated
+            | EvacuatedHow::Fenced
+            | EvacuatedHow::AlreadyGone
+            | EvacuatedHow::Migrated => ServerStatus::Preempted,
             EvacuatedHow::Stopped => ServerStatus::Stopped,
             EvacuatedHow::Hibernated => ServerStatus::Hibernated,
         };
-        let Some(evacuation) =
+        let Some(mut evacuation) =
             self.reported(step, m.evacuation_id, &m.host, m.server_id, "evacuated")
         else {
             if !self.evacuations.contains_key(&m.evacuation_id) {
@@ -139,6 +140,10 @@ impl Region {
         };
         if evacuation.state == EvacuationState::Evacuated {
             return;
+        }
+        if m.how == EvacuatedHow::Fenced {
+            evacuation.reason =
+                Some("fenced: the hypervisor did not end it when it was asked".to_owned());
         }
         // After "failed" or "spared" the agent has acted all the same: what is true is written down.
         self.end_evacuated(step, evacuation, status);
@@ -159,7 +164,8 @@ impl Region {
         } else {
             " (it does not run any more, but its room is not free)"
         };
-        self.end_failed(step, evacuation, &format!("{}{state}", words(&m.reason)));
+        let why = format!("{}{state}", words(&m.reason));
+        self.end_failed(step, evacuation, &why, true);
     }
 
     fn spared(&mut self, step: &mut Step<'_>, m: &Spared) {
@@ -178,6 +184,7 @@ impl Region {
                 step,
                 evacuation,
                 "the agent spared the victim without being asked",
+                true,
             );
         }
     }

@@ -9,8 +9,11 @@ use ebbtide_model::{
     ServerStatus, Timestamp,
 };
 
-/// How long what has ended is kept in memory although no budget counts it: late reports and repeated requests are common then.
+/// How long what was spared or has failed is kept in memory although no budget counts it: the agent may say late that it has acted after all.
 const KEEP_ENDED: Seconds = REMEMBER_GONE;
+/// The same where the victim is gone: whatever else is said about it changes nothing, so that only what is repeated within a minute is
+/// answered without words in the log. At hundreds of evacuations a second ten minutes of them would be hundreds of megabytes.
+const KEEP_EVACUATED: Seconds = Seconds(60);
 /// How often it is looked for what can be forgotten: all that is remembered is looked at then.
 const FORGET_EVERY: Seconds = Seconds(10);
 
@@ -117,7 +120,7 @@ impl Region {
                 )
             ),
         };
-        self.end_failed(step, evacuation, &why);
+        self.end_failed(step, evacuation, &why, false);
     }
 
     /// Starts that took too long are tried elsewhere; deletions are asked for once more, in case the broker has lost its queues.
@@ -189,7 +192,11 @@ impl Region {
         let oldest = now.minus(KEEP_ENDED);
         self.gone.forget(oldest);
         let keeps = |e: &Evacuation| {
-            let lately = e.ended_at.is_none_or(|ended| ended > oldest);
+            let keep = match e.state {
+                EvacuationState::Evacuated => KEEP_EVACUATED,
+                _ => KEEP_ENDED,
+            };
+            let lately = e.ended_at.is_none_or(|ended| ended > now.minus(keep));
             lately || self.is_counted(e, now)
         };
         let over: Vec<EvacuationId> = self

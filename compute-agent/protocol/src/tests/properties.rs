@@ -131,10 +131,13 @@ fn kept(world: &World, promise: &str) -> Result<(), TestCaseError> {
 }
 
 fn policy() -> impl Strategy<Value = Policy> {
-    (any::<bool>(), 1u32..4).prop_map(|(escalate_to_terminate, act_tries)| Policy {
-        escalate_to_terminate,
-        act_tries,
-        ..Policy::default()
+    (any::<bool>(), 1u32..4, 0u32..3).prop_map(|(escalate_to_terminate, act_tries, fence_tries)| {
+        Policy {
+            escalate_to_terminate,
+            act_tries,
+            fence_tries,
+            ..Policy::default()
+        }
     })
 }
 

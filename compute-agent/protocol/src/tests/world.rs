@@ -43,7 +43,7 @@ pub(super) enum Fate {
     NotBegun,
     /// It takes effect, but the answer is an error.
     WorksButFails,
-    /// An interruption says that it is done, and it is not. (Everything else works.)
+    /// An interruption, or a fence, says that it is done, and it is not. (Everything else works.)
     OnlyClaims,
 }
 
@@ -273,7 +273,7 @@ impl World {
                 if self.calls.values().any(|(busy, _)| *busy == server_id) {
                     self.break_promise("lane", format!("{what:?} while {server_id} is busy"));
                 }
-                if let Action::Interrupt(_) = what {
+                if let Action::Interrupt(_) | Action::Fence = what {
                     self.check_interrupt(server_id);
                 }
                 self.calls.insert(action, (server_id, what));
@@ -372,6 +372,7 @@ impl World {
         };
         let result = match fate {
             Fate::OnlyClaims if matches!(what, Action::Interrupt(_)) => Ok(Done::Interrupted),
+            Fate::OnlyClaims if what == Action::Fence => Ok(Done::Fenced),
             Fate::Works | Fate::OnlyClaims => self.drive(server_id, &what),
             Fate::Fails => Err(Self::failure(&what)),
             Fate::NotBegun => Err(crate::DriverError::NotBegun {
@@ -440,6 +441,13 @@ impl World {
                     *self.ended.entry(server_id).or_default() += 1;
                 }
                 Ok(Done::Interrupted)
+            }
+            Action::Fence => {
+                let guest = self.guests.remove(&server_id);
+                if guest.is_some_and(|guest| guest.state == HostedState::Running) {
+                    *self.ended.entry(server_id).or_default() += 1;
+                }
+                Ok(Done::Fenced)
             }
             Action::Look => Ok(Done::seen(match self.guests.get(&server_id) {
                 None => Occupancy::Absent,

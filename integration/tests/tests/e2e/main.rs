@@ -10,6 +10,7 @@ mod bad_days;
 mod bad_input;
 mod command;
 mod documents;
+mod fences;
 mod kit;
 mod life;
 mod paper;

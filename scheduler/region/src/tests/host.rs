@@ -344,6 +344,10 @@ impl TestHost {
                 self.check_room();
                 Ok(Done::Started(since))
             }
+            Action::Fence => {
+                drop(self.guests.remove(&id));
+                Ok(Done::Fenced)
+            }
             Action::Delete => self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted),
         }
     }

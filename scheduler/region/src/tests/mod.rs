@@ -20,4 +20,5 @@ mod servers;
 mod spares;
 mod starts;
 mod story;
+mod stubborn;
 mod thrashing;

@@ -228,7 +228,7 @@ impl Small {
                 Ok(Done::Noticed(NoticeOutcome::Told))
             }
             Action::WithdrawNotice(_) => Ok(Done::Withdrawn),
-            Action::Interrupt(_) => {
+            Action::Interrupt(_) | Action::Fence => {
                 if !now.was_swapped {
                     now.wrong("a victim is ended for a swap that Placement never took");
                 }
@@ -240,7 +240,10 @@ impl Small {
                     Some(_) => {}
                 }
                 now.agent.runs = false;
-                Ok(Done::Interrupted)
+                Ok(match what {
+                    Action::Fence => Done::Fenced,
+                    _ => Done::Interrupted,
+                })
             }
             Action::Start(_) | Action::Delete => Ok(Done::Deleted),
         }
@@ -265,7 +268,7 @@ impl Small {
         for effect in effects {
             match effect {
                 Effect::Drive { action, what, .. } => {
-                    if let Action::Interrupt(_) = &what {
+                    if let Action::Interrupt(_) | Action::Fence = &what {
                         self.about_to_end(now);
                     }
                     now.agent.call = Some((action, what));

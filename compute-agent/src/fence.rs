@@ -1,0 +1,202 @@
+//! The operator's fence: a program that ends a victim which the hypervisor does not end (its QEMU hangs in the kernel, libvirt does not
+//! answer). Without one such a victim stays, and whoever needed its room goes elsewhere.
+//!
+//! The program is spoken to as Pacemaker speaks to its fence agents: lines of `name=value` on standard input, among them `action=off` and
+//! `plug=` with the server's identifier, and exit code 0 once that server certainly does not run any more. So `fence_virsh` and others of
+//! Debian's `fence-agents` can be used as well as a few lines of shell. It may be called again for a server that it has ended already.
+
+use crate::driver::DriverError;
+use ebbtide_model::ServerId;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::process::{Output, Stdio};
+use std::time::Duration;
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+/// How much of the program's words is passed on, in characters.
+const MAX_WORDS: usize = 400;
+
+/// The table `fence`.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct FenceSettings {
+    /// The program, with its full path, and its arguments. Empty: there is no fence.
+    pub command: Vec<String>,
+    /// What else it is told on standard input, `name = "value"`. May hold passwords.
+    pub options: BTreeMap<String, String>,
+    /// How often it is tried for one victim. 1 to 100.
+    pub tries: u32,
+    /// How long it may take each time, in seconds. 1 to 3600.
+    pub timeout_seconds: u32,
+}
+
+impl Default for FenceSettings {
+    fn default() -> Self {
+        Self {
+            command: Vec::new(),
+            options: BTreeMap::new(),
+            tries: 3,
+            // Pacemaker's default for fencing.
+            timeout_seconds: 60,
+        }
+    }
+}
+
+impl fmt::Debug for FenceSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FenceSettings")
+            .field("command", &self.command)
+            .finish_non_exhaustive()
+    }
+}
+
+impl FenceSettings {
+    /// Checks what can be checked without calling it.
+    ///
+    /// # Errors
+    /// The key, and what is wrong with it.
+    pub fn check(&self) -> Result<(), (String, String)> {
+        let refused = |key: &str, problem: &str| Err((key.to_owned(), problem.to_owned()));
+        match self.command.first() {
+            Some(program) if !Path::new(program).is_absolute() => {
+                return refused("command", "write the program with its full path");
+            }
+            Some(program) if !Path::new(program).is_file() => {
+                return refused("command", &format!("there is no file {program}"));
+            }
+            None if !self.options.is_empty() => {
+                return refused("options", "there is no fence.command that could use them");
+            }
+            _ => {}
+        }
+        for (name, value) in &self.options {
+            if name.is_empty() || name.contains(['=', '\n']) || value.contains('\n') {
+                let problem = "names without \"=\", and everything without line breaks";
+                return refused(&format!("options.{name}"), problem);
+            }
+            if ["action", "plug", "nodename"].contains(&name.as_str()) {
+                return refused(&format!("options.{name}"), "the agent sets it by itself");
+            }
+        }
+        for (key, value, high) in [
+            ("tries", self.tries, 100),
+            ("timeout_seconds", self.timeout_seconds, 3_600),
+        ] {
+            if !(1..=high).contains(&value) {
+                let problem = format!("{value} is out of range, allowed is 1 to {high}");
+                return Err((key.to_owned(), problem));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A fence that can be called.
+#[derive(Clone)]
+pub struct Fence {
+    host: String,
+    program: String,
+    arguments: Vec<String>,
+    options: BTreeMap<String, String>,
+    limit: Duration,
+}
+
+impl fmt::Debug for Fence {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // The options may hold a password.
+        f.debug_struct("Fence")
+            .field("program", &self.program)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Fence {
+    /// The fence of a host; `None` if the settings name none.
+    #[must_use]
+    pub fn new(host: &str, settings: &FenceSettings) -> Option<Self> {
+        let (program, arguments) = settings.command.split_first()?;
+        Some(Self {
+            host: host.to_owned(),
+            program: program.clone(),
+            arguments: arguments.to_vec(),
+            options: settings.options.clone(),
+            limit: Duration::from_secs(u64::from(settings.timeout_seconds)),
+        })
+    }
+
+    /// Ends a server. `Ok` if the program says that it does not run any more.
+    ///
+    /// # Errors
+    /// [`DriverError::Failed`] with the program's words, or why there are none.
+    pub async fn fence(&self, server_id: ServerId) -> Result<(), DriverError> {
+        tracing::warn!(%server_id, program = self.program, "the hypervisor did not end a victim: it is fenced");
+        let failed = |detail: String| DriverError::Failed {
+            what: "fence the server",
+            detail,
+        };
+        let output = match tokio::time::timeout(self.limit, self.call(server_id)).await {
+            Ok(output) => output
+                .map_err(|error| failed(format!("{} could not be run: {error}", self.program)))?,
+            // Dropping the call has killed the program.
+            Err(_) => {
+                return Err(failed(format!(
+                    "{} did not end within {} s (fence.timeout_seconds)",
+                    self.program,
+                    self.limit.as_secs()
+                )));
+            }
+        };
+        if output.status.success() {
+            return Ok(());
+        }
+        Err(failed(format!(
+            "{} ended with {}: {}",
+            self.program,
+            output.status,
+            words(&output)
+        )))
+    }
+
+    async fn call(&self, server_id: ServerId) -> std::io::Result<Output> {
+        let mut child = Command::new(&self.program)
+            .args(&self.arguments)
+            .env("EBBTIDE_HOST", &self.host)
+            .env("EBBTIDE_SERVER_ID", server_id.to_string())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true)
+            .spawn()?;
+        if let Some(mut stdin) = child.stdin.take() {
+            let mut told = format!("action=off\nplug={server_id}\nnodename={server_id}\n");
+            for (name, value) in &self.options {
+                told.push_str(&format!("{name}={value}\n"));
+            }
+            // A program that takes its orders from the environment may have closed it already.
+            let _ = stdin.write_all(told.as_bytes()).await;
+        }
+        child.wait_with_output().await
+    }
+}
+
+/// The last of what the program said, errors before anything else.
+fn words(output: &Output) -> String {
+    let said = [&output.stderr, &output.stdout]
+        .map(|bytes| String::from_utf8_lossy(bytes).trim().to_owned())
+        .into_iter()
+        .find(|text| !text.is_empty())
+        .unwrap_or_else(|| "it said nothing".to_owned());
+    let lines: Vec<&str> = said.lines().collect();
+    let last = lines.iter().rev().take(5).rev().copied();
+    last.collect::<Vec<_>>()
+        .join("; ")
+        .chars()
+        .take(MAX_WORDS)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests;
