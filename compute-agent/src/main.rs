@@ -38,7 +38,16 @@ fn check(args: &ConfigArgs) -> Result<(), AgentError> {
 fn run(args: &ConfigArgs) -> Result<(), AgentError> {
     let config = args.read(std::env::vars())?;
     logging::init(&config.log)?;
-    let started = tokio::runtime::Runtime::new().map_err(failed("start the runtime for"));
+    // One host's agent waits nearly all of its time, and what blocks has threads of its own. With more than one worker it would mostly hand
+    // its work from one to the other, on a host whose processors belong to the guests.
+    let mut runtime = match registry::may_be_fleet(&config.driver.kind) {
+        true => tokio::runtime::Builder::new_multi_thread(),
+        false => tokio::runtime::Builder::new_current_thread(),
+    };
+    let started = runtime
+        .enable_all()
+        .build()
+        .map_err(failed("start the runtime for"));
     started?.block_on(async {
         let shutdown = CancellationToken::new();
         let on = |kind| signal(kind).map_err(failed("listen for the signals of"));

@@ -9,11 +9,12 @@ use crate::protocol::ReportId;
 use ebbtide_bus::{Bus, BusError, Outgoing, QueueName};
 use ebbtide_model::message::{Body, Heartbeat, Hosted, HostedState, Message};
 use ebbtide_model::{MessageId, ModelError, ServerId};
+use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::{Notify, mpsc};
-use tokio::time::MissedTickBehavior;
+use tokio::time::{MissedTickBehavior, Sleep};
 use uuid::Uuid;
 
 /// How long the hypervisor may take to tell what it has, for a heartbeat.
@@ -22,6 +23,10 @@ const LIST_LIMIT: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Pause when a person has to change something at the broker.
 const REFUSED_PAUSE: Duration = Duration::from_secs(10);
+
+/// The least time between two heartbeats that are sent because servers have changed. The first is sent at once; reports have told the
+/// scheduler of everything that it asked for anyway, and a host that ends ten servers a second need not list all it has ten times.
+const BETWEEN_NEWS: Duration = Duration::from_millis(500);
 
 /// Who speaks.
 #[derive(Debug, Clone)]
@@ -135,6 +140,14 @@ impl Publisher {
     }
 }
 
+/// Waits for the end of a pause, if there is one.
+async fn over(pause: &mut Option<Pin<Box<Sleep>>>) {
+    match pause {
+        Some(pause) => pause.await,
+        None => std::future::pending().await,
+    }
+}
+
 impl Worker {
     async fn run(
         self,
@@ -146,6 +159,7 @@ impl Worker {
         let period = self.heartbeat_interval.max(Duration::from_millis(1));
         let mut interval = tokio::time::interval(period);
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut quiet = None;
         loop {
             tokio::select! {
                 report = to_send.recv() => {
@@ -160,10 +174,12 @@ impl Worker {
                 }
                 // The first tick is at once: it registers the host.
                 _ = interval.tick() => self.beat().await,
-                () = heartbeat.notified() => {
+                () = heartbeat.notified(), if quiet.is_none() => {
                     interval.reset();
                     self.beat().await;
+                    quiet = Some(Box::pin(tokio::time::sleep(BETWEEN_NEWS)));
                 }
+                () = over(&mut quiet) => quiet = None,
             }
         }
     }

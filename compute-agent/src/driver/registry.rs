@@ -124,6 +124,12 @@ pub fn fleet(name: &str, context: &DriverContext) -> Result<Option<Arc<dyn Fleet
     }
 }
 
+/// True if one process with this driver may speak for many hosts.
+#[must_use]
+pub fn may_be_fleet(name: &str) -> bool {
+    find(name).is_ok_and(|driver| driver.fleet.is_some())
+}
+
 /// Checks a driver's settings without touching the hypervisor.
 ///
 /// # Errors

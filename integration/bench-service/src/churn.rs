@@ -40,8 +40,33 @@ pub(crate) struct Churn {
     /// From the request to the server that runs on the freed room.
     #[serde(flatten)]
     latency: Latency,
+    /// Processor time for each evacuation, in milliseconds.
+    scheduler_cpu_ms: f64,
+    /// Of the broker.
+    broker_cpu_ms: f64,
+    /// Of this program: whoever asks, and the agents if they are tasks of it.
+    load_cpu_ms: f64,
     samples: Vec<Sample>,
     machine: Machine,
+}
+
+/// Processor seconds so far.
+#[derive(Debug, Clone, Copy)]
+struct Cpu {
+    scheduler: f64,
+    broker: f64,
+    load: f64,
+}
+
+impl Cpu {
+    fn read(region: &Region) -> Result<Self> {
+        let of = |pid: u32| crate::meters::process_cpu(&pid.to_string());
+        Ok(Self {
+            scheduler: of(region.scheduler_process()?.pid())?,
+            broker: crate::meters::child_cpu("beam.smp")?,
+            load: crate::meters::process_cpu("self")?,
+        })
+    }
 }
 
 /// What must not grow, at one moment.
@@ -65,20 +90,20 @@ struct Watcher {
 }
 
 impl Watcher {
-    async fn until(&self, id: &str, status: &'static str) -> Result<()> {
-        let told = {
-            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-            if seen.get(id).is_some_and(|s| s == status) {
-                return Ok(());
-            }
-            let (tell, told) = oneshot::channel();
+    /// Who waits for a server to be gone has to begin before it can go: what is gone is not remembered.
+    fn expect(&self, id: &str, status: &'static str) -> Expected {
+        let (tell, told) = oneshot::channel();
+        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if seen.get(id).is_some_and(|s| s == status) {
+            // Whoever waits for it is there: the receiver is below.
+            let _ = tell.send(());
+        } else {
             let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
             waiters.insert((id.to_owned(), status), tell);
-            told
-        };
-        let told = tokio::time::timeout(PATIENCE, told).await;
-        told.with_context(|| format!("server {id} is not {status} after {PATIENCE:?}"))?
-            .with_context(|| "the events have ended")
+        }
+        drop(seen);
+        let id = id.to_owned();
+        Expected { id, status, told }
     }
 
     fn saw(&self, server: &v1::Server) {
@@ -96,6 +121,22 @@ impl Watcher {
             "deleted" | "preempted" => drop(seen.remove(&server.id)),
             status => drop(seen.insert(server.id.clone(), status.to_owned())),
         }
+    }
+}
+
+/// Something that is waited for.
+struct Expected {
+    id: String,
+    status: &'static str,
+    told: oneshot::Receiver<()>,
+}
+
+impl Expected {
+    async fn come(self) -> Result<()> {
+        let Self { id, status, told } = self;
+        let told = tokio::time::timeout(PATIENCE, told).await;
+        told.with_context(|| format!("server {id} is not {status} after {PATIENCE:?}"))?
+            .with_context(|| "the events have ended")
     }
 }
 
@@ -142,6 +183,7 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
     }
     eprintln!("measuring for {} s", options.seconds);
     let span = Duration::from_secs(u64::from(options.seconds));
+    let before = Cpu::read(region)?;
     let began = clock::instant();
     let mut callers = JoinSet::new();
     for _ in 0..options.clients {
@@ -178,6 +220,10 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
         bail!("the audit is not clean: {findings:?}");
     }
     let evacuations = times.len() as u64;
+    let after = Cpu::read(region)?;
+    let each = |of: fn(&Cpu) -> f64| {
+        rounded((of(&after) - of(&before)) * 1000.0 / evacuations.max(1) as f64)
+    };
     Ok(Churn {
         hosts: options.hosts,
         clients: options.clients,
@@ -188,6 +234,9 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
         evacuations,
         evacuations_per_s: rounded(evacuations as f64 / seconds),
         latency: Latency::of(&times),
+        scheduler_cpu_ms: each(|cpu| cpu.scheduler),
+        broker_cpu_ms: each(|cpu| cpu.broker),
+        load_cpu_ms: each(|cpu| cpu.load),
         samples,
         machine: Machine::here(),
     })
@@ -208,11 +257,12 @@ async fn caller(
         if created.decision.is_none_or(|d| d.no_valid_host.is_some()) {
             bail!("no valid host: nobody preemptible is left; use fewer --clients than places");
         }
-        watcher.until(&id, "active").await?;
+        watcher.expect(&id, "active").come().await?;
         times.push(asked.elapsed());
         let delete = v1::DeleteServerRequest { id: id.clone() };
+        let deleted = watcher.expect(&id, "deleted");
         servers.delete_server(delete).await?;
-        watcher.until(&id, "deleted").await?;
+        deleted.come().await?;
         servers.create_servers(request(SPOT)).await?;
     }
     Ok(times)
@@ -276,6 +326,10 @@ async fn sample(region: &Region, began: Instant) -> Result<Sample> {
     for pid in region.agent_pids() {
         agents += resident(pid)?;
     }
+    if agents == 0 {
+        // They are tasks of this program.
+        agents = resident(std::process::id())?;
+    }
     Ok(Sample {
         at: rounded(began.elapsed().as_secs_f64()),
         evacuations: value("evacuations_total{kind=\"evacuated\"}")? as u64,
@@ -308,6 +362,10 @@ impl Churn {
             self.seconds,
             self.latency.p50_us / 1000.0,
             self.latency.p99_us / 1000.0
+        );
+        println!(
+            "processor time for each evacuation: scheduler {:.2} ms, broker {:.2} ms, agents and callers {:.2} ms",
+            self.scheduler_cpu_ms, self.broker_cpu_ms, self.load_cpu_ms
         );
         Ok(())
     }

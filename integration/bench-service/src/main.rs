@@ -10,6 +10,7 @@
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // The thin edge of a program.
 
+mod agents;
 mod churn;
 mod clock;
 mod cloud;
@@ -101,6 +102,9 @@ pub(crate) struct Options {
     /// With --evacuate: how long each call of a simulated hypervisor takes, in milliseconds
     #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(0..=10_000))]
     driver_ms: u32,
+    /// With --evacuate: a process for each agent, as in a region, instead of all agents in this one
+    #[arg(long)]
+    agent_processes: bool,
     /// Print JSON instead of lines
     #[arg(long)]
     json: bool,
@@ -112,9 +116,13 @@ pub(crate) struct Group<'r> {
     pub(crate) peers: &'r [Peer],
 }
 
+/// Threads for what blocks: journals and files of hypervisors. With one for each host they would only take the processors from one another.
+const BLOCKING: usize = 4;
+
 fn main() -> ExitCode {
     let options = Options::parse();
     let runtime = tokio::runtime::Builder::new_multi_thread()
+        .max_blocking_threads(BLOCKING)
         .enable_all()
         .build();
     let measured = match runtime {
@@ -144,6 +152,10 @@ async fn evacuate(options: &Options) -> Result<Outcome> {
     let hosts: Vec<String> = (0..options.hosts).map(|n| format!("host-{n:03}")).collect();
     let driver = churn::driver(options.driver_ms);
     let drivers = hosts.iter().map(|h| (h.clone(), driver.clone())).collect();
+    let (processes, tasks) = match options.agent_processes {
+        true => (hosts, Vec::new()),
+        false => (Vec::new(), hosts),
+    };
     eprintln!(
         "starting a broker, a scheduler and {} agents",
         options.hosts
@@ -153,15 +165,21 @@ async fn evacuate(options: &Options) -> Result<Outcome> {
         // What has ended is deleted after a minute (servers after ten), so that it is seen whether tables stay small.
         database_options: "keep_minutes = 1".to_owned(),
         region: "longest_budget_window_seconds = 0".to_owned(),
-        hosts,
+        hosts: processes,
         drivers,
         log: "warn".to_owned(),
         ..RegionOptions::default()
     })
     .await?;
-    Ok(Outcome::Evacuated(Box::new(
-        churn::run(&region, options).await?,
-    )))
+    let agents = match tasks.is_empty() {
+        true => None,
+        false => Some(agents::start(&region, &tasks, &driver).await?),
+    };
+    let churn = churn::run(&region, options).await?;
+    if let Some(agents) = agents {
+        agents.end().await?;
+    }
+    Ok(Outcome::Evacuated(Box::new(churn)))
 }
 
 async fn measure(options: &Options) -> Result<Outcome> {

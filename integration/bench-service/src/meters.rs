@@ -93,7 +93,7 @@ pub(crate) fn metric(page: &str, name: &str) -> Result<f64> {
 }
 
 /// Processor seconds of a process: user and system time, fields 14 and 15 of its stat file.
-fn process_cpu(process: &str) -> Result<f64> {
+pub(crate) fn process_cpu(process: &str) -> Result<f64> {
     let path = format!("/proc/{process}/stat");
     let text = std::fs::read_to_string(&path).with_context(|| path.clone())?;
     // The name, in parentheses, may have blanks; behind it the state is field 3.
@@ -105,6 +105,33 @@ fn process_cpu(process: &str) -> Result<f64> {
         .filter_map(|f| f.parse().ok())
         .collect();
     Ok(fields.iter().sum::<f64>() / TICKS)
+}
+
+/// Processor seconds of the process with this name that this one has started, or one that it has started.
+pub(crate) fn child_cpu(name: &str) -> Result<f64> {
+    for entry in std::fs::read_dir("/proc")? {
+        let file = entry?.file_name();
+        let Some(pid) = file.to_str().and_then(|text| text.parse::<u32>().ok()) else {
+            continue;
+        };
+        // It may have ended meanwhile.
+        let comm = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        if comm.trim() == name && is_ours(pid) {
+            return process_cpu(&pid.to_string());
+        }
+    }
+    anyhow::bail!("no process {name} of ours runs")
+}
+
+fn is_ours(pid: u32) -> bool {
+    let (mut here, own) = (pid, std::process::id());
+    while here > 1 && here != own {
+        let stat = std::fs::read_to_string(format!("/proc/{here}/stat")).unwrap_or_default();
+        let behind = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+        let parent = behind.split_whitespace().nth(1);
+        here = parent.and_then(|text| text.parse().ok()).unwrap_or(0);
+    }
+    here == own
 }
 
 /// Processor seconds that somebody used: all fields of the first line but idle, iowait and guests, which are counted twice.

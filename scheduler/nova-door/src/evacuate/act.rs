@@ -66,7 +66,10 @@ impl Driver {
                 return self.feed(&Input::SwapRefused { reason: &reason }).await;
             }
         };
-        match placement.post_allocations(&victims, &claims).await {
+        let turn = shared.facts.providers.turn_to_write(&claims).await;
+        let swapped = placement.post_allocations(&victims, &claims).await;
+        drop(turn);
+        match swapped {
             Ok(()) => {
                 self.believe_swap();
                 self.feed(&Input::Swapped).await

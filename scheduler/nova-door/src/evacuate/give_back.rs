@@ -93,6 +93,7 @@ impl Driver {
             restored.push((server, &victim.had, victim.generation));
         }
         if !emptied.is_empty() || !claims.is_empty() {
+            let _turn = facts.providers.turn_to_write(&claims).await;
             placement
                 .post_allocations(&emptied, &claims)
                 .await

@@ -4,6 +4,7 @@ mod convert;
 mod database;
 mod instances;
 mod placement;
+mod turns;
 
 pub(crate) use database::Database;
 pub(crate) use placement::{Providers, amounts};

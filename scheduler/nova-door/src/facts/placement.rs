@@ -6,13 +6,14 @@
 //! deleted) is heard of from Nova's computes. What is left, details of inventories and hosts without any room, is read one by one
 //! and slowly, because Placement has others to serve.
 
+use super::turns::{Turn, Turns};
 use crate::clock::Stopwatch;
 use crate::error::DoorError;
 use crate::task::{Tasks, pause};
 use ebbtide_nova_cloud::{
     Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine,
 };
-use ebbtide_openstack::{OpenStackError, Placement};
+use ebbtide_openstack::{NewClaim, OpenStackError, Placement};
 use futures::StreamExt;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -39,6 +40,7 @@ pub(crate) struct Providers {
     unread: Mutex<BTreeSet<Uuid>>,
     /// How many claims of ours are being written for a provider.
     writing: Mutex<HashMap<Uuid, i64>>,
+    turns: Turns,
     /// The compute nodes, that is root providers, of a host.
     nodes: Mutex<HashMap<String, BTreeSet<Uuid>>>,
 }
@@ -52,6 +54,7 @@ impl Providers {
             wake: tokio::sync::Notify::new(),
             unread: Mutex::default(),
             writing: Mutex::default(),
+            turns: Turns::default(),
             nodes: Mutex::default(),
         }
     }
@@ -347,6 +350,13 @@ impl Providers {
             resources: has.resources,
         });
         Ok((generation, consumers.collect()))
+    }
+
+    /// Waits until nobody else of this scheduler writes allocations of these claims' providers.
+    pub(crate) async fn turn_to_write(&self, claims: &[NewClaim]) -> Turn {
+        let amounts = claims.iter().flat_map(|claim| claim.resources.amounts());
+        let providers = amounts.map(|(provider, _, _)| provider).collect();
+        self.turns.take(&providers).await
     }
 
     /// A claim of ours is being written as long as the guard lives: each raises the provider's generation by one.

@@ -65,11 +65,18 @@ impl Claimer<'_> {
         let _writing = self.facts.providers.begin_write(claim.host.uuid);
         let mut patience = Patience::new(self.patience, &self.request.stop);
         loop {
+            // Only while Placement is asked: whoever waits for it to come back does not keep others waiting.
+            let turn = self
+                .facts
+                .providers
+                .turn_to_write(std::slice::from_ref(&new))
+                .await;
             let tried = if self.request.redelivered {
                 self.replace(&new).await
             } else {
                 self.placement.claim_new(&new).await
             };
+            drop(turn);
             let error = match tried {
                 Ok(ebbtide_openstack::Claimed::Yes) => return self.taken(&new),
                 Ok(ebbtide_openstack::Claimed::No { status, text, .. }) => {

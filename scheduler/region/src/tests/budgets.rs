@@ -167,11 +167,9 @@ fn memory_does_not_grow_with_what_is_over() {
         world.delete(pet);
         world.run(1);
     }
-    assert_eq!(
-        world.region.evacuations.len(),
-        20,
-        "late reports are common for a while"
-    );
+    // Those of the last minute, and of the ten seconds until it is looked for what can be forgotten.
+    let kept = world.region.evacuations.len();
+    assert!((15..=18).contains(&kept), "{kept} of 20 in 80 s");
     world.run(615);
     let region = &world.region;
     assert_eq!(region.evacuations.len(), 0);
