@@ -64,6 +64,11 @@ class Firehose(threading.Thread):
             ended = {m['message'].get('_msg_id') for m in self.messages if m['exchange'] == '' and m['message'].get('ending')}
         return len(calls - ended)
 
+    def asked(self, method):
+        """True if this was asked of the scheduler, among what was not taken yet."""
+        with self.lock:
+            return any(to_scheduler(m) and m['message'].get('method') == method for m in self.messages)
+
     def quiet_for(self):
         """Seconds since the last message that has to do with a scheduler or a build."""
         return time.monotonic() - self.last

@@ -88,6 +88,9 @@ class Stage:
             return client.call({}, method, **arguments)
         except Exception as error:  # the class that comes back is what is looked at
             return getattr(error, 'exc_type', type(error).__name__)
+        finally:
+            # The firehose may come after the answer; what it tells belongs to this scenario.
+            until('the firehose to tell of %s' % method, 30, lambda: self.firehose.asked(method), pause=0.05)
 
     def is_up(self, host):
         services = self.cloud.nova('GET', '/os-services?binary=nova-compute&host=' + host).json()['services']

@@ -4,7 +4,8 @@ use crate::Mutation;
 use crate::hypervisor::{Fate, Hypervisor};
 use crate::violation::{Broken, Promise};
 use ebbtide_agent_protocol::{
-    Action, ActionId, AgentCore, Effect, Input, Phase, Policy, Record, ReportId, Token,
+    Action, ActionId, AgentCore, Done, Effect, Input, Occupancy, Phase, Policy, Record, ReportId,
+    Token,
 };
 use ebbtide_model::message::{Body, Heartbeat, Hosted, HostedState, Message};
 use ebbtide_model::{EvacuationId, MessageId, Seconds, ServerId, Timestamp};
@@ -103,6 +104,8 @@ pub(crate) struct Agent {
     forged: u64,
     /// Commands that were acknowledged and not followed yet, where that rule is broken.
     early: VecDeque<(Token, Message)>,
+    /// Servers that were fenced, where whoever fences is believed.
+    believed: BTreeSet<ServerId>,
 }
 
 impl Agent {
@@ -143,6 +146,7 @@ impl Agent {
             ended: BTreeSet::new(),
             forged: 0,
             early: VecDeque::new(),
+            believed: BTreeSet::new(),
         }
     }
 
@@ -518,7 +522,20 @@ impl Agent {
             return;
         };
         let clock = self.clock(now);
-        let result = self.hypervisor.call(server_id, &what, fate, clock);
+        let believes = self.breaks(Mutation::FenceBelieved);
+        // Where fences are believed they lie.
+        let fate = match what {
+            Action::Fence if believes => Fate::NoRoom,
+            _ => fate,
+        };
+        let mut result = self.hypervisor.call(server_id, &what, fate, clock);
+        match what {
+            Action::Fence if believes => drop(self.believed.insert(server_id)),
+            Action::Look if self.believed.contains(&server_id) => {
+                result = Ok(Done::seen(Occupancy::Absent));
+            }
+            _ => {}
+        }
         self.look_who_ended();
         self.input(now, Input::ActionDone { action, result });
     }

@@ -78,6 +78,8 @@ mutations! {
     KeptMadeAnew, "kept-made-anew", Region, "a server that was hibernated is made anew where nothing is left of it";
     /// Who was evacuated comes back at once.
     NoStayAway, "no-stay-away", Region, "who had to leave comes back after a second, however often";
+    /// Whoever fences is believed.
+    FenceBelieved, "fence-believed", Region, "the word of a fence that lies is taken for a free room";
     /// Victims are told before Placement has taken the swap.
     NoticeBeforeSwap, "notice-before-swap", Nova, "victims are told before Placement has taken the swap";
     /// No answer of Placement counts as a refusal.
