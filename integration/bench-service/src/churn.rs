@@ -1,5 +1,5 @@
 //! Evacuations a second, from end to end: hosts with real agents and simulated hypervisors are full of preemptible servers; each caller asks for a normal
-//! one, waits until it runs on the room that was taken, deletes it, and fills the room with a preemptible one again.
+//! one on a host of its own, waits until it runs on the room that was taken, deletes it, and fills the room with a preemptible one again.
 //!
 //! What must not grow meanwhile is sampled: memory of the scheduler and of the agents, unsent messages, and rows of the database.
 
@@ -140,13 +140,15 @@ impl Expected {
     }
 }
 
-fn request(flavor: &str) -> v1::CreateServersRequest {
+fn request(flavor: &str, host: &str) -> v1::CreateServersRequest {
     v1::CreateServersRequest {
         name: flavor.to_owned(),
         request: Some(v1::PlacementRequest {
             count: 1,
             flavor: flavor.to_owned(),
             project_id: "load".to_owned(),
+            // Each caller has a host of its own: otherwise one would take the place that another one has just given back, and nobody would leave.
+            force_hosts: vec![host.to_owned()],
             ..Default::default()
         }),
     }
@@ -178,17 +180,18 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
     let slots = options.hosts * SLOTS;
     eprintln!("filling {slots} places");
     let mut servers = region.servers().await?;
-    for _ in 0..slots {
-        servers.create_servers(request(SPOT)).await?;
+    for n in 0..slots {
+        let host = crate::host_name(n % options.hosts);
+        servers.create_servers(request(SPOT, &host)).await?;
     }
     eprintln!("measuring for {} s", options.seconds);
     let span = Duration::from_secs(u64::from(options.seconds));
     let before = Cpu::read(region)?;
     let began = clock::instant();
     let mut callers = JoinSet::new();
-    for _ in 0..options.clients {
+    for n in 0..options.clients {
         let (servers, watcher) = (region.servers().await?, watcher.clone());
-        callers.spawn(caller(servers, watcher, began, span));
+        callers.spawn(caller(servers, watcher, crate::host_name(n), began, span));
     }
     let mut samples = Vec::new();
     while began.elapsed() < span {
@@ -219,7 +222,15 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
     if !findings.is_empty() {
         bail!("the audit is not clean: {findings:?}");
     }
-    let evacuations = times.len() as u64;
+    let evacuations = match samples.as_slice() {
+        [first, .., last] => last.evacuations - first.evacuations,
+        _ => 0,
+    };
+    // Of the first and last few it is chance on which side of a sample they are.
+    let asked = times.len() as u64;
+    if evacuations.abs_diff(asked) > u64::from(2 * options.clients) {
+        bail!("{asked} requests, and {evacuations} evacuations: not everyone needed one");
+    }
     let after = Cpu::read(region)?;
     let each = |of: fn(&Cpu) -> f64| {
         rounded((of(&after) - of(&before)) * 1000.0 / evacuations.max(1) as f64)
@@ -245,17 +256,21 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
 async fn caller(
     mut servers: v1::servers_client::ServersClient<ebbtide_integration_tests::region::Wire>,
     watcher: Watcher,
+    host: String,
     began: Instant,
     span: Duration,
 ) -> Result<Vec<Duration>> {
     let mut times = Vec::new();
     while began.elapsed() < span {
         let asked = clock::instant();
-        let created = servers.create_servers(request(NORMAL)).await?.into_inner();
+        let created = servers
+            .create_servers(request(NORMAL, &host))
+            .await?
+            .into_inner();
         let id = created.servers.first().map(|s| s.id.clone());
         let id = id.context("no server")?;
         if created.decision.is_none_or(|d| d.no_valid_host.is_some()) {
-            bail!("no valid host: nobody preemptible is left; use fewer --clients than places");
+            bail!("no valid host: nobody preemptible is left on {host}");
         }
         watcher.expect(&id, "active").come().await?;
         times.push(asked.elapsed());
@@ -263,7 +278,7 @@ async fn caller(
         let deleted = watcher.expect(&id, "deleted");
         servers.delete_server(delete).await?;
         deleted.come().await?;
-        servers.create_servers(request(SPOT)).await?;
+        servers.create_servers(request(SPOT, &host)).await?;
     }
     Ok(times)
 }

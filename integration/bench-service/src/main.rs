@@ -147,9 +147,17 @@ enum Outcome {
     Evacuated(Box<churn::Churn>),
 }
 
+/// A host with an agent.
+pub(crate) fn host_name(n: u32) -> String {
+    format!("host-{n:04}")
+}
+
 /// Hosts with real agents.
 async fn evacuate(options: &Options) -> Result<Outcome> {
-    let hosts: Vec<String> = (0..options.hosts).map(|n| format!("host-{n:03}")).collect();
+    if options.clients > options.hosts {
+        bail!("each caller has a host of its own: use no more --clients than --hosts");
+    }
+    let hosts: Vec<String> = (0..options.hosts).map(host_name).collect();
     let driver = churn::driver(options.driver_ms);
     let drivers = hosts.iter().map(|h| (h.clone(), driver.clone())).collect();
     let (processes, tasks) = match options.agent_processes {

@@ -41,8 +41,10 @@ const SILENCE_TEST: Duration = Duration::from_secs(1);
 const IDLE_TRANSACTION: Duration = Duration::from_secs(5);
 /// How long closing waits for operations that are under way.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
-/// Room for rows that SQLite keeps in memory, in KiB (negative is KiB in `PRAGMA cache_size`).
+/// Room for rows that SQLite keeps in memory for the connection that writes, in KiB (negative is KiB in `PRAGMA cache_size`).
 const SQLITE_CACHE: &str = "-32768";
+/// The same for each of those that read: they are several, and the region itself is in memory.
+const SQLITE_READER_CACHE: &str = "-4096";
 /// The write-ahead log is cut back to this size, in bytes, after it had to grow.
 const SQLITE_JOURNAL_LIMIT: &str = "67108864";
 /// Part of a MariaDB packet that is kept for everything beside the record.
@@ -103,7 +105,8 @@ impl Connections {
                 (
                     SqlxSqliteConnector::from_sqlx_sqlite_pool(writer),
                     SqlxSqliteConnector::from_sqlx_sqlite_pool(
-                        pool(readers).connect_lazy_with(options),
+                        pool(readers)
+                            .connect_lazy_with(options.pragma("cache_size", SQLITE_READER_CACHE)),
                     ),
                 )
             }

@@ -2,10 +2,12 @@
 //!
 //! One benchmark a file. The workloads and measurements are those of `ebbtide-bench`; here are options, tables and JSON.
 
+mod evacuate;
 mod figure2;
 mod memory;
 mod nova;
 mod preempt;
+mod program;
 mod report;
 mod request;
 mod service;
@@ -35,6 +37,8 @@ pub enum BenchCommand {
     Nova(nova::NovaArgs),
     /// Placements a second through the service: gRPC, durable claims, notices on RabbitMQ
     Service(service::ServiceArgs),
+    /// Evacuations a second from end to end: agents, simulated hypervisors, and what grows meanwhile
+    Evacuate(evacuate::EvacuateArgs),
 }
 
 /// Measures and shows.
@@ -50,5 +54,6 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Result<(), CliError>
         BenchCommand::Figure2(args) => figure2::run(context, args),
         BenchCommand::Nova(args) => nova::run(context, args),
         BenchCommand::Service(args) => service::run(context, &args),
+        BenchCommand::Evacuate(args) => evacuate::run(context, &args),
     }
 }

@@ -1,15 +1,9 @@
-//! `ebbtide bench service`: runs the program beside this one that starts a broker and a scheduler and asks.
-//!
-//! It is a program of its own because it needs the test harness, the bus and the whole service, and this command only the
-//! contract.
+//! `ebbtide bench service`: placements a second through the whole service.
 
+use super::program;
 use crate::Context;
 use crate::errors::CliError;
-use crate::json::Json;
-use crate::output::{Cell, Details};
 use clap::Args;
-use ebbtide_bench::BenchError;
-use std::process::{Command, Stdio};
 
 const EXAMPLES: &str = "\
 Starts a private RabbitMQ and a scheduler with its own database, registers hosts, and lets callers ask one
@@ -24,9 +18,6 @@ Examples:
   ebbtide bench service --hosts 10000
   ebbtide bench service --hosts 10000 --preempting --clients 64 --seconds 10 --output json
   ebbtide bench service --hosts 1000 --preempting --database mariadb --schedulers 4";
-
-/// The program that measures.
-const PROGRAM: &str = "ebbtide-bench-service";
 
 /// Options of `bench service`.
 #[derive(Debug, Args)]
@@ -58,49 +49,24 @@ pub struct ServiceArgs {
 /// Runs the program and shows what it says.
 ///
 /// # Errors
-/// [`BenchError::Service`].
+/// See [`program::run`].
 pub(super) fn run(context: &mut Context, args: &ServiceArgs) -> Result<(), CliError> {
-    let failed = |problem: String| CliError::from(BenchError::Service(problem));
-    let here = std::env::current_exe().map_err(|error| failed(error.to_string()))?;
-    let program = here.with_file_name(PROGRAM);
-    if !program.exists() {
-        return Err(failed(format!("{} is not there", program.display())));
-    }
-    let mut command = Command::new(&program);
-    command
-        .args(["--hosts", &args.hosts.to_string()])
-        .args(["--clients", &args.clients.to_string()])
-        .args(["--seconds", &args.seconds.to_string()])
-        .args(["--call", &args.call])
-        .args(["--schedulers", &args.schedulers.to_string()])
-        .args(["--database", &args.database, "--json"])
-        .args(args.preempting.then_some("--preempting"))
-        .stdout(Stdio::piped());
-    if context.output.is_quiet() {
-        command.stderr(Stdio::null());
-    }
-    let done = command
-        .spawn()
-        .and_then(std::process::Child::wait_with_output)
-        .map_err(|error| failed(format!("{}: {error}", program.display())))?;
-    if !done.status.success() {
-        return Err(failed(format!("{PROGRAM} ended with {}", done.status)));
-    }
-    let json: Json = serde_json::from_slice(&done.stdout)
-        .map_err(|error| failed(format!("{PROGRAM} did not print JSON: {error}")))?;
-    let value = |key: &str| match json.clone().only(&[key]) {
-        Json::Object(pairs) => pairs
-            .into_iter()
-            .next()
-            .map_or(Json::Null, |(_, value)| value),
-        other => other,
-    };
-    let cell = |key: &str| match value(key) {
-        Json::Text(text) => Cell::new(text),
-        Json::Number(number) => Cell::new(number),
-        Json::Bool(yes) => Cell::new(yes),
-        _ => Cell::new("-"),
-    };
+    let words = [
+        "--hosts",
+        &args.hosts.to_string(),
+        "--clients",
+        &args.clients.to_string(),
+        "--seconds",
+        &args.seconds.to_string(),
+        "--call",
+        &args.call,
+        "--schedulers",
+        &args.schedulers.to_string(),
+        "--database",
+        &args.database,
+    ];
+    let mut words = words.map(str::to_owned).to_vec();
+    words.extend(args.preempting.then(|| "--preempting".to_owned()));
     let shown = [
         "hosts",
         "preempting",
@@ -122,8 +88,5 @@ pub(super) fn run(context: &mut Context, args: &ServiceArgs) -> Result<(), CliEr
         "drain_seconds",
         "bound_by",
     ];
-    context.output.details(Details {
-        fields: shown.map(|key| (key, cell(key))).to_vec(),
-        json,
-    })
+    program::run(context, &words, &shown)
 }
