@@ -207,7 +207,7 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
             );
         }
         tokio::select! {
-            () = tokio::time::sleep(SAMPLE) => {}
+            () = tokio::time::sleep(SAMPLE.min(span.saturating_sub(began.elapsed()))) => {}
             Some(ended) = background.join_next() => ended??,
         }
     }
