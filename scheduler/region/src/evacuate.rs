@@ -2,7 +2,7 @@
 
 use crate::claims::Failure;
 use crate::step::{Sent, Step};
-use crate::{Region, servers};
+use crate::{Region, RegionError, servers};
 use ebbtide_model::message::{Body, Notice, Spare};
 use ebbtide_model::server::Fault;
 use ebbtide_model::{
@@ -219,8 +219,10 @@ impl Region {
         mut evacuation: Evacuation,
         status: ServerStatus,
     ) {
+        let had_failed = evacuation.state == EvacuationState::Failed;
         evacuation.state = EvacuationState::Evacuated;
         evacuation.ended_at = Some(step.now);
+        let victim_id = evacuation.victim_id;
         let victim = self.servers.get(&evacuation.victim_id).cloned();
         // A server that its owner deletes meanwhile stays so: the agent reports that by itself. One that runs elsewhere by now (it
         // had been chosen before it had started, and its start was given up) is none of this host's business.
@@ -246,6 +248,22 @@ impl Region {
             self.end_overtaken(step, present, evacuation.id);
         }
         self.save_evacuation(step, evacuation);
+        if had_failed && let Err(error) = self.rest_anew(victim_id) {
+            step.ignored(format!("the host table refused a server: {error}"));
+        }
+    }
+
+    /// How long a server rests, by the evacuations of it that have failed: one of them was done after all. What the database says is what
+    /// counts, or a scheduler that reads everything anew would choose other victims.
+    pub(crate) fn rest_anew(&mut self, victim: ServerId) -> Result<(), RegionError> {
+        let failed = self.evacuations.values();
+        let failed = failed.filter(|e| e.victim_id == victim && e.state == EvacuationState::Failed);
+        let last = failed.filter_map(|e| e.ended_at).max();
+        match last.map(|at| at.plus(self.config.failed_victim_rest_seconds)) {
+            Some(until) => drop(self.resting.insert(victim, until)),
+            None => drop(self.resting.remove(&victim)),
+        }
+        self.show_to_table(victim)
     }
 
     /// An evacuation that had been given up was done all the same, after the victim had been chosen anew: that is over, too.

@@ -76,7 +76,7 @@ impl Region {
                 }
                 Change::PutServer(server) => self.follow_server(&mut touched, server, now)?,
                 Change::PutEvacuation(evacuation) => {
-                    self.follow_evacuation(&mut touched, evacuation);
+                    self.follow_evacuation(&mut touched, evacuation)?;
                 }
                 Change::PutDecision(_) => {}
                 Change::Enqueue(message) => touched.sent.push(message),
@@ -140,7 +140,11 @@ impl Region {
         Ok(())
     }
 
-    fn follow_evacuation(&mut self, touched: &mut Touched<'_>, evacuation: &Evacuation) {
+    fn follow_evacuation(
+        &mut self,
+        touched: &mut Touched<'_>,
+        evacuation: &Evacuation,
+    ) -> Result<(), RegionError> {
         touched.hosts.insert(evacuation.host.clone());
         touched.victims.insert(evacuation.victim_id);
         if evacuation.state.is_final() {
@@ -152,9 +156,16 @@ impl Region {
             let rests = self.resting.entry(evacuation.victim_id).or_insert(until);
             *rests = until.max(*rests);
         }
+        let before = self.evacuations.get(&evacuation.id).map(|e| e.state);
         self.index_evacuation(evacuation.clone());
+        if before == Some(EvacuationState::Failed) && evacuation.state == EvacuationState::Evacuated
+        {
+            // The victims that were touched are shown to the table in the end.
+            self.rest_anew(evacuation.victim_id)?;
+        }
         let event = Event::Evacuation(Box::new(evacuation.clone()));
         touched.events.push(event);
+        Ok(())
     }
 
     /// A host's record is written when something about it changes, and now and then because its agent is heard: a scheduler that does not

@@ -11,6 +11,7 @@ use ebbtide_store::{Lease, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 /// How long a scheduler that says nothing more keeps others from its duty.
 pub(crate) const LEASE: Seconds = Seconds(6);
@@ -54,17 +55,23 @@ impl Duty {
     }
 }
 
-/// Keeps the lease, or gets it as soon as it is free.
-pub(crate) fn start(store: Store, duty: Duty, holder: String, tasks: &Tasks) {
+/// Keeps the lease, or gets it as soon as it is free. At the end it is given back when the last of what was accepted is written:
+/// `written` is cancelled then. Before that the database would refuse it.
+pub(crate) fn start(
+    store: Store,
+    duty: Duty,
+    holder: String,
+    written: CancellationToken,
+    tasks: &Tasks,
+) {
     let (stop, fenced) = (tasks.stop().clone(), tasks.clone());
     tasks.spawn("duty", async move {
         loop {
-            let rest = if duty.present().is_some() {
-                RENEW
-            } else {
-                LOOK
+            let goes_on = match duty.present() {
+                Some(_) => pause(&written, RENEW).await,
+                None => pause(&stop, LOOK).await,
             };
-            if !pause(&stop, rest).await {
+            if !goes_on {
                 break;
             }
             match duty.present() {

@@ -165,6 +165,7 @@ pub async fn start(
         tls.follow(&tasks);
     }
     let outbox = Outbox::default();
+    let written = CancellationToken::new();
     let keeper = keeper::start(
         Holdings {
             store: store.clone(),
@@ -174,10 +175,11 @@ pub async fn start(
             outbox: outbox.clone(),
             metrics: metrics.clone(),
         },
+        written.clone(),
         &tasks,
     )
     .await?;
-    duty::start(store.clone(), duty.clone(), holder, &tasks);
+    duty::start(store.clone(), duty.clone(), holder, written, &tasks);
     inbox::start(
         inbox::Reader {
             bus: Arc::clone(&bus),

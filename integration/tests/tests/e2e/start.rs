@@ -1,8 +1,10 @@
 //! Starting, and being told why not.
 
-use ebbtide_harness::{Command, Process};
+use super::kit::{preemptible, request, server};
+use ebbtide_harness::{Command, Process, Signal, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
+use ebbtide_proto::v1;
 use std::path::Path;
 
 async fn refused(region: &Region, arguments: &[&str], config: &str) -> (Option<i32>, String) {
@@ -168,4 +170,64 @@ async fn get(base: &str, path: &str) -> String {
     let mut page = String::new();
     stream.read_to_string(&mut page).await.unwrap();
     page
+}
+
+fn create_one(flavor: &str) -> v1::CreateServersRequest {
+    v1::CreateServersRequest {
+        name: flavor.to_owned(),
+        request: Some(request(flavor, 1)),
+    }
+}
+
+#[tokio::test]
+async fn a_scheduler_that_is_asked_to_end_writes_what_it_has_accepted_before_it_gives_its_lease_back()
+ {
+    let mut region = Region::start(RegionOptions::default()).await.unwrap();
+    preemptible(&region, "tiny", 1, 0).await;
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..16 {
+        let mut servers = region.servers().await.unwrap();
+        callers.spawn(async move {
+            let mut created = Vec::new();
+            // Until the scheduler is gone.
+            while let Ok(answer) = servers.create_servers(create_one("tiny")).await {
+                created.extend(answer.into_inner().servers.into_iter().map(|s| s.id));
+            }
+            created
+        });
+    }
+    let busy = async || -> Result<(), String> {
+        let mut servers = region.servers().await.map_err(|e| e.to_string())?;
+        let listed = servers
+            .list_servers(v1::ListServersRequest::default())
+            .await;
+        match listed
+            .map_err(|e| e.to_string())?
+            .into_inner()
+            .servers
+            .len()
+        {
+            0..50 => Err("hardly anybody has asked yet".to_owned()),
+            _ => Ok(()),
+        }
+    };
+    eventually(PATIENCE, busy).await;
+    let process = region.scheduler_process().unwrap();
+    process.signal(Signal::Term).unwrap();
+    let status = process.wait_exit(PATIENCE).await.unwrap();
+    let log = region.scheduler_log();
+    assert_eq!(status.code(), Some(0), "{log}");
+    for code in ["EB-SERVICE-006", "EB-STORE-004"] {
+        assert!(!log.contains(code), "{log}");
+    }
+    let mut created = Vec::new();
+    while let Some(ids) = callers.join_next().await {
+        created.extend(ids.unwrap());
+    }
+    // The lease was given back: nobody has to wait for its end. And whoever had an answer has a server.
+    region.start_scheduler().await.unwrap();
+    assert!(!region.scheduler_log().contains("waiting in case"));
+    for id in created {
+        server(&region, &id).await;
+    }
 }

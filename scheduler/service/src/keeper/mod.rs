@@ -20,6 +20,7 @@ use ebbtide_region::{Command, Event, Input, Region, RegionConfig, Reply};
 use ebbtide_store::{Store, StoreError};
 use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio_util::sync::CancellationToken;
 
 /// Inputs that may wait. Beyond that callers wait for their turn to ask.
 const QUEUE: usize = 4096;
@@ -122,8 +123,12 @@ pub(crate) struct Holdings {
     pub(crate) metrics: Metrics,
 }
 
-/// Reads the region from the database and starts the keeper.
-pub(crate) async fn start(holdings: Holdings, tasks: &Tasks) -> Result<Keeper, ServiceError> {
+/// Reads the region from the database and starts the keeper. `written` is cancelled when it has ended: nothing more is written then.
+pub(crate) async fn start(
+    holdings: Holdings,
+    written: CancellationToken,
+    tasks: &Tasks,
+) -> Result<Keeper, ServiceError> {
     let (work, queue) = mpsc::channel(QUEUE);
     let (events, _) = broadcast::channel(WATCH_BACKLOG);
     let keeper = Keeper {
@@ -131,7 +136,11 @@ pub(crate) async fn start(holdings: Holdings, tasks: &Tasks) -> Result<Keeper, S
         events: events.clone(),
     };
     let task = task::Task::new(holdings, events, tasks.clone()).await?;
-    tasks.spawn("keeper", task.run(queue));
+    tasks.spawn("keeper", async move {
+        // Also if it panics.
+        let _ended = written.drop_guard();
+        Box::pin(task.run(queue)).await;
+    });
     Ok(keeper)
 }
 
