@@ -9,7 +9,7 @@ use crate::task::{Tasks, pause};
 use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_store::{Kind, Store, StoreError};
-use std::io::Write;
+use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -88,8 +88,46 @@ fn append(directory: &Path, path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
     let mut file = std::fs::OpenOptions::new()
         .create(true)
+        .read(true)
         .append(true)
         .open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_data()
+    let before = file.metadata()?.len();
+    let written = end_torn_line(&mut file, before)
+        .and_then(|()| file.write_all(text.as_bytes()))
+        .and_then(|()| file.sync_data());
+    if written.is_err() {
+        // Half of it, on a full disk: whoever reads the file takes lines for whole. If this fails, too, the next one ends that line.
+        let _ = file.set_len(before);
+    }
+    written
+}
+
+/// What a scheduler that died while it wrote has left becomes a line of its own, so that the next record is whole. Its own is written again.
+fn end_torn_line(file: &mut std::fs::File, length: u64) -> std::io::Result<()> {
+    if length == 0 {
+        return Ok(());
+    }
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    match last {
+        [b'\n'] => Ok(()),
+        _ => file.write_all(b"\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_that_was_torn_does_not_spoil_the_next_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("servers.jsonl");
+        append(dir.path(), &path, "{\"a\":1}\n").unwrap();
+        std::fs::write(&path, "{\"a\":1}\n{\"b\":").unwrap();
+        append(dir.path(), &path, "{\"b\":2}\n").unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        assert_eq!(text, "{\"a\":1}\n{\"b\":\n{\"b\":2}\n");
+    }
 }

@@ -15,7 +15,7 @@ use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOption
 use sea_orm::sqlx::pool::{PoolConnectionMetadata, PoolOptions};
 use sea_orm::sqlx::postgres::{PgConnectOptions, PgConnection, PgPoolOptions};
 use sea_orm::sqlx::sqlite::{
-    SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
+    SqliteConnectOptions, SqliteConnection, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous,
 };
 use sea_orm::sqlx::{
     AssertSqlSafe, ConnectOptions as _, Connection as _, Database, Error, Executor as _,
@@ -96,6 +96,9 @@ impl Connections {
                         .idle_timeout(None)
                         .max_lifetime(None)
                         .acquire_timeout(config.connect_timeout.max(config.lock_timeout))
+                        .after_release(|connection: &mut SqliteConnection, _| {
+                            Box::pin(is_out_of_transactions(connection))
+                        })
                 };
                 // The first connection makes the file and turns on the write-ahead log; two at once would lock each other out.
                 let writer = pool(1)
@@ -302,6 +305,18 @@ fn sqlite_options(config: &StoreConfig) -> SqliteConnectOptions {
         Some(pages) => options.pragma("max_page_count", pages.to_string()),
         None => options,
     }
+}
+
+/// False for a connection that has to be thrown away.
+///
+/// When a disk is full, SQLite rolls back by itself. The driver's own rollback then fails, and it believes to be in a transaction for ever: all that
+/// follows would be savepoints within one that nobody commits, seen by this connection and by no other, and lost with it.
+async fn is_out_of_transactions(connection: &mut SqliteConnection) -> Result<bool, Error> {
+    if connection.is_in_transaction() {
+        // A rollback may be on its way still; the answer comes behind it.
+        connection.ping().await?;
+    }
+    Ok(!connection.is_in_transaction())
 }
 
 fn make_directory(url: &DatabaseUrl, path: &Path) -> Result<(), StoreError> {

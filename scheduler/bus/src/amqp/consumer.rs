@@ -4,9 +4,10 @@
 //! channel, declares the queue, sets the prefetch and starts a consumer; whatever had been handed out on
 //! the old channel is redelivered by the broker, so the old acks may be forgotten.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use futures::{FutureExt, StreamExt};
 use lapin::message::Delivery as LapinDelivery;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
@@ -30,9 +31,15 @@ pub(crate) struct AmqpSource {
     queue: QueueName,
     prefetch: u16,
     attached: Option<Attached>,
+    /// A repair under way. It is kept when nobody waits for it for a moment: half a repair may have left a consumer on the connection that takes
+    /// messages and gives them to nobody.
+    /// (In a mutex because such a thing cannot be shared; it is never locked.)
+    attaching: Mutex<Option<Attaching>>,
     /// Delays between repairs that fail while the connection itself is alive.
     backoff: Backoff,
 }
+
+type Attaching = BoxFuture<'static, Result<Attached, BusError>>;
 
 /// A running consumer on its own channel.
 struct Attached {
@@ -41,20 +48,16 @@ struct Attached {
     consumer: Consumer,
 }
 
-impl AmqpSource {
-    pub(crate) fn new(shared: Arc<Shared>, queue: QueueName, prefetch: u16) -> Self {
-        let backoff = Backoff::new(shared.config.reconnect, shared.config.jitter_seed);
-        Self {
-            shared,
-            queue,
-            prefetch,
-            attached: None,
-            backoff,
-        }
-    }
+/// What it takes to make a consumer.
+struct Attacher {
+    shared: Arc<Shared>,
+    queue: QueueName,
+    prefetch: u16,
+    backoff: Backoff,
+}
 
-    /// Tries until the consumer runs. Only what no waiting can heal comes back as an error.
-    pub(crate) async fn attach(&mut self) -> Result<(), BusError> {
+impl Attacher {
+    async fn attach(mut self) -> Result<Attached, BusError> {
         let mut failed_on = 0;
         loop {
             let link = self.shared.consume_link();
@@ -69,8 +72,7 @@ impl AmqpSource {
             match tokio::time::timeout(limit, step).await {
                 Ok(Ok(attached)) => {
                     tracing::info!(queue = %self.queue, broker = %session.broker, "reading from queue");
-                    self.attached = Some(attached);
-                    return Ok(());
+                    return Ok(attached);
                 }
                 Ok(Err(StepError::Final(error))) => return Err(error),
                 Ok(Err(StepError::Again(problem))) => {
@@ -107,6 +109,41 @@ impl AmqpSource {
             channel,
             consumer,
         })
+    }
+}
+
+impl AmqpSource {
+    pub(crate) fn new(shared: Arc<Shared>, queue: QueueName, prefetch: u16) -> Self {
+        let backoff = Backoff::new(shared.config.reconnect, shared.config.jitter_seed);
+        Self {
+            shared,
+            queue,
+            prefetch,
+            attached: None,
+            attaching: Mutex::new(None),
+            backoff,
+        }
+    }
+
+    /// Tries until the consumer runs. Only what no waiting can heal comes back as an error. Safe to cancel: the next call goes on.
+    pub(crate) async fn attach(&mut self) -> Result<(), BusError> {
+        let config = &self.shared.config;
+        let backoff = Backoff::new(config.reconnect, config.jitter_seed);
+        let under_way = self.attaching.get_mut();
+        let under_way = under_way.unwrap_or_else(PoisonError::into_inner);
+        let attaching = under_way.get_or_insert_with(|| {
+            let attacher = Attacher {
+                shared: Arc::clone(&self.shared),
+                queue: self.queue.clone(),
+                prefetch: self.prefetch,
+                backoff,
+            };
+            attacher.attach().boxed()
+        });
+        let attached = attaching.await;
+        *under_way = None;
+        self.attached = Some(attached?);
+        Ok(())
     }
 
     /// Like `attach`, for a subscription that has been handed to its reader: no error may end it.

@@ -14,6 +14,8 @@ on_every_database![
     of_many_that_want_the_lease_one_gets_it,
     every_lease_has_a_higher_epoch,
     a_holder_without_a_name_is_refused,
+    a_lease_that_nobody_renews_is_taken_over_whatever_its_end_says,
+    a_renewal_is_no_commit_that_others_would_look_for,
 ];
 
 const TTL: Seconds = Seconds(10);
@@ -164,4 +166,51 @@ async fn a_holder_without_a_name_is_refused(db: TestDb) {
         let refused = store.acquire_lease(holder, at(0), TTL).await.unwrap_err();
         assert_eq!(refused.code(), "EB-STORE-010", "{refused}");
     }
+}
+
+async fn a_lease_that_nobody_renews_is_taken_over_whatever_its_end_says(db: TestDb) {
+    let first = db.open().await;
+    // Its clock is an hour ahead.
+    let lease = first
+        .acquire_lease("scheduler-a", at(3600), TTL)
+        .await
+        .unwrap();
+    let second = db.open().await;
+    let seen = ("scheduler-a", lease.expires_at());
+    // It was renewed in the last moment: whoever watched begins anew.
+    let renewed = first.renew_lease(&lease, at(3601), TTL).await.unwrap();
+    let refused = second
+        .take_over_lease("scheduler-b", seen, at(20), TTL)
+        .await
+        .unwrap_err();
+    assert!(matches!(refused, StoreError::LeaseHeld { .. }), "{refused}");
+    let seen = ("scheduler-a", renewed.expires_at());
+    let taken = second
+        .take_over_lease("scheduler-b", seen, at(20), TTL)
+        .await
+        .unwrap();
+    assert_eq!(taken.expires_at(), at(30));
+    let fenced = first
+        .renew_lease(&renewed, at(3602), TTL)
+        .await
+        .unwrap_err();
+    assert!(matches!(fenced, StoreError::Fenced { .. }), "{fenced}");
+}
+
+async fn a_renewal_is_no_commit_that_others_would_look_for(db: TestDb) {
+    let store = db.open().await;
+    let lease = store
+        .acquire_lease("scheduler-a", at(0), TTL)
+        .await
+        .unwrap();
+    let (_, seen) = store.load_all(at(0)).await.unwrap();
+    let lease = store.renew_lease(&lease, at(1), TTL).await.unwrap();
+    let turn = store.turn(seen, Some(&lease)).await.unwrap();
+    assert!(turn.news().is_empty());
+    assert_eq!(turn.head(), seen);
+    turn.give_back().await;
+    store.release_lease(&lease).await.unwrap();
+    let turn = store.turn(seen, None).await.unwrap();
+    assert_eq!(turn.head(), seen);
+    turn.give_back().await;
 }

@@ -87,6 +87,16 @@ async fn a_full_disk_is_reported_and_what_was_committed_is_intact() {
     let n = committed.len() as u64;
     assert_eq!(store.server(server_id(n)).await.unwrap(), None);
     assert_eq!(store.decision(decision_id(n)).await.unwrap(), None);
+    // Whoever has heard that several times is not in a transaction that never ends: what it writes later is seen by others.
+    for _ in 0..3 {
+        let again = store
+            .commit(
+                &lease,
+                &[put_server(gone(n, 5)), put_decision(decision(n, &[], 3))],
+            )
+            .await;
+        assert_eq!(again.unwrap_err().code(), "EB-STORE-003");
+    }
     // Purging makes room again, in the same process and without a restart.
     let purged = store.purge(at(1_000_000), u64::MAX).await.unwrap();
     assert_eq!(purged.servers, n);
