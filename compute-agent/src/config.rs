@@ -225,10 +225,28 @@ impl Config {
     /// # Errors
     /// [`AgentError::ConfigFile`] with line and column, [`AgentError::Config`] with the key.
     pub fn read(file: Option<&Path>, overrides: &[Override]) -> Result<Self, AgentError> {
-        let mut table = match file {
-            None => Table::new(),
-            Some(path) => read_file(path)?,
+        let Some(path) = file else {
+            return Self::parse(Path::new(""), "", overrides);
         };
+        let text = std::fs::read_to_string(path).map_err(|error| AgentError::ConfigFile {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        })?;
+        Self::parse(path, &text, overrides)
+    }
+
+    /// The same of a file's text; `path` is for messages only.
+    ///
+    /// # Errors
+    /// As [`Config::read`]. No password of a URL is in it.
+    pub fn parse(path: &Path, text: &str, overrides: &[Override]) -> Result<Self, AgentError> {
+        let mut table = text
+            .parse::<Table>()
+            .map_err(|error| AgentError::ConfigFile {
+                path: path.to_owned(),
+                // TOML's errors quote the line that they are about.
+                problem: names::hide_logins(error.to_string().trim_end()),
+            })?;
         for setting in overrides {
             set(&mut table, setting)?;
         }
@@ -394,16 +412,6 @@ impl Config {
         }
         Ok(agent)
     }
-}
-
-fn read_file(path: &Path) -> Result<Table, AgentError> {
-    let refused = |problem: String| AgentError::ConfigFile {
-        path: path.to_owned(),
-        problem,
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| refused(error.to_string()))?;
-    text.parse::<Table>()
-        .map_err(|error| refused(error.to_string().trim_end().to_owned()))
 }
 
 fn text(table: &mut Table, key: &'static str) -> Result<Option<String>, AgentError> {

@@ -2,6 +2,7 @@
 
 use crate::driver::DriverError;
 use ebbtide_bus::BusError;
+use ebbtide_model::names;
 use std::path::PathBuf;
 use thiserror::Error;
 
@@ -118,9 +119,10 @@ impl AgentError {
 
     /// An [`AgentError::Config`].
     pub(crate) fn config(key: impl Into<String>, problem: impl Into<String>) -> Self {
+        // What is refused is quoted, and may be the URL of a broker.
         Self::Config {
-            key: key.into(),
-            problem: problem.into(),
+            key: names::hide_logins(&key.into()),
+            problem: names::hide_logins(&problem.into()),
         }
     }
 }

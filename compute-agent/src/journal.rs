@@ -13,7 +13,7 @@ pub use storage::{FileStorage, Storage};
 
 use crate::error::AgentError;
 use crate::protocol::Record;
-use ebbtide_model::{EvacuationId, ServerId};
+use ebbtide_model::{EvacuationId, ServerId, names};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -174,8 +174,13 @@ fn read(path: &std::path::Path, bytes: &[u8], host: &str) -> Result<Found, Agent
         if number == 1 {
             check_header(path, json, host)?;
         } else {
-            let record = serde_json::from_str(json)
-                .map_err(|error| corrupt(path, number, format!("it is no record: {error}")))?;
+            let record = serde_json::from_str(json).map_err(|error| {
+                corrupt(
+                    path,
+                    number,
+                    format!("it is no record: {}", names::brief(error)),
+                )
+            })?;
             found.records.push(record);
         }
         found.good_bytes += end as u64 + 1;
@@ -194,7 +199,7 @@ fn corrupt(path: &std::path::Path, line: usize, problem: String) -> AgentError {
 
 fn check_header(path: &std::path::Path, json: &str, host: &str) -> Result<(), AgentError> {
     let header: Header = serde_json::from_str(json)
-        .map_err(|error| corrupt(path, 1, format!("it is no header: {error}")))?;
+        .map_err(|error| corrupt(path, 1, format!("it is no header: {}", names::brief(error))))?;
     let foreign = |found: String, expected: String| {
         let path = path.to_owned();
         Err(AgentError::JournalForeign {
@@ -208,7 +213,7 @@ fn check_header(path: &std::path::Path, json: &str, host: &str) -> Result<(), Ag
         return foreign(found, format!("an agent for format version {VERSION}"));
     }
     if header.host != host {
-        let found = format!("host {:?}", header.host);
+        let found = format!("host {:?}", names::shorten(&header.host));
         return foreign(found, format!("the agent of host {host:?}"));
     }
     Ok(())
@@ -226,7 +231,7 @@ fn checked(line: &[u8]) -> Result<&str, String> {
     } else {
         Err(format!(
             "its checksum is {expected}, it says {:?}",
-            sum.get(..8).unwrap_or(sum)
+            names::shorten(sum)
         ))
     }
 }

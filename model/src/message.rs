@@ -60,7 +60,7 @@ macro_rules! bodies {
                 match event_type {
                     $($type => serde_json::from_value(data)
                         .map(Self::$variant)
-                        .map_err(|e| ModelError::Message(format!("data of {event_type}: {e}"))),)+
+                        .map_err(|e| ModelError::Message(format!("data of {event_type}: {}", names::brief(e)))),)+
                     other => Err(ModelError::Message(format!(
                         "type {:?} is unknown; this version knows {}", shorten(other), Self::TYPES.join(", ")
                     ))),

@@ -66,6 +66,19 @@ fn other_versions_and_types_are_refused() {
 }
 
 #[test]
+fn what_is_refused_is_not_repeated_whole() {
+    let endless = "x".repeat(1_000_000);
+    for attribute in ["specversion", "id", "time", "type"] {
+        let error = altered(|e| drop(e.insert(attribute.to_owned(), endless.clone().into())));
+        assert!(error.unwrap_err().to_string().len() < 1_000, "{attribute}");
+    }
+    for field in ["behaviour", "server_id", "attempt", "begin_before"] {
+        let error = altered(|e| e["data"][field] = endless.clone().into()).unwrap_err();
+        assert!(error.to_string().len() < 1_000, "{field}");
+    }
+}
+
+#[test]
 fn junk_is_refused_without_panic() {
     for junk in [
         &b""[..],

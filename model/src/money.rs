@@ -45,7 +45,7 @@ impl FromStr for Money {
     type Err = ModelError;
 
     fn from_str(text: &str) -> Result<Self, ModelError> {
-        let refused = || ModelError::Money(text.to_owned());
+        let refused = || ModelError::Money(crate::names::shorten(text));
         let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
         let digits = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
         if !digits(whole) || !digits(fraction) || fraction.len() > 6 {
@@ -108,5 +108,7 @@ mod tests {
         ] {
             assert!(text.parse::<Money>().is_err(), "{text:?} was taken");
         }
+        let endless = "1".repeat(1_000_000).parse::<Money>().unwrap_err();
+        assert!(endless.to_string().len() < 300, "a megabyte is shown");
     }
 }

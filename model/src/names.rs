@@ -58,6 +58,42 @@ pub fn shorten(value: &str) -> String {
     format!("{head}...")
 }
 
+/// The words of somebody else's parser as they are shown: it may quote what it was given, whole.
+#[must_use]
+pub fn brief(words: impl std::fmt::Display) -> String {
+    let words = words.to_string();
+    match words.char_indices().nth(300) {
+        None => words,
+        Some((end, _)) => format!("{}...", &words[..end]),
+    }
+}
+
+/// A text that may quote URLs, as it may be shown: of each login in one, only what stands before its first `:`. For messages about
+/// configuration, where any line may hold a password. What is hidden reaches from there to the last `@` before a blank: rather too much
+/// than the end of a password with a slash or a quote in it.
+#[must_use]
+pub fn hide_logins(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find("://") {
+        let (before, after) = rest.split_at(at + 3);
+        shown.push_str(before);
+        let ends = |c: char| c.is_whitespace() || c.is_control();
+        let (url, behind) = after.split_at(after.find(ends).unwrap_or(after.len()));
+        match url.rsplit_once('@') {
+            None => shown.push_str(url),
+            Some((login, place)) => {
+                shown.push_str(login.split(':').next().unwrap_or_default());
+                shown.push_str(":***@");
+                shown.push_str(place);
+            }
+        }
+        rest = behind;
+    }
+    shown.push_str(rest);
+    shown
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,6 +103,23 @@ mod tests {
         assert!(check_host_name("host-A.example_1").is_ok());
         for bad in ["", "a b", "ä", "a/b", &"x".repeat(201)] {
             assert!(check_host_name(bad).is_err(), "{bad:?} was taken");
+        }
+    }
+
+    #[test]
+    fn no_login_of_a_url_is_shown_wherever_it_stands() {
+        for (text, shown) in [
+            ("nothing of that kind", "nothing of that kind"),
+            ("amqp://h:1/v", "amqp://h:1/v"),
+            (
+                "a \"amqp://u:s@h\", b mysql://u:s@h/d?x=1 c",
+                "a \"amqp://u:***@h\", b mysql://u:***@h/d?x=1 c",
+            ),
+            ("x://u:s/s'\"@s@h", "x://u:***@h"),
+            ("x://u@h ://", "x://u:***@h ://"),
+            ("amqp://u:s@h,amqp://u:t@i", "amqp://u:***@i"),
+        ] {
+            assert_eq!(hide_logins(text), shown);
         }
     }
 

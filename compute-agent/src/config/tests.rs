@@ -146,3 +146,16 @@ fn a_file_that_is_missing_or_no_toml_is_named_with_the_place() {
     assert_eq!(error.code(), "EB-AGENT-002");
     assert!(error.to_string().contains("line 2"), "{error}");
 }
+
+#[test]
+fn no_error_shows_the_password_of_a_url_in_the_file() {
+    for text in [
+        "[bus]\nurls = \"amqp://u:geheim@b1",
+        "host = \"h\"\nstate_dir = \"/x\"\n[bus]\nqueue_type = [\"amqp://u:geheim@b1\"]",
+        "host = \"h\"\nstate_dir = \"/x\"\n[bus]\ninsecure = \"amqp://u:geheim@b1\"",
+        "host = \"h\"\nstate_dir = \"/x\"\n[log]\nfilter = \"amqp://u:geheim@b1/\"",
+    ] {
+        let error = Config::parse(Path::new("agent.toml"), text, &[]).unwrap_err();
+        assert!(!error.to_string().contains("geheim"), "{error}");
+    }
+}

@@ -89,6 +89,24 @@ proptest! {
 }
 
 #[test]
+fn what_is_refused_is_not_repeated_whole() {
+    let (_dir, path, bytes) = sample();
+    let text = String::from_utf8(bytes).unwrap();
+    let endless = "x".repeat(1_000_000);
+    let record = format!("{{\"record\":\"{endless}\"}}");
+    let header = format!("{{\"ebbtide_agent_journal\":1,\"host\":\"{endless}\"}}");
+    for lines in [
+        format!("{text}{endless} x\n{text}"),
+        format!("{text}{}", line(&record)),
+        line(&header),
+        line(&endless),
+    ] {
+        fs::write(&path, lines).unwrap();
+        assert!(open(&path).unwrap_err().to_string().len() < 1_000);
+    }
+}
+
+#[test]
 fn a_corrupt_middle_is_named_with_its_line() {
     let (_dir, path, bytes) = sample();
     let text = String::from_utf8(bytes).unwrap();

@@ -177,7 +177,7 @@ impl CellDb {
         let mut marks = Vec::with_capacity(rows.len());
         let mut nodes = Vec::new();
         for row in &rows {
-            let raw = compute::Raw::read(row)
+            let raw = compute::ComputeColumns::read(row)
                 .map_err(|error| self.pool.unreadable("compute_nodes", &error))?;
             let mark = raw.mark();
             if wanted(&mark) {

@@ -37,7 +37,7 @@ pub use follow::{Changes, FollowOptions, Follower, Loaded};
 pub use lookup::{Group, HostMapping};
 pub use pool::PoolOptions;
 pub use record::{OwnService, OwnState, Release, TooOld};
-pub use row::compute::ComputeNode;
+pub use row::compute::{ComputeColumns, ComputeNode};
 pub use row::instance::{Instance, InstanceFlavor};
 pub use row::service::NovaService;
 pub use template::format_url;

@@ -5,12 +5,17 @@ use crate::option::{Kind, Opt};
 use crate::parse;
 use crate::template::{self, Part};
 use crate::value::{self, Value};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 /// How deep variables may stand for values with variables. Python gives up at a thousand; nobody needs ten.
 const DEPTH: usize = 100;
+/// How many variables one value may come to, all that they stand for included, plus the bytes of these. A file of a few lines could ask
+/// for 2¹⁰⁰ of them otherwise.
+const EXPANSION: usize = 1 << 20;
 
 /// A configuration. Its values may be secret, so debug output shows where they came from only.
 #[derive(Clone)]
@@ -221,18 +226,20 @@ impl Config {
     /// # Errors
     /// A value that the option does not take, or a variable that stands for nothing.
     pub fn value(&self, option: &Opt) -> Result<Option<Value>> {
-        self.value_at(option, 0)
+        self.value_at(option, None)
     }
 
-    fn value_at(&self, option: &Opt, depth: usize) -> Result<Option<Value>> {
+    fn value_at(&self, option: &Opt, outer: Option<&Reading<'_>>) -> Result<Option<Value>> {
         let mut found = self.found(option);
         if found.is_empty() {
             found.extend(self.default_of(option).map(|text| (text, Place::Default)));
         }
         let mut values = Vec::new();
         for (text, place) in found {
-            let mut reading = Reading::of(option.group, option.name, place);
-            reading.depth = depth;
+            let reading = match outer {
+                None => Reading::of(option.group, option.name, place),
+                Some(outer) => outer.below(option.group, option.name, place),
+            };
             let text = self.substituted(&text, &reading)?;
             let read = value::read(option.kind, &text);
             values.push(read.map_err(|allowed| ConfigError::Value {
@@ -308,7 +315,12 @@ impl Config {
             match part {
                 Part::Text(text) => out.push_str(text),
                 Part::Dollar => out.push('$'),
-                Part::Variable(name) => out.push_str(&self.variable_value(name, reading)?),
+                Part::Variable(name) => {
+                    let value = self.variable_value(name, reading)?;
+                    let spent = reading.spend(1 + value.len());
+                    spent.map_err(|why| reading.wrong(name, why))?;
+                    out.push_str(&value);
+                }
             }
         }
         Ok(out)
@@ -316,15 +328,9 @@ impl Config {
 
     /// What a variable stands for: `group.name`, else the option of the same group, else that of `DEFAULT`.
     fn variable_value(&self, variable: &str, reading: &Reading<'_>) -> Result<String> {
-        let wrong = |why: &'static str| ConfigError::Variable {
-            place: Box::new(reading.place.clone()),
-            group: reading.group.to_owned(),
-            name: reading.name.to_owned(),
-            variable: variable.to_owned(),
-            why,
-        };
         if reading.depth >= DEPTH {
-            return Err(wrong("variables stand for each other without end"));
+            let why = "variables stand for each other without end";
+            return Err(reading.wrong(variable, why));
         }
         let candidates = match variable.split_once('.') {
             Some((group, name)) => vec![(group, name)],
@@ -332,17 +338,15 @@ impl Config {
         };
         for (group, name) in candidates {
             if let Some(option) = self.known_option(group, name) {
-                let value = self.value_at(option, reading.depth + 1)?;
+                let value = self.value_at(option, Some(reading))?;
                 return Ok(value.map(|value| value.to_string()).unwrap_or_default());
             }
             // Options that we do not declare are Nova's all the same: what the file says is their value.
             if let Some((text, place)) = self.last(&[(group, name)]) {
-                let mut inner = Reading::of(group, name, place);
-                inner.depth = reading.depth + 1;
-                return self.substituted(&text, &inner);
+                return self.substituted(&text, &reading.below(group, name, place));
             }
         }
-        Err(wrong("there is no such option"))
+        Err(reading.wrong(variable, "there is no such option"))
     }
 
     fn known_option(&self, group: &str, name: &str) -> Option<&Opt> {
@@ -354,12 +358,14 @@ impl Config {
     }
 }
 
-/// A value on its way, for errors.
+/// A value on its way: for errors, and so that it comes to an end.
 struct Reading<'a> {
     group: &'a str,
     name: &'a str,
     place: Place,
     depth: usize,
+    /// What is left of [`EXPANSION`], shared with whatever it stands for.
+    left: Rc<Cell<usize>>,
 }
 
 impl<'a> Reading<'a> {
@@ -369,6 +375,35 @@ impl<'a> Reading<'a> {
             name,
             place,
             depth: 0,
+            left: Rc::new(Cell::new(EXPANSION)),
+        }
+    }
+
+    /// A value that this one stands for.
+    fn below<'b>(&self, group: &'b str, name: &'b str, place: Place) -> Reading<'b> {
+        Reading {
+            group,
+            name,
+            place,
+            depth: self.depth + 1,
+            left: Rc::clone(&self.left),
+        }
+    }
+
+    fn spend(&self, amount: usize) -> std::result::Result<(), &'static str> {
+        let left = self.left.get().checked_sub(amount);
+        self.left.set(left.unwrap_or(0));
+        left.map(drop)
+            .ok_or("variables stand for more than a million characters")
+    }
+
+    fn wrong(&self, variable: &str, why: &'static str) -> ConfigError {
+        ConfigError::Variable {
+            place: Box::new(self.place.clone()),
+            group: self.group.to_owned(),
+            name: self.name.to_owned(),
+            variable: variable.to_owned(),
+            why,
         }
     }
 }

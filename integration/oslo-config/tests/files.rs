@@ -43,6 +43,26 @@ fn a_wrong_value_is_named_with_its_file_line_group_and_what_is_allowed() {
 }
 
 #[test]
+fn variables_that_multiply_come_to_an_end() {
+    // Each one stands for two of the next: 2⁶⁰ of the last one.
+    for last in ["", "x"] {
+        let mut text = String::from("[DEFAULT]\n");
+        for n in 0..60 {
+            text.push_str(&format!("a{n} = $a{0}$a{0}\n", n + 1));
+        }
+        text.push_str(&format!("a60 = {last}\n"));
+        let (config, _folder, _) = load(text.as_bytes());
+        let config = config.unwrap();
+        let error = config.get("DEFAULT", "a0").unwrap_err().to_string();
+        assert!(error.contains("a million characters"), "{error}");
+        assert_eq!(
+            config.get("DEFAULT", "a57").unwrap().unwrap(),
+            last.repeat(8)
+        );
+    }
+}
+
+#[test]
 fn a_wrong_line_is_named_and_not_shown() {
     for (text, line, what) in [
         (

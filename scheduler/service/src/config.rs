@@ -9,7 +9,7 @@ pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
 
 use crate::ServiceError;
 use ebbtide_engine::EngineConfig;
-use ebbtide_model::Seconds;
+use ebbtide_model::{Seconds, names};
 use ebbtide_region::RegionConfig;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -250,19 +250,32 @@ impl Config {
         environment: impl Iterator<Item = (String, String)>,
         flags: &[(&str, String)],
     ) -> Result<Self, ServiceError> {
-        let wrong = ServiceError::Config;
-        let mut table = match file {
-            None => Table::new(),
-            Some(path) => {
-                let text = std::fs::read_to_string(path)
-                    .map_err(|e| wrong(format!("configuration file {}: {e}", path.display())))?;
-                // First as it stands, so that an error can point to its line.
-                toml::from_str::<Self>(&text)
-                    .map_err(|e| wrong(format!("configuration file {}: {e}", path.display())))?;
-                text.parse()
-                    .map_err(|e| wrong(format!("configuration file {}: {e}", path.display())))?
-            }
+        let Some(path) = file else {
+            return Self::parse(Path::new(""), "", environment, flags);
         };
+        let text = std::fs::read_to_string(path).map_err(|e| {
+            ServiceError::Config(format!("configuration file {}: {e}", path.display()))
+        })?;
+        Self::parse(path, &text, environment, flags)
+    }
+
+    /// The same of a file's text; `path` is for messages only.
+    ///
+    /// # Errors
+    /// As [`Config::read`]. No password of a URL is in it.
+    pub fn parse(
+        path: &Path,
+        text: &str,
+        environment: impl Iterator<Item = (String, String)>,
+        flags: &[(&str, String)],
+    ) -> Result<Self, ServiceError> {
+        // TOML's errors quote the line that they are about, and serde's the value.
+        let wrong = |problem: String| ServiceError::Config(names::hide_logins(&problem));
+        let in_file =
+            |e: toml::de::Error| wrong(format!("configuration file {}: {e}", path.display()));
+        // First as it stands, so that an error can point to its line.
+        toml::from_str::<Self>(text).map_err(in_file)?;
+        let mut table: Table = text.parse().map_err(in_file)?;
         for (name, value) in environment {
             if let Some(path) = name.strip_prefix(ENVIRONMENT_PREFIX) {
                 let keys: Vec<String> = path.split("__").map(str::to_lowercase).collect();
@@ -277,7 +290,10 @@ impl Config {
         let config: Self = Value::Table(table)
             .try_into()
             .map_err(|e| wrong(format!("configuration: {e}")))?;
-        config.check()?;
+        config.check().map_err(|error| match error {
+            ServiceError::Config(problem) => wrong(problem),
+            of_a_part => of_a_part,
+        })?;
         Ok(config)
     }
 
@@ -465,6 +481,20 @@ mod tests {
         let environment = [("EBBTIDE__DATABASE__URLL".to_owned(), "x".to_owned())];
         let error = Config::read(None, environment.into_iter(), &[]).unwrap_err();
         assert!(error.to_string().contains("urll"), "{error}");
+    }
+
+    #[test]
+    fn no_error_shows_the_password_of_a_url_in_the_file() {
+        for text in [
+            "[database]\nurl = [\"mysql://u:geheim@h/d\"]",
+            "[bus]\nurls = \"amqp://u:geheim@h/d\"",
+            "[bus]\nurls = [\"amqp://u:geheim@h\"",
+            "[log]\nfilter = \"amqp://u:geheim@h/\"",
+            "[bus]\nqueue_type = \"amqp://u:geheim@h\"",
+        ] {
+            let error = Config::read(Some(file(text).path()), std::iter::empty(), &[]).unwrap_err();
+            assert!(!error.to_string().contains("geheim"), "{error}");
+        }
     }
 
     #[test]

@@ -213,6 +213,9 @@ impl std::str::FromStr for Places {
                 }
                 None => places.push(number(part)?),
             }
+            if places.len() > crate::MAX_STEPS {
+                return Err("it names more places than there are steps".to_owned());
+            }
         }
         places.sort_unstable();
         places.dedup();

@@ -179,6 +179,8 @@ fn a_failing_world_is_made_small_and_can_be_played_again() {
 fn places_are_written_and_read_in_runs() {
     let places: Places = "9, 0-3,7".parse().expect("they can be read");
     assert_eq!(places.0, [0, 1, 2, 3, 7, 9]);
+    let often = "0-999999,".repeat(10_000);
+    assert!(often.parse::<Places>().is_err(), "80 GB of places");
     assert_eq!(places.to_string(), "0-3,7,9");
     assert_eq!("".parse(), Ok(Places::default()));
     for wrong in ["x", "3-1", "-4", "1-99999999999", "1000000"] {

@@ -51,6 +51,14 @@ async fn ask(virsh: &Virsh, server_id: ServerId, command: &Value) -> Result<Valu
         Refused::Gone => "the domain is gone".to_owned(),
         Refused::Because(detail) => detail,
     })?;
+    returned(&answer)
+}
+
+/// What the guest agent returned, from what virsh printed; nothing is [`Value::Null`].
+///
+/// # Errors
+/// What is wrong with it.
+pub fn returned(answer: &str) -> Result<Value, String> {
     let answer: Value = serde_json::from_str(answer.trim())
         .map_err(|error| format!("the guest agent's answer is not JSON: {error}"))?;
     Ok(answer.get("return").cloned().unwrap_or(Value::Null))

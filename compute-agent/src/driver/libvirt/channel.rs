@@ -27,7 +27,7 @@ const RETRY: Duration = Duration::from_secs(1);
 
 /// What a guest may say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Said {
+pub enum Said {
     /// It has heard.
     Heard(EvacuationId),
     /// It needs no more time.
@@ -58,7 +58,8 @@ pub(super) fn withdrawn_line(evacuation_id: EvacuationId) -> String {
 }
 
 /// What a line of the guest means; `None` if nothing.
-pub(super) fn understood(line: &str) -> Option<Said> {
+#[must_use]
+pub fn understood(line: &str) -> Option<Said> {
     let (word, rest) = line.trim().split_once(' ')?;
     let evacuation_id = EvacuationId(rest.trim().parse().ok()?);
     match word {

@@ -24,9 +24,12 @@ mod starting;
 mod template;
 mod virsh;
 
+pub use agent::returned;
+pub use channel::{Said, understood};
 pub use settings::{
     Correction, DiskFormat, DomainType, LibvirtSettings, MetadataSettings, NoticeSettings, Peer,
 };
+pub use snapshot::{Domain, Snapshot};
 
 use super::registry::DriverContext;
 use super::{Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
@@ -39,7 +42,6 @@ use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{EvacuationId, Resources, ServerId, Timestamp};
 use notice::Messengers;
 use records::{Note, NoticeNote, Records};
-use snapshot::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;

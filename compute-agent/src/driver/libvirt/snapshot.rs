@@ -16,17 +16,18 @@ mod state {
 
 /// One domain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Domain {
+pub struct Domain {
     state: u32,
     /// Its memory is on disk.
-    pub(super) saved: bool,
+    pub saved: bool,
     vcpus: u64,
     memory_kib: u64,
 }
 
 impl Domain {
     /// What it is doing, in our words. Whatever has a process holds its room: paused, crashed but kept, shutting down.
-    pub(super) fn state(&self) -> HostedState {
+    #[must_use]
+    pub fn state(&self) -> HostedState {
         match (self.state, self.saved) {
             (state::SHUTOFF, true) => HostedState::Hibernated,
             (state::SHUTOFF, false) => HostedState::Stopped,
@@ -39,7 +40,8 @@ impl Domain {
     }
 
     /// Processors and memory that nobody else can have because of it.
-    pub(super) fn holds(&self) -> Resources {
+    #[must_use]
+    pub fn holds(&self) -> Resources {
         let mut holds = Resources::new();
         if self.state() == HostedState::Running {
             // Beyond the model's range there are no such machines.
@@ -52,15 +54,15 @@ impl Domain {
 
 /// Everything, at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Snapshot {
+pub struct Snapshot {
     /// Processors of the host.
-    pub(super) cpus: u64,
+    pub cpus: u64,
     /// Memory of the host.
-    pub(super) memory_mib: u64,
+    pub memory_mib: u64,
     /// Ours.
-    pub(super) servers: BTreeMap<ServerId, Domain>,
+    pub servers: BTreeMap<ServerId, Domain>,
     /// What domains that are not ours hold.
-    pub(super) foreign: Vec<Resources>,
+    pub foreign: Vec<Resources>,
 }
 
 impl Snapshot {
@@ -68,7 +70,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// What is missing in it.
-    pub(super) fn read(text: &str) -> Result<Self, String> {
+    pub fn read(text: &str) -> Result<Self, String> {
         let mut snapshot = Self::default();
         let mut saved = BTreeSet::new();
         let mut domains: BTreeMap<String, Domain> = BTreeMap::new();

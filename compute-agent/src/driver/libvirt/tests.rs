@@ -2,7 +2,6 @@
 
 use super::channel::{self, Said};
 use super::records::{Note, NoticeNote, Records};
-use super::snapshot::Snapshot;
 use super::template::{Template, escaped};
 use super::virsh::{Refused, understood};
 use super::*;

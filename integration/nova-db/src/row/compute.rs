@@ -32,23 +32,35 @@ pub struct ComputeNode {
     pub row: Result<Arc<ComputeRow>, Fault>,
 }
 
-/// The columns of a row, not taken in yet: most changed rows were seen before.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Raw {
-    id: i64,
-    deleted: bool,
-    created_at: Option<i64>,
-    updated_at: Option<i64>,
-    deleted_at: Option<i64>,
-    uuid: Option<String>,
-    host: Option<String>,
-    nodename: Option<String>,
-    numbers: [Option<i64>; 9],
-    ratios: [Option<f64>; 3],
-    texts: [Option<String>; 8],
+/// The columns of a row, not taken in yet: most changed rows were seen before. Times are microseconds since 1970, UTC.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct ComputeColumns {
+    /// Database id.
+    pub id: i64,
+    /// Deleted.
+    pub deleted: bool,
+    /// When the row was made.
+    pub created_at: Option<i64>,
+    /// When it was changed last.
+    pub updated_at: Option<i64>,
+    /// When it was deleted.
+    pub deleted_at: Option<i64>,
+    /// UUID.
+    pub uuid: Option<String>,
+    /// Service's host.
+    pub host: Option<String>,
+    /// Hypervisor's host name.
+    pub nodename: Option<String>,
+    /// `vcpus`, `vcpus_used`, `memory_mb`, `free_ram_mb`, `local_gb`, `local_gb_used`, `free_disk_gb`, `disk_available_least`,
+    /// `hypervisor_version`.
+    pub numbers: [Option<i64>; 9],
+    /// Of CPU, memory and disk.
+    pub ratios: [Option<f64>; 3],
+    /// `hypervisor_type`, `cpu_info`, `supported_instances`, `stats`, `metrics`, `numa_topology`, `pci_stats`, `host_ip`: most of them JSON.
+    pub texts: [Option<String>; 8],
 }
 
-/// Whole numbers, in the order of [`Raw::numbers`].
+/// Whole numbers, in the order of [`ComputeColumns::numbers`].
 const NUMBERS: [&str; 9] = [
     "vcpus",
     "vcpus_used",
@@ -65,7 +77,7 @@ const RATIOS: [&str; 3] = [
     "ram_allocation_ratio",
     "disk_allocation_ratio",
 ];
-/// Texts, in the order of [`Raw::texts`]; the address comes after them.
+/// Texts, in the order of [`ComputeColumns::texts`]; the address comes after them.
 const TEXTS: [&str; 7] = [
     "hypervisor_type",
     "cpu_info",
@@ -94,7 +106,7 @@ pub(crate) fn columns(dialect: Dialect) -> String {
     columns.join(", ")
 }
 
-impl Raw {
+impl ComputeColumns {
     pub(crate) fn read(row: &QueryResult) -> Result<Self, DbErr> {
         let mut columns = Columns::new(row);
         let id = columns.int()?.unwrap_or_default();
@@ -151,7 +163,9 @@ impl Raw {
         }
     }
 
-    pub(crate) fn take_in(self, ratios: &Ratios) -> ComputeNode {
+    /// What Nova makes of the row; `ratios` are for nodes that have none of their own.
+    #[must_use]
+    pub fn take_in(self, ratios: &Ratios) -> ComputeNode {
         ComputeNode {
             id: self.id,
             uuid: self.uuid.clone(),

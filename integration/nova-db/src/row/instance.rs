@@ -255,7 +255,7 @@ impl Flavors {
         if known.len() >= MOST_FLAVORS {
             known.clear();
         }
-        let flavor = match parse(text) {
+        let flavor = match InstanceFlavor::from_json(text) {
             Ok(flavor) => Some(Arc::new(flavor)),
             Err(fault) => {
                 tracing::warn!(%fault, "the flavor of an instance cannot be read");
@@ -267,16 +267,21 @@ impl Flavors {
     }
 }
 
-/// `Instance._flavor_from_db`.
-fn parse(text: &str) -> Result<InstanceFlavor, Fault> {
-    let value = json::loads(text)?;
-    let flavors = dict(&value)?;
-    let optional = |name: &str| get(flavors, name).map(flavor).transpose();
-    Ok(InstanceFlavor {
-        current: flavor(key(flavors, "cur")?)?,
-        new: optional("new")?,
-        old: optional("old")?,
-    })
+impl InstanceFlavor {
+    /// Takes the column `instance_extra.flavor` in (`Instance._flavor_from_db`).
+    ///
+    /// # Errors
+    /// What Nova raises.
+    pub fn from_json(text: &str) -> Result<Self, Fault> {
+        let value = json::loads(text)?;
+        let flavors = dict(&value)?;
+        let optional = |name: &str| get(flavors, name).map(flavor).transpose();
+        Ok(Self {
+            current: flavor(key(flavors, "cur")?)?,
+            new: optional("new")?,
+            old: optional("old")?,
+        })
+    }
 }
 
 fn flavor(value: &Python) -> Result<Flavor, Fault> {

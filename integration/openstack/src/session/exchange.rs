@@ -77,7 +77,8 @@ impl Answer {
         OpenStackError::BadAnswer {
             service,
             what,
-            problem: problem.into(),
+            // What is wrong may be quoted, and be as large as the answer.
+            problem: shorten(&problem.into()),
         }
     }
 

@@ -179,8 +179,8 @@ pub(super) fn cpu_list(value: &Value) -> Result<Value, Fault> {
     ))
 }
 
-/// Longest range of CPUs that is taken; Nova would run out of memory at some point.
-const MOST_CPUS: i128 = 1_000_000;
+/// Longest ranges of CPUs that are taken, all of a text together; Nova would run out of memory at some point.
+pub(crate) const MOST_CPUS: i128 = 1_000_000;
 
 /// Numbers of CPUs (`hardware.parse_cpu_spec`): numbers and ranges with commas between, `^` takes out.
 ///
@@ -188,6 +188,7 @@ const MOST_CPUS: i128 = 1_000_000;
 /// Invalid.
 pub fn cpu_spec(spec: &str) -> Result<BTreeSet<i128>, Fault> {
     let (mut taken, mut rejected) = (BTreeSet::new(), BTreeSet::new());
+    let mut left = MOST_CPUS;
     let bad = |rule: &str| Fault::new("Invalid", format!("{rule:?} is no range of CPUs"));
     for rule in spec
         .split(',')
@@ -200,7 +201,8 @@ pub fn cpu_spec(spec: &str) -> Result<BTreeSet<i128>, Fault> {
                 .zip(number::int(end))
                 .filter(|(start, end)| start <= end);
             let (first, last) = bounds.ok_or_else(|| bad(rule))?;
-            if last.saturating_sub(first) > MOST_CPUS {
+            left = left.saturating_sub(last.saturating_sub(first));
+            if left < 0 {
                 return Err(Fault::new(
                     "MemoryError",
                     format!("{rule:?} names more CPUs than can be held"),

@@ -8,6 +8,7 @@ mod version;
 use crate::fault::Fault;
 use crate::python::{Dict, Value};
 
+pub(crate) use coerce::MOST_CPUS;
 pub use coerce::{architecture, cpu_spec, hv_type, vm_mode};
 pub use version::{Predicate, Version};
 
@@ -272,6 +273,16 @@ mod tests {
             read(&json!({"architecture": "z80", "hw_architecture": "x86_64"})),
             Err("ValueError")
         );
+    }
+
+    #[test]
+    fn many_ranges_of_cpus_take_no_more_memory_than_one() {
+        let many: Vec<String> = (0..3_000_u64)
+            .map(|n| format!("{}-{}", n * 2_000_000, n * 2_000_000 + 900_000))
+            .collect();
+        let fault = cpu_spec(&many.join(",")).unwrap_err();
+        assert_eq!(fault.class, "MemoryError");
+        assert_eq!(cpu_spec("0-1000000").unwrap().len(), 1_000_001);
     }
 
     #[test]

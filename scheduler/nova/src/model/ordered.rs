@@ -1,5 +1,11 @@
 //! A map that keeps the order in which Nova's dictionaries were filled.
 
+use std::collections::HashMap;
+
+/// Up to so many keys are compared one by one when a map is filled; for more there is an index, because what comes from outside may
+/// have half a million.
+const SMALL: usize = 16;
+
 /// A map in insertion order, as a Python dictionary is one. Nova walks extra specs in that order and stops at the first that
 /// decides, so the order says whether a bad value further on is an error or is never looked at.
 ///
@@ -78,9 +84,25 @@ impl<V> OrderedMap<V> {
 
 impl<K: Into<String>, V> FromIterator<(K, V)> for OrderedMap<V> {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(entries: I) -> Self {
+        let mut places: HashMap<String, usize> = HashMap::new();
         let mut map = Self::default();
         for (key, value) in entries {
-            map.insert(key, value);
+            if map.len() < SMALL {
+                map.insert(key, value);
+                continue;
+            }
+            if places.is_empty() {
+                let known = map.keys().cloned().enumerate();
+                places = known.map(|(place, key)| (key, place)).collect();
+            }
+            let key = key.into();
+            match places.get(&key) {
+                Some(place) => map.entries[*place].1 = value,
+                None => {
+                    places.insert(key.clone(), map.len());
+                    map.entries.push((key, value));
+                }
+            }
         }
         map
     }
@@ -95,5 +117,14 @@ mod tests {
         let map: OrderedMap<i32> = [("b", 1), ("a", 2), ("b", 3)].into_iter().collect();
         let entries: Vec<(&str, i32)> = map.iter().map(|(k, v)| (k.as_str(), *v)).collect();
         assert_eq!(entries, [("b", 3), ("a", 2)]);
+    }
+
+    #[test]
+    fn a_map_of_very_many_keys_is_filled_in_no_time() {
+        let keys = (0..200_000).chain([7, 100_000]);
+        let map: OrderedMap<usize> = keys.enumerate().map(|(n, k)| (k.to_string(), n)).collect();
+        assert_eq!(map.len(), 200_000);
+        assert_eq!(map.get("7"), Some(&200_000));
+        assert_eq!(map.values().nth(100_000), Some(&200_001));
     }
 }

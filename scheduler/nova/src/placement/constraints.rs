@@ -2,7 +2,7 @@
 
 use super::Request;
 use crate::fault::Fault;
-use crate::image::cpu_spec;
+use crate::image::{MOST_CPUS, cpu_spec};
 use crate::python::{Value, text};
 use std::collections::BTreeSet;
 
@@ -213,14 +213,24 @@ impl Request<'_> {
     }
 
     /// The guest's CPUs.
-    fn cpus(&self) -> BTreeSet<i128> {
-        (0..i128::from(self.spec.flavor.vcpus)).collect()
+    fn cpus(&self) -> Result<BTreeSet<i128>, Fault> {
+        let vcpus = i128::from(self.spec.flavor.vcpus);
+        if vcpus > MOST_CPUS {
+            return Err(Fault::new(
+                "MemoryError",
+                format!("{vcpus} CPUs are more than can be held"),
+            ));
+        }
+        Ok((0..vcpus).collect())
     }
 
     /// CPUs of a mask; one that begins with an exclusion excludes from all.
     fn masked(&self, mask: &str) -> Result<BTreeSet<i128>, Fault> {
         if text::strip(mask).starts_with('^') {
-            cpu_spec(&format!("0-{},{mask}", self.spec.flavor.vcpus - 1))
+            cpu_spec(&format!(
+                "0-{},{mask}",
+                i128::from(self.spec.flavor.vcpus) - 1
+            ))
         } else {
             cpu_spec(mask)
         }
@@ -235,7 +245,7 @@ impl Request<'_> {
             return Ok(None);
         };
         let pinned = self.masked(mask)?;
-        let cpus = self.cpus();
+        let cpus = self.cpus()?;
         if pinned.is_empty() || cpus.is_subset(&pinned) || !pinned.is_subset(&cpus) {
             return Err(fault(
                 "InvalidMixedInstanceDedicatedMask",
@@ -256,7 +266,7 @@ impl Request<'_> {
         let flavor = self
             .extra_spec("hw:cpu_realtime_mask")
             .filter(|mask| !mask.is_empty());
-        let cpus = self.cpus();
+        let cpus = self.cpus()?;
         let realtime = match image.or(flavor) {
             Some(mask) => self.masked(mask)?,
             None => cpus.clone(),

@@ -102,9 +102,9 @@ impl Reader<'_> {
     }
 
     fn dict(&mut self) -> Result<Value, Fault> {
-        let mut entries = Dict::default();
+        let mut entries: Vec<(String, Value)> = Vec::new();
         if self.take("}") {
-            return Ok(Value::Dict(entries));
+            return Ok(Value::Dict(Dict::default()));
         }
         loop {
             if !self.take("\"") {
@@ -117,10 +117,10 @@ impl Reader<'_> {
             }
             self.space();
             let value = self.value()?;
-            entries.insert(key, value);
+            entries.push((key, value));
             self.space();
             if self.take("}") {
-                return Ok(Value::Dict(entries));
+                return Ok(Value::Dict(entries.into_iter().collect()));
             }
             if !self.take(",") {
                 return Err(self.bad("no comma"));

@@ -1,0 +1,159 @@
+//! Every target: its name, what it reads, and the function.
+
+mod agent_config;
+mod bus_message;
+mod flavor;
+mod grpc_message;
+mod hypervisor;
+mod journal;
+mod metadata_request;
+mod nova_case;
+mod nova_conf;
+mod nova_objects;
+mod nova_rows;
+mod openstack_answer;
+mod oslo_messaging;
+mod placement_answer;
+mod records;
+mod region_call;
+mod scheduler_config;
+mod small_texts;
+mod tokens;
+mod trace;
+mod urls;
+
+/// A function for a fuzzer.
+#[derive(Debug, Clone, Copy)]
+pub struct Target {
+    /// The name of its program and of its folders of seeds and regressions.
+    pub name: &'static str,
+    /// What it is given to read.
+    pub reads: &'static str,
+    /// Reads it; panics at a finding.
+    pub run: fn(&[u8]),
+    /// How many changed seeds the test of the workspace gives it: a second's worth or two.
+    pub mutations: usize,
+}
+
+const fn target(name: &'static str, reads: &'static str, run: fn(&[u8])) -> Target {
+    Target {
+        name,
+        reads,
+        run,
+        mutations: 2_000,
+    }
+}
+
+/// All of them, by name.
+pub const TARGETS: &[Target] = &[
+    target(
+        "agent_config",
+        "the agent's configuration file",
+        agent_config::run,
+    ),
+    target(
+        "bus_message",
+        "messages between scheduler and agents",
+        bus_message::run,
+    ),
+    target(
+        "flavor",
+        "flavors and what their extra specs say",
+        flavor::run,
+    ),
+    target(
+        "grpc_message",
+        "every request of the API, off the wire",
+        grpc_message::run,
+    ),
+    target(
+        "hypervisor",
+        "what virsh prints, guest agents answer and guests say",
+        hypervisor::run,
+    ),
+    target(
+        "journal",
+        "the agent's journal, the file of the simulated hypervisor",
+        journal::run,
+    ),
+    target(
+        "metadata_request",
+        "HTTP requests of guests: EC2, GCE, Azure, our own",
+        metadata_request::run,
+    ),
+    Target {
+        mutations: 100,
+        ..target(
+            "nova_case",
+            "files of Nova's cases and benchmark inputs, decided to the end",
+            nova_case::run,
+        )
+    },
+    target(
+        "nova_conf",
+        "nova.conf, as oslo.config reads it",
+        nova_conf::run,
+    ),
+    target(
+        "nova_objects",
+        "Nova's versioned objects in calls, casts, answers and notifications",
+        nova_objects::run,
+    ),
+    target(
+        "nova_rows",
+        "rows of Nova's databases, with JSON in them",
+        nova_rows::run,
+    ),
+    Target {
+        mutations: 300,
+        ..target(
+            "openstack_answer",
+            "HTTP answers of Keystone, Placement and Nova",
+            openstack_answer::run,
+        )
+    },
+    target(
+        "oslo_messaging",
+        "oslo.messaging's envelopes, requests, replies",
+        oslo_messaging::run,
+    ),
+    target(
+        "placement_answer",
+        "candidates and summaries of Placement, on the way into the cloud in memory",
+        placement_answer::run,
+    ),
+    target(
+        "records",
+        "records of the own database, as JSON",
+        records::run,
+    ),
+    Target {
+        mutations: 200,
+        ..target(
+            "region_call",
+            "calls of the API to a scheduler that runs",
+            region_call::run,
+        )
+    },
+    target(
+        "scheduler_config",
+        "the scheduler's configuration: file, environment",
+        scheduler_config::run,
+    ),
+    target(
+        "small_texts",
+        "the many small texts: times, money, versions, CPU sets, numbers as Python reads them",
+        small_texts::run,
+    ),
+    target("tokens", "tokens and the token file", tokens::run),
+    target(
+        "trace",
+        "traces, recorded placements, seeds of worlds",
+        trace::run,
+    ),
+    target(
+        "urls",
+        "URLs of brokers and databases, ours and OpenStack's",
+        urls::run,
+    ),
+];
