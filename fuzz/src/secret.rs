@@ -28,7 +28,8 @@ pub(crate) const MARK: &str = "gEhEiM0815";
 pub(crate) fn marked(url: &str) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
     let (login, place) = rest.split_once('@')?;
-    let plain = |part: &str| !part.contains(['/', '?', '#', '[', ',', ' ']);
+    let special = |c: char| "/?#[,".contains(c) || c.is_whitespace() || c.is_control();
+    let plain = |part: &str| !part.contains(special);
     // The name of a file is no secret.
     let server = !scheme.is_empty() && !scheme.starts_with("sqlite");
     (server && login.contains(':') && plain(login))

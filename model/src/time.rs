@@ -61,7 +61,7 @@ impl FromStr for Timestamp {
     type Err = ModelError;
 
     fn from_str(text: &str) -> Result<Self, ModelError> {
-        let refused = || ModelError::Timestamp(text.to_owned());
+        let refused = || ModelError::Timestamp(crate::names::shorten(text));
         let moment = OffsetDateTime::parse(text, &Rfc3339).map_err(|_| refused())?;
         let millis = i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000))
             .map_err(|_| refused())?;

@@ -40,7 +40,7 @@ const fn target(name: &'static str, reads: &'static str, run: fn(&[u8])) -> Targ
         name,
         reads,
         run,
-        mutations: 2_000,
+        mutations: 3_000,
     }
 }
 
@@ -82,7 +82,7 @@ pub const TARGETS: &[Target] = &[
         metadata_request::run,
     ),
     Target {
-        mutations: 100,
+        mutations: 1_000,
         ..target(
             "nova_case",
             "files of Nova's cases and benchmark inputs, decided to the end",
@@ -105,7 +105,7 @@ pub const TARGETS: &[Target] = &[
         nova_rows::run,
     ),
     Target {
-        mutations: 300,
+        mutations: 2_000,
         ..target(
             "openstack_answer",
             "HTTP answers of Keystone, Placement and Nova",
@@ -146,11 +146,7 @@ pub const TARGETS: &[Target] = &[
         small_texts::run,
     ),
     target("tokens", "tokens and the token file", tokens::run),
-    target(
-        "trace",
-        "traces, recorded placements, seeds of worlds",
-        trace::run,
-    ),
+    target("trace", "traces, recorded placements", trace::run),
     target(
         "urls",
         "URLs of brokers and databases, ours and OpenStack's",

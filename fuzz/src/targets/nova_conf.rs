@@ -5,6 +5,13 @@ use ebbtide_nova_objects::nova_conf::{Machine, NovaConf};
 use std::io::Write;
 
 pub(super) fn run(bytes: &[u8]) {
+    // A fuzzer that looks at comparisons finds the word itself.
+    if bytes
+        .windows(MARK.len())
+        .any(|part| part == MARK.as_bytes())
+    {
+        return;
+    }
     // In memory, where there is such a file system.
     let folder = ["/dev/shm", "/tmp"]
         .into_iter()

@@ -1,6 +1,5 @@
-//! Traces of requests, recorded placements, files of seeds.
+//! Traces of requests and recorded placements.
 
-use ebbtide_evacuation_simulator::parse_regressions;
 use ebbtide_simulator::{EventKind, HostPattern, ReadOptions, RecordedPlacements, Trace};
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,9 +22,6 @@ pub(super) fn run(bytes: &[u8]) {
                 assert!(found.len() <= creates);
             }
         }
-    }
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        let _ = parse_regressions(text);
     }
 }
 

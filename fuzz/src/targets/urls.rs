@@ -1,12 +1,16 @@
 //! URLs of brokers and databases: none shows its password, whether it is taken or refused.
 
-use crate::secret::{assert_no_mark, marked};
+use crate::secret::{MARK, assert_no_mark, marked};
 use ebbtide_model::names::hide_logins;
 
 pub(super) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
+    // A fuzzer that looks at comparisons finds the word itself.
+    if text.contains(MARK) {
+        return;
+    }
     read(text);
     // The same with a password that everybody would find in it.
     if let Some(url) = marked(text) {

@@ -101,6 +101,9 @@ pub enum ServiceError {
         /// How long was waited.
         seconds: f64,
     },
+    /// A list was to be continued after a record that is not there (any more); in the store's words.
+    #[error("{0}")]
+    NoSuchMarker(String),
     /// Another scheduler has taken over the database.
     #[error(
         "another scheduler has taken over this database, so this one ends; run one scheduler for a database"
@@ -118,6 +121,7 @@ impl ServiceError {
             | Self::NotRead { code, .. }
             | Self::Bus { code, .. }
             | Self::Store { code, .. } => code,
+            Self::NoSuchMarker(_) => "EB-STORE-011",
             Self::NotFound { .. } => "EB-SERVICE-001",
             Self::Field { .. } => "EB-SERVICE-002",
             Self::Stopping => "EB-SERVICE-003",

@@ -89,7 +89,7 @@ impl World {
             if hosts.iter().any(|host| host.health == "up") {
                 return;
             }
-            self.wait(tokio::time::sleep(Duration::from_millis(10)));
+            self.wait(async { tokio::time::sleep(Duration::from_millis(10)).await });
         }
         panic!("the host did not come up");
     }

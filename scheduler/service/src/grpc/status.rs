@@ -35,7 +35,7 @@ fn canonical(error: &ServiceError) -> Code {
             RegionError::Exists { .. } => Code::AlreadyExists,
             RegionError::Config(_) | RegionError::Conflict(_) => Code::FailedPrecondition,
         },
-        ServiceError::NotFound { .. } => Code::NotFound,
+        ServiceError::NotFound { .. } | ServiceError::NoSuchMarker(_) => Code::NotFound,
         ServiceError::Field { .. } => Code::InvalidArgument,
         ServiceError::NotRead { passing: false, .. } => Code::Internal,
         ServiceError::NotWritten { passing: false, .. } => Code::FailedPrecondition,
@@ -63,5 +63,22 @@ fn canonical(error: &ServiceError) -> Code {
             }
         },
         ServiceError::Config(_) | ServiceError::Listen { .. } => Code::Internal,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::keeper::not_read;
+    use ebbtide_store::StoreError;
+
+    #[test]
+    fn a_marker_that_is_not_there_is_the_callers_and_no_failure_of_ours() {
+        let error = not_read(&StoreError::NoSuchMarker {
+            what: "server",
+            marker: "01234567-89ab-4cde-8f01-23456789abcd".to_owned(),
+        });
+        assert_eq!(error.code(), "EB-STORE-011");
+        assert_eq!(Status::from(error).code(), Code::NotFound);
     }
 }

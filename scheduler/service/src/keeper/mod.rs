@@ -145,6 +145,9 @@ pub(crate) async fn start(
 }
 
 pub(crate) fn not_read(error: &StoreError) -> ServiceError {
+    if let StoreError::NoSuchMarker { .. } = error {
+        return ServiceError::NoSuchMarker(error.to_string());
+    }
     ServiceError::NotRead {
         code: error.code(),
         message: error.to_string(),
