@@ -489,7 +489,6 @@ mod tests {
             "[database]\nurl = [\"mysql://u:geheim@h/d\"]",
             "[bus]\nurls = \"amqp://u:geheim@h/d\"",
             "[bus]\nurls = [\"amqp://u:geheim@h\"",
-            "[log]\nfilter = \"amqp://u:geheim@h/\"",
             "[bus]\nqueue_type = \"amqp://u:geheim@h\"",
         ] {
             let error = Config::read(Some(file(text).path()), std::iter::empty(), &[]).unwrap_err();
