@@ -113,7 +113,7 @@ pub(crate) fn quote(raw: &Raw, text: &str) -> String {
     }
 }
 
-/// The tables as PostgreSQL or SQLite would have them: names and types, no keys but the first.
+/// The tables as PostgreSQL or SQLite would have them: names, types, and what is unique; no other keys but the first.
 fn translated(dump: &str, backend: DbBackend) -> Vec<String> {
     let moment = if backend == DbBackend::Postgres {
         "TIMESTAMP"
@@ -135,7 +135,15 @@ fn translated(dump: &str, backend: DbBackend) -> Vec<String> {
         let mut lines = statement.lines();
         let name = lines.next().unwrap().replace('`', "\"");
         let mut columns = Vec::new();
-        for line in lines.map(str::trim).filter(|line| line.starts_with('`')) {
+        for line in lines.map(str::trim) {
+            if let Some((_, of)) = line.split_once("UNIQUE KEY ") {
+                let (_, of) = of.split_once(' ').unwrap();
+                let of = of.trim_end_matches(',').replace('`', "\"");
+                columns.push(format!("UNIQUE {of}"));
+            }
+            if !line.starts_with('`') {
+                continue;
+            }
             let mut words = line.trim_end_matches(',').split_whitespace();
             let (column, kind) = (
                 words.next().unwrap().replace('`', "\""),
