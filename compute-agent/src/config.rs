@@ -406,7 +406,7 @@ impl Config {
         agent.action_timeout = seconds(self.agent.action_timeout_seconds);
         agent.shutdown_grace = seconds(self.agent.shutdown_seconds);
         agent.policy = self.evacuation.clone();
-        agent.fence = Fence::new(&self.host, &self.fence);
+        agent.fence = Fence::new(&self.fence);
         if agent.fence.is_some() {
             agent.policy.fence_tries = self.fence.tries;
         }

@@ -97,7 +97,6 @@ impl FenceSettings {
 /// A fence that can be called.
 #[derive(Clone)]
 pub struct Fence {
-    host: String,
     program: String,
     arguments: Vec<String>,
     options: BTreeMap<String, String>,
@@ -114,12 +113,11 @@ impl fmt::Debug for Fence {
 }
 
 impl Fence {
-    /// The fence of a host; `None` if the settings name none.
+    /// The fence; `None` if the settings name none.
     #[must_use]
-    pub fn new(host: &str, settings: &FenceSettings) -> Option<Self> {
+    pub fn new(settings: &FenceSettings) -> Option<Self> {
         let (program, arguments) = settings.command.split_first()?;
         Some(Self {
-            host: host.to_owned(),
             program: program.clone(),
             arguments: arguments.to_vec(),
             options: settings.options.clone(),
@@ -127,17 +125,17 @@ impl Fence {
         })
     }
 
-    /// Ends a server. `Ok` if the program says that it does not run any more.
+    /// Ends a server of a host. `Ok` if the program says that it does not run any more.
     ///
     /// # Errors
     /// [`DriverError::Failed`] with the program's words, or why there are none.
-    pub async fn fence(&self, server_id: ServerId) -> Result<(), DriverError> {
-        tracing::warn!(%server_id, program = self.program, "the hypervisor did not end a victim: it is fenced");
+    pub async fn fence(&self, host: &str, server_id: ServerId) -> Result<(), DriverError> {
+        tracing::warn!(host, %server_id, program = self.program, "the hypervisor did not end a victim: it is fenced");
         let failed = |detail: String| DriverError::Failed {
             what: "fence the server",
             detail,
         };
-        let output = match tokio::time::timeout(self.limit, self.call(server_id)).await {
+        let output = match tokio::time::timeout(self.limit, self.call(host, server_id)).await {
             Ok(output) => output
                 .map_err(|error| failed(format!("{} could not be run: {error}", self.program)))?,
             // Dropping the call has killed the program.
@@ -160,10 +158,10 @@ impl Fence {
         )))
     }
 
-    async fn call(&self, server_id: ServerId) -> std::io::Result<Output> {
+    async fn call(&self, host: &str, server_id: ServerId) -> std::io::Result<Output> {
         let mut child = Command::new(&self.program)
             .args(&self.arguments)
-            .env("EBBTIDE_HOST", &self.host)
+            .env("EBBTIDE_HOST", host)
             .env("EBBTIDE_SERVER_ID", server_id.to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

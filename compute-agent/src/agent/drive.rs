@@ -19,12 +19,13 @@ pub(super) struct Answer {
     pub(super) result: Result<Done, DriverError>,
 }
 
+/// `fence`: the operator's, and for which host.
 pub(super) async fn drive(
     driver: Arc<dyn Driver>,
     action: ActionId,
     server_id: ServerId,
     what: Action,
-    fence: Option<Fence>,
+    fence: Option<(Fence, String)>,
     limit: Duration,
     clock: Arc<dyn Clock>,
 ) -> Answer {
@@ -32,7 +33,7 @@ pub(super) async fn drive(
     if what == Action::Fence {
         // Not by the driver, which may have all its turns in calls that hang; the fence has a limit of its own.
         let result = match fence {
-            Some(fence) => fence.fence(server_id).await.map(|()| Done::Fenced),
+            Some((fence, host)) => fence.fence(&host, server_id).await.map(|()| Done::Fenced),
             None => Err(DriverError::Unsupported {
                 driver: driver.name(),
                 what: words,

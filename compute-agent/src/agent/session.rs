@@ -319,12 +319,14 @@ impl Session {
                     tracing::info!(%server_id, action = what.words(), "asking the hypervisor");
                     let driver = Arc::clone(&self.driver);
                     let limit = self.config.action_timeout;
+                    let host = || self.config.host.clone();
+                    let fence = self.config.fence.clone().map(|fence| (fence, host()));
                     self.calls.spawn(drive(
                         driver,
                         action,
                         server_id,
                         what,
-                        self.config.fence.clone(),
+                        fence,
                         limit,
                         Arc::clone(&self.clock),
                     ));

@@ -26,9 +26,9 @@ fn server() -> ServerId {
 
 async fn fence(settings: &FenceSettings) -> Result<(), DriverError> {
     settings.check().unwrap();
-    Fence::new("host-a", settings)
+    Fence::new(settings)
         .unwrap()
-        .fence(server())
+        .fence("host-a", server())
         .await
 }
 
@@ -63,7 +63,7 @@ async fn what_the_program_complains_about_is_passed_on_without_its_options() {
         "{error}"
     );
     assert!(!error.contains("one;"), "errors come first: {error}");
-    let told = format!("{:?} {error}", Fence::new("host-a", &settings(&path)));
+    let told = format!("{:?} {error}", Fence::new(&settings(&path)));
     assert!(!told.contains("s3cret"), "{told}");
 }
 
@@ -105,7 +105,7 @@ fn settings_that_cannot_work_name_the_key() {
     };
     assert_eq!(good.check(), Ok(()));
     assert_eq!(FenceSettings::default().check(), Ok(()));
-    assert!(Fence::new("host-a", &FenceSettings::default()).is_none());
+    assert!(Fence::new(&FenceSettings::default()).is_none());
     assert_eq!(
         refused(&|s| s.command = vec!["fence_virsh".to_owned()]),
         "command"
