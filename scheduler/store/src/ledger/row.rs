@@ -8,6 +8,7 @@ use crate::StoreError;
 use crate::database::{Failure, Work, statement};
 use sea_orm::{ConnectionTrait, DatabaseTransaction, Statement, Value};
 use serde_json::Value as Json;
+use std::time::Duration;
 use uuid::Uuid;
 
 /// A preemption to be written down.
@@ -89,7 +90,17 @@ pub enum Written {
 }
 
 /// How often victims that were taken, and are free when we look who has them, are tried again.
-const TRIES: u32 = 4;
+const TRIES: u32 = 9;
+/// The pause after the first such try; it doubles each time, to about half a second before the last one.
+const TAKEN_PAUSE: Duration = Duration::from_millis(2);
+
+/// How long to wait after so many tries. Several who want the same victims must not come back in step, each time finding them with
+/// another one: a writer's id is random, so it says who comes when.
+fn taken_pause(writer: Uuid, tries: u32) -> Duration {
+    let longest = TAKEN_PAUSE * 2_u32.saturating_pow(tries - 1);
+    let share = u32::from(writer.as_bytes()[15]);
+    longest / 2 + longest * share / 512
+}
 
 /// What happens to a row beside its version.
 #[derive(Clone, Copy)]
@@ -138,7 +149,7 @@ impl Ledger {
                 return Err(LedgerError::Exists { id: row.id });
             }
             self.refuse_answered(row.request_key.as_deref()).await?;
-            self.refuse_taken(&victims, row.id, tries).await?;
+            self.refuse_taken(&victims, row.id, writer, tries).await?;
             tries += 1;
         }
     }
@@ -206,11 +217,12 @@ impl Ledger {
         })
     }
 
-    /// Says which victim is taken, if one still is; otherwise whoever had it has just finished.
+    /// Says which victim is taken, if one still is; otherwise whoever had it has just finished, and it is tried again after a pause.
     async fn refuse_taken(
         &self,
         victims: &[Uuid],
         but: Uuid,
+        writer: Uuid,
         tries: u32,
     ) -> Result<(), LedgerError> {
         for victims in victims.chunks(CHUNK) {
@@ -233,6 +245,7 @@ impl Ledger {
             }
         }
         if tries < TRIES {
+            tokio::time::sleep(taken_pause(writer, tries)).await;
             return Ok(());
         }
         Err(LedgerError::Store(StoreError::Locked {
@@ -352,7 +365,7 @@ impl Ledger {
                 Ok(true) => return Ok(Written::Updated(expected_version + 1)),
                 Ok(false) => return self.perhaps_ours(id, expected_version + 1, writer).await,
                 Err(Stop::Store(error)) => return Err(error.into()),
-                Err(Stop::Duplicate) => self.refuse_taken(victims, id, tries).await?,
+                Err(Stop::Duplicate) => self.refuse_taken(victims, id, writer, tries).await?,
             }
             tries += 1;
         }
