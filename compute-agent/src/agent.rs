@@ -6,8 +6,10 @@
 
 mod drive;
 mod lock;
+mod places;
 mod publisher;
 mod session;
+mod steps;
 
 use crate::clock::{Clock, SystemClock};
 use crate::driver::Driver;

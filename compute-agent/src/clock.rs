@@ -1,7 +1,7 @@
 //! The one place of this crate that reads a clock.
 //!
-//! Grace periods count in wall-clock time, because they go on while the agent is down. Waiting is tokio's business and
-//! relative; see `task.rs`.
+//! Ends of grace periods are wall-clock times, because they go on while the agent is down; when the clock is set, they move with it (see
+//! `agent/steps.rs`). Waiting is tokio's business and relative; see `task.rs`.
 
 use ebbtide_model::Timestamp;
 use std::fmt::Debug;
@@ -11,6 +11,9 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub trait Clock: Send + Sync + Debug {
     /// The time now, in UTC.
     fn now(&self) -> Timestamp;
+
+    /// The time since this host was started, by a clock that nobody can set.
+    fn steady(&self) -> Duration;
 }
 
 /// The host's wall clock.
@@ -24,6 +27,13 @@ impl Clock for SystemClock {
             .duration_since(UNIX_EPOCH)
             .unwrap_or(Duration::ZERO);
         Timestamp::from_millis(i64::try_from(since_epoch.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn steady(&self) -> Duration {
+        // Not `Instant`, which cannot be compared with that of an earlier life of the agent.
+        let since = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+        let seconds = u64::try_from(since.tv_sec).unwrap_or_default();
+        Duration::new(seconds, u32::try_from(since.tv_nsec).unwrap_or_default())
     }
 }
 
@@ -50,5 +60,9 @@ impl Clock for TimerClock {
     fn now(&self) -> Timestamp {
         let passed = i64::try_from(self.began.elapsed().as_millis()).unwrap_or(i64::MAX);
         Timestamp::from_millis(self.start.as_millis().saturating_add(passed))
+    }
+
+    fn steady(&self) -> Duration {
+        self.began.elapsed()
     }
 }

@@ -12,7 +12,8 @@ mod storage;
 pub use storage::{FileStorage, Storage};
 
 use crate::error::AgentError;
-use crate::protocol::Record;
+use crate::protocol::{Phase, Record};
+use ebbtide_fail_points::{Point, is_armed, reach};
 use ebbtide_model::{EvacuationId, ServerId, names};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -99,6 +100,10 @@ impl Journal {
         }
         let written = self.mend().and_then(|()| {
             self.dirty = true;
+            if is_armed(Point::EndingHalfJournaled) && records.iter().any(is_ending) {
+                self.storage.append(&text.as_bytes()[..text.len() / 2])?;
+                reach(Point::EndingHalfJournaled);
+            }
             self.storage.append(text.as_bytes())
         });
         written.map_err(|source| AgentError::JournalWrite { path, source })?;
@@ -258,6 +263,11 @@ fn crc32(bytes: &[u8]) -> u32 {
         }
     }
     !crc
+}
+
+/// True for the point of no return.
+fn is_ending(record: &Record) -> bool {
+    matches!(record, Record::Evacuation(e) if matches!(e.phase, Phase::Acting { .. }))
 }
 
 /// The last record about each key is the truth.

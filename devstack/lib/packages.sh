@@ -44,6 +44,10 @@ _packages_present() {
             compgen -G '/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so' >/dev/null || return 1
             for dir in libvirtd virsh busybox lz4 unshare ip; do _packages_have "$dir" || return 1; done
             ! ldd "$(type -P busybox || echo /bin/busybox)" >/dev/null 2>&1 ;;
+        # Networks of their own, and a clock that can be set for one program.
+        network)
+            for dir in ip nft nsenter unshare; do _packages_have "$dir" || return 1; done ;;
+        faketime) compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null ;;
         openstack)
             for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
                 eatmydata openstack curl mariadb-dump /usr/lib/python3/dist-packages/{nova,fixtures,pika,pymysql}/__init__.py; do
@@ -61,6 +65,8 @@ _packages_names() {
         oslo-messaging) echo python3-oslo.messaging ;;
         # QEMU itself is guest.sh's business: systems with newer QEMU tools cannot have it beside them.
         libvirt) echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients busybox-static lz4 iproute2 util-linux ;;
+        network) echo iproute2 nftables util-linux ;;
+        faketime) echo libfaketime ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake driver needs python3-fixtures.
         openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
             memcached mariadb-client python3-openstackclient python3-pika python3-pymysql uwsgi-core uwsgi-plugin-python3 eatmydata curl ;;
@@ -74,6 +80,8 @@ _packages_units() {
         mariadb) ;;
         postgresql) echo postgresql.service ;;
         oslo-messaging) ;;
+        network) echo nftables.service ;;
+        faketime) ;;
         libvirt) echo libvirtd.service libvirt-guests.service virtlogd.{service,socket} virtlockd.{service,socket} libvirtd{,-ro,-admin}.socket ;;
         openstack) echo {nova-api,nova-api-metadata,nova-conductor,nova-scheduler,placement-api,keystone,glance-api,memcached}.service ;;
     esac
@@ -159,12 +167,12 @@ _packages_install() (
     exit 0
 )
 
-# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, openstack.
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, openstack" >&2
             return 1
         fi
     done
@@ -209,7 +217,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|openstack ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|openstack ..." >&2
         exit 2
     fi
     ensure_packages "$@"

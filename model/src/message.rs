@@ -281,6 +281,10 @@ pub struct EvacuationFailed {
     pub reason: String,
     /// True if the victim still runs.
     pub still_running: bool,
+    /// The attempt of the notice that came after its time, or so short before that the guest could not be told, if that is why: a newer one may
+    /// be on its way.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_attempt: Option<u32>,
 }
 
 /// See [`Body::Spared`].

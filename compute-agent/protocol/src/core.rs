@@ -78,7 +78,7 @@ impl AgentCore {
             next_order: 1,
         };
         for record in records {
-            core.replay(record);
+            core.replay(record, now);
         }
         let mut turn = Turn::at(now);
         let ids: Vec<EvacuationId> = core.evacuations.keys().copied().collect();
@@ -89,12 +89,13 @@ impl AgentCore {
         (core, turn.effects)
     }
 
-    fn replay(&mut self, record: Record) {
+    fn replay(&mut self, record: Record, now: Timestamp) {
         match record {
             Record::Evacuation(record) => {
                 self.next_order = self.next_order.max(record.order.saturating_add(1));
+                let restored = Evacuation::restored(record, now);
                 self.evacuations
-                    .insert(record.evacuation_id, Evacuation::restored(record));
+                    .insert(restored.record.evacuation_id, restored);
             }
             Record::ForgetEvacuation { evacuation_id } => {
                 self.evacuations.remove(&evacuation_id);
@@ -121,6 +122,7 @@ impl AgentCore {
             }
             Input::Observed(views) => self.observed(&mut turn, &views),
             Input::Tick => {}
+            Input::ClockSet { by_ms } => self.clock_set(&mut turn, by_ms),
         }
         self.pump(&mut turn);
         self.forget_surplus(&mut turn);
@@ -158,7 +160,7 @@ impl AgentCore {
             .evacuations
             .values()
             .filter(|e| idle(&e.record.server_id))
-            .filter_map(Evacuation::due_at);
+            .filter_map(|e| e.due_at(&self.policy));
         let work = self
             .work
             .iter()
@@ -199,7 +201,10 @@ impl AgentCore {
         self.jobs.is_empty()
             && self.work.is_empty()
             && self.reports.is_empty()
-            && self.evacuations.values().all(|e| e.due_at().is_none())
+            && self
+                .evacuations
+                .values()
+                .all(|e| e.due_at(&self.policy).is_none())
     }
 
     pub(super) fn take_order(&mut self) -> u64 {

@@ -47,6 +47,12 @@ pub enum Input {
     Observed(Vec<ServerView>),
     /// Time has passed.
     Tick,
+    /// The clock was set: it shows this many milliseconds more than it would otherwise, or fewer. Said before anything else is said at the
+    /// new time.
+    ClockSet {
+        /// Forward is positive.
+        by_ms: i64,
+    },
 }
 
 /// What a call of the driver returned.

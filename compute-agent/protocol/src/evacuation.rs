@@ -4,9 +4,10 @@
 //! back; so that reports and notes can be written meanwhile.
 
 use super::core::Turn;
+use super::objection::Announced;
 use super::{
-    AgentCore, CommandRef, Drain, Effect, EvacuationRecord, Phase, Record, ReportId, Terms, Token,
-    Verdict,
+    AgentCore, CommandRef, Drain, Effect, EvacuationRecord, Phase, Policy, Record, ReportId, Terms,
+    Token, Verdict,
 };
 use crate::ServerView;
 use ebbtide_model::message::{EvacuatedHow, HostedState, Notice, Release, Spare};
@@ -36,6 +37,10 @@ pub(super) struct Evacuation {
     pub(super) fenced: Option<String>,
     /// The final report, while it is under way.
     pub(super) final_report: Option<ReportId>,
+    /// The report that the grace period runs, while it is under way.
+    pub(super) draining_report: Option<ReportId>,
+    /// Whether the broker has confirmed the newest such report of this life.
+    pub(super) announced: Announced,
 }
 
 /// What is to be done in the present phase.
@@ -71,11 +76,17 @@ impl Evacuation {
             acted: false,
             fenced: None,
             final_report: None,
+            draining_report: None,
+            announced: Announced::No,
         }
     }
 
     /// As the journal has it. What cannot be known is taken to have happened.
-    pub(super) fn restored(record: EvacuationRecord) -> Self {
+    pub(super) fn restored(mut record: EvacuationRecord, now: Timestamp) -> Self {
+        if let (Phase::Draining(drain), Some(terms)) = (&mut record.phase, record.terms) {
+            // Nobody has more time left than it was given: the clock may have been set back while nobody was there to see it.
+            drain.deadline_at = drain.deadline_at.min(now.plus(terms.grace));
+        }
         let acted = matches!(record.phase, Phase::Acting { .. });
         let idle = matches!(record.phase, Phase::Done { .. } | Phase::ReleasedEarly);
         Self {
@@ -86,10 +97,13 @@ impl Evacuation {
     }
 
     /// When the driver is to be asked next, if nothing else happens.
-    pub(super) fn due_at(&self) -> Option<Timestamp> {
+    pub(super) fn due_at(&self, policy: &Policy) -> Option<Timestamp> {
         match (&self.record.phase, &self.step) {
             (Phase::Done { .. } | Phase::ReleasedEarly, _) => None,
-            (Phase::Draining(drain), Step::Forward) => Some(drain.deadline_at.max(self.not_before)),
+            (Phase::Draining(drain), Step::Forward) => {
+                let may = self.may_act_at(drain, policy)?;
+                Some(may.max(self.not_before))
+            }
             _ => Some(self.not_before),
         }
     }
@@ -126,9 +140,11 @@ impl Evacuation {
 
     /// True if the notice says something that has not been said before.
     fn is_newer(&self, terms: &Terms) -> bool {
+        // An attempt that was replaced before it was sent may have been sent all the same.
+        let order = |terms: &Terms| (terms.attempt, terms.begin_before);
         self.record
             .terms
-            .is_none_or(|known| terms.attempt > known.attempt)
+            .is_none_or(|known| order(terms) > order(&known))
     }
 }
 
@@ -230,6 +246,7 @@ impl AgentCore {
 
     /// Begins to follow a notice. Whether it is too late for it is looked at when the guest is about to be told.
     fn accept(turn: &mut Turn, e: &mut Evacuation, released: bool) {
+        e.announced = Announced::No;
         e.record.settled = false;
         e.final_report = None;
         e.acted = false;
@@ -243,14 +260,24 @@ impl AgentCore {
              repeats, compare the clocks of scheduler and host",
             terms.attempt, terms.begin_before, turn.now, self.host
         );
-        self.fail(turn, e, reason);
+        self.no_time(turn, e, reason);
+    }
+
+    /// There was no time left to tell the guest. Whoever sent the notice may have sent another one since.
+    pub(super) fn no_time(&mut self, turn: &mut Turn, e: &mut Evacuation, reason: String) {
+        let verdict = Verdict::Failed {
+            reason,
+            still_running: true,
+            too_late: true,
+        };
+        self.conclude(turn, e, verdict);
     }
 
     pub(super) fn fail(&mut self, turn: &mut Turn, e: &mut Evacuation, reason: String) {
-        let still_running = true;
         let verdict = Verdict::Failed {
             reason,
-            still_running,
+            still_running: true,
+            too_late: false,
         };
         self.conclude(turn, e, verdict);
     }

@@ -40,7 +40,7 @@ impl AgentCore {
         let waiting: BTreeSet<ServerId> = self
             .evacuations
             .values()
-            .filter(|e| e.due_at().is_some_and(|at| at <= turn.now))
+            .filter(|e| e.due_at(&self.policy).is_some_and(|at| at <= turn.now))
             .map(|e| e.record.server_id)
             .chain(self.work.keys().copied())
             .filter(|server_id| !self.busy.contains_key(server_id))
@@ -68,7 +68,7 @@ impl AgentCore {
             .evacuations
             .values()
             .filter(|e| e.record.server_id == server_id)
-            .filter(|e| e.due_at().is_some_and(|at| at <= turn.now))
+            .filter(|e| e.due_at(&self.policy).is_some_and(|at| at <= turn.now))
             .map(|e| e.record.evacuation_id)
             .collect();
         for id in due {
@@ -115,6 +115,10 @@ impl AgentCore {
             }
             Phase::Draining(drain) => {
                 let behaviour = e.record.terms?.behaviour;
+                if e.is_late(turn.now, &drain, &self.policy) {
+                    self.publish_draining(turn, e, drain);
+                    return None;
+                }
                 // The point of no return: journaled before the driver is asked.
                 e.acted = false;
                 e.enter(turn, Phase::Acting { drain, behaviour });
@@ -205,7 +209,7 @@ impl AgentCore {
         if matches!(error, DriverError::NotBegun { .. }) {
             // Whoever sent the notice tries again or plans without it. The guest has nothing to be told, unless an earlier try reached it.
             e.told = e.tries > 0;
-            return self.fail(turn, e, format!("the guest was not told: {error}"));
+            return self.no_time(turn, e, format!("the guest was not told: {error}"));
         }
         e.tries += 1;
         if e.tries >= self.policy.notice_tries || is_final(&error) {

@@ -15,14 +15,17 @@
 //! - Nobody is fenced whose end has not begun, or who could be hibernated, stopped or terminated by the driver.
 //! - Every command is answered in the end, whatever fails on the way.
 //!
-//! The grace period counts in wall-clock time: it goes on while the agent is down.
+//! The grace period is a length of time. Its end is written down as a time of day, because it goes on while the agent is down; if the clock is
+//! set meanwhile, the end moves with it.
 
+mod clock;
 mod core;
 mod effect;
 mod error;
 mod evacuation;
 mod fence;
 mod lane;
+mod objection;
 mod policy;
 mod record;
 mod report;

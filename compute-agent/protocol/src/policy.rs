@@ -28,6 +28,11 @@ pub struct Policy {
     pub fence_tries: u32,
     /// How a victim ends that was to be moved to another host but cannot: `terminate`, `stop` or `hibernate`.
     pub live_migrate_fallback: InterruptionBehaviour,
+    /// An interruption that begins later than this after the end of the grace period is late: the scheduler may have given up. Milliseconds, 100
+    /// to 60000.
+    pub late_ms: u32,
+    /// Before a late interruption the scheduler is told once more, and has so long to object. Milliseconds, 0 to 60000.
+    pub objection_ms: u32,
     /// How many finished evacuations and removed servers are remembered, so that a message about one of them that comes
     /// late or again is answered and not followed. 16 to 1000000.
     pub remember: u32,
@@ -49,6 +54,10 @@ impl Default for Policy {
             fence_tries: 0,
             // The only one that frees all of the room and always works.
             live_migrate_fallback: InterruptionBehaviour::Terminate,
+            // Longer than a busy host needs to wake up, well within the minute that schedulers wait for the report of the end.
+            late_ms: 2_000,
+            // A spare waits in the agent's queue; reading it takes milliseconds, connecting to a broker a second or two.
+            objection_ms: 5_000,
             // A few hundred bytes each. The broker repeats messages within minutes; a busy host ends a few servers a minute.
             remember: 4_096,
         }
@@ -83,6 +92,8 @@ impl Policy {
             self.backoff_first_ms,
             600_000,
         )?;
+        within("late_ms", self.late_ms, 100, 60_000)?;
+        within("objection_ms", self.objection_ms, 0, 60_000)?;
         if self.live_migrate_fallback == InterruptionBehaviour::LiveMigrate {
             let problem = "it cannot be live-migrate, use terminate, stop or hibernate".to_owned();
             return Err(("live_migrate_fallback", problem));

@@ -79,6 +79,35 @@ pub struct Drain {
     pub deadline_at: Timestamp,
 }
 
+impl Drain {
+    /// The same stretch of time by a clock that was set by this many milliseconds.
+    #[must_use]
+    pub fn by_clock_set(self, by_ms: i64) -> Self {
+        let set = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(by_ms));
+        Self {
+            notified_at: set(self.notified_at),
+            deadline_at: set(self.deadline_at),
+        }
+    }
+}
+
+impl Record {
+    /// What this record would say if the clock had been right, or wrong, from the start: the clock was set by this many milliseconds
+    /// after it was written.
+    #[must_use]
+    pub fn by_clock_set(mut self, by_ms: i64) -> Self {
+        if let Self::Evacuation(record) = &mut self {
+            match &mut record.phase {
+                Phase::Draining(drain) | Phase::Acting { drain, .. } => {
+                    *drain = drain.by_clock_set(by_ms);
+                }
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
 /// Where an evacuation is.
 ///
 /// ```text
@@ -139,6 +168,9 @@ pub enum Verdict {
         reason: String,
         /// True if the victim still runs, if its room is not free, or if nobody can tell.
         still_running: bool,
+        /// True if there was no time left to begin.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        too_late: bool,
     },
 }
 

@@ -2,6 +2,7 @@
 
 use super::core::Turn;
 use super::evacuation::Evacuation;
+use super::objection::Announced;
 use super::{AgentCore, CommandRef, Drain, Effect, Phase, Record, ReportId, Token, Verdict};
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationFailed, Message, Spared};
 use ebbtide_model::{EvacuationId, MessageId};
@@ -14,6 +15,8 @@ pub(super) struct PendingReport {
     acks: Vec<Token>,
     /// The evacuation whose final report it is.
     settles: Option<EvacuationId>,
+    /// The evacuation whose grace period it announces.
+    announces: Option<EvacuationId>,
 }
 
 impl AgentCore {
@@ -35,8 +38,12 @@ impl AgentCore {
             time: turn.now,
             body,
         };
-        let settles = None;
-        self.reports.insert(report, PendingReport { acks, settles });
+        let pending = PendingReport {
+            acks,
+            settles: None,
+            announces: None,
+        };
+        self.reports.insert(report, pending);
         turn.effects.push(Effect::Publish { report, message });
         report
     }
@@ -50,7 +57,12 @@ impl AgentCore {
             deadline_at: drain.deadline_at,
         });
         let acks = std::mem::take(&mut e.superseded);
-        self.publish(turn, e.record.command, body, acks);
+        let report = self.publish(turn, e.record.command, body, acks);
+        if let Some(pending) = self.reports.get_mut(&report) {
+            pending.announces = Some(e.record.evacuation_id);
+        }
+        e.draining_report = Some(report);
+        e.announced = Announced::No;
     }
 
     /// Says how the evacuation ended, and lets go of all deliveries that waited for its end.
@@ -80,12 +92,18 @@ impl AgentCore {
             Verdict::Failed {
                 reason,
                 still_running,
+                too_late,
             } => Body::EvacuationFailed(EvacuationFailed {
                 evacuation_id,
                 host,
                 server_id,
                 reason,
                 still_running,
+                late_attempt: e
+                    .record
+                    .terms
+                    .filter(|_| too_late)
+                    .map(|terms| terms.attempt),
             }),
         };
         let mut acks = std::mem::take(&mut e.superseded);
@@ -118,6 +136,9 @@ impl AgentCore {
             return;
         };
         self.settle(turn, report, pending.settles);
+        if let Some(id) = pending.announces {
+            self.announced(turn, report, id);
+        }
         for token in pending.acks {
             turn.ack(token);
         }
@@ -128,6 +149,9 @@ impl AgentCore {
             return;
         };
         self.settle(turn, report, pending.settles);
+        if let Some(id) = pending.announces {
+            self.announced(turn, report, id);
+        }
         for token in pending.acks {
             let reason = format!("followed, but the report about it cannot be sent: {reason}");
             turn.effects.push(Effect::DeadLetter(token, reason));

@@ -3,6 +3,7 @@
 //! The owner's will is known by when the scheduler spoke (the messages' `time`), not by when a message arrived: a start that
 //! comes after a later deletion or evacuation is not followed. A deletion is always followed.
 
+use super::clock;
 use super::core::Turn;
 use super::lane::{JobKind, is_final, wrong_answer};
 use super::{Action, AgentCore, CommandRef, Done, Effect, Phase, Record, ServerRecord, Token};
@@ -79,6 +80,16 @@ impl StartAnswer {
 }
 
 impl ServerWork {
+    /// The clock was set by this many milliseconds.
+    pub(super) fn clock_set(&mut self, by_ms: i64) {
+        if let Some(start) = &mut self.start {
+            clock::set(&mut start.not_before, by_ms);
+        }
+        if let Some(delete) = &mut self.delete {
+            clock::set(&mut delete.not_before, by_ms);
+        }
+    }
+
     /// When the driver is to be asked next.
     pub(super) fn due_at(&self, start_must_wait: bool) -> Option<Timestamp> {
         match (&self.delete, &self.start) {

@@ -3,7 +3,9 @@
 //! Everything that happens becomes an [`Input`]; every [`Effect`] is done here, the journal first.
 
 use super::drive::{Answer, drive};
+use super::places;
 use super::publisher::{Identity, Publisher, Sent, Worker, in_short};
+use super::steps::ClockWatch;
 use super::{Agent, AgentConfig};
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError, ServerView};
@@ -11,11 +13,12 @@ use crate::error::AgentError;
 use crate::journal::{Journal, Storage};
 use crate::protocol::{AgentCore, Effect, Input, Record, Token};
 use crate::task::{self, Tasks};
-use ebbtide_bus::{Bus, BusError, Delivery, QueueName, Subscription};
+use ebbtide_bus::{Bus, BusError, BusStatus, Delivery, QueueName, Subscription};
 use ebbtide_model::message::Message;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use tokio::sync::watch;
 use tokio::time::{Instant, MissedTickBehavior};
 use tokio_util::sync::CancellationToken;
 
@@ -41,6 +44,9 @@ pub(super) struct Session {
     bus: Arc<dyn Bus>,
     driver: Arc<dyn Driver>,
     clock: Arc<dyn Clock>,
+    steps: ClockWatch,
+    /// How the connections to the broker are.
+    status: watch::Receiver<BusStatus>,
     queue: QueueName,
     journal: Arc<Mutex<Journal>>,
     core: AgentCore,
@@ -69,7 +75,19 @@ impl Session {
         let config = agent.config.clone();
         let queue = config.queue_prefix.agent(&config.host)?;
         let host = config.host.clone();
-        let (journal, records) = in_background(move || Journal::open(storage, &host)).await?;
+        let (mut journal, mut records) =
+            in_background(move || Journal::open(storage, &host)).await?;
+        let (steps, set) = ClockWatch::open(Arc::clone(&agent.clock), &config.state_dir);
+        if let Some(by_ms) = set {
+            tracing::warn!(
+                by_ms,
+                "the host's clock was set while the agent was down; grace periods end when they would have ended"
+            );
+            records = records.into_iter().map(|r| r.by_clock_set(by_ms)).collect();
+            let moved = records.clone();
+            journal = in_background(move || journal.replace(&moved).map(|()| journal)).await?;
+        }
+        steps.note();
         let now = agent.clock.now();
         let remembered = records.len();
         let (core, first) = AgentCore::restore(&config.host, config.policy.clone(), records, now);
@@ -89,6 +107,8 @@ impl Session {
             bus: Arc::clone(&agent.bus),
             driver: Arc::clone(&agent.driver),
             clock: Arc::clone(&agent.clock),
+            steps,
+            status: agent.bus.status(),
             config,
             queue,
             journal: Arc::new(Mutex::new(journal)),
@@ -127,6 +147,8 @@ impl Session {
                 return Ok(End::Shutdown);
             }
             let sleep = self.sleep();
+            // What the broker has is believed only while commands can be heard: a spare may be waiting for whoever was just heard.
+            let listens = self.stopping || listens(&self.status.borrow());
             let input = tokio::select! {
                 () = shutdown.cancelled(), if !self.stopping => {
                     tracing::info!("asked to end: taking no more commands");
@@ -157,7 +179,8 @@ impl Session {
                     continue;
                 }
                 answer = self.calls.next() => Some(Self::answered(answer)),
-                sent = self.publisher.next() => Some(match sent {
+                () = changed(&mut self.status), if !listens => continue,
+                sent = self.publisher.next(), if listens => Some(match sent {
                     Sent::Confirmed(report) => Input::Published(report),
                     Sent::Impossible(report, reason) => Input::Unpublishable { report, reason },
                 }),
@@ -169,9 +192,14 @@ impl Session {
                 views = self.looks.next() => self.looked(views),
                 () = sleep_for(sleep) => Some(Input::Tick),
             };
-            if let Some(input) = input {
-                let effects = self.core.handle(self.clock.now(), input);
-                broken = self.perform(effects).await.err();
+            let (now, set) = self.steps.look();
+            let first = set.map(|by_ms| Input::ClockSet { by_ms });
+            for input in first.into_iter().chain(input) {
+                let effects = self.core.handle(now, input);
+                broken = broken.or(self.perform(effects).await.err());
+            }
+            if set.is_some() {
+                self.steps.note();
             }
         }
     }
@@ -224,6 +252,7 @@ impl Session {
                     server_id = message.body.server_id().map(tracing::field::display),
                     redelivered = delivery.redelivered, "received"
                 );
+                places::read(&message.body);
                 let token = Token(self.next_token);
                 self.next_token += 1;
                 self.deliveries.insert(token, delivery);
@@ -256,6 +285,7 @@ impl Session {
             words,
             result,
         } = answer;
+        places::answered(&result);
         match &result {
             Ok(done) => tracing::debug!(%server_id, action = words, ?done, "the hypervisor did it"),
             Err(error) => {
@@ -334,7 +364,7 @@ impl Session {
                 Effect::Publish { report, message } => self.publisher.send(report, message),
                 Effect::Ack(token) => {
                     if let Some(delivery) = self.deliveries.remove(&token) {
-                        delivery.ack().await;
+                        places::acknowledge(delivery).await;
                     }
                 }
                 Effect::DeadLetter(token, reason) => {
@@ -366,13 +396,25 @@ impl Session {
         };
         in_background(move || {
             let mut journal = journal.lock().unwrap_or_else(PoisonError::into_inner);
-            if replace {
+            let written = if replace {
                 journal.replace(&records)
             } else {
                 journal.append(&records)
-            }
+            };
+            written.inspect(|()| places::journaled(&records))
         })
         .await
+    }
+}
+
+fn listens(status: &BusStatus) -> bool {
+    matches!(status, BusStatus::Connected | BusStatus::Blocked { .. })
+}
+
+async fn changed(status: &mut watch::Receiver<BusStatus>) {
+    if status.changed().await.is_err() {
+        // The bus is gone, and this session soon.
+        std::future::pending::<()>().await;
     }
 }
 

@@ -5,6 +5,8 @@
 
 mod peer;
 pub mod region;
+mod surroundings;
 
 pub use peer::Peer;
 pub use region::{Database, Region, RegionOptions, bin};
+pub use surroundings::Surroundings;

@@ -1,10 +1,11 @@
 //! Further schedulers of a region: they share its database and broker.
 
+use crate::Surroundings;
 use crate::region::{PATIENCE, bin};
 use anyhow::{Context, Result, bail};
 use ebbtide_cli::client::{Region as Clients, Wire};
 use ebbtide_cli::credentials::Credentials;
-use ebbtide_harness::{Command, Process, Signal, eventually};
+use ebbtide_harness::{Process, Signal, eventually};
 use ebbtide_proto::v1::admin_client::AdminClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
@@ -18,8 +19,15 @@ pub struct Peer {
 }
 
 /// Starts a scheduler and waits until it answers.
-pub(crate) async fn launch(name: &str, config: &Path, ready: &Path, log: &Path) -> Result<Process> {
-    let process = Command::new(name, bin("ebbtide-scheduler"))
+pub(crate) async fn launch(
+    name: &str,
+    surroundings: &Surroundings,
+    config: &Path,
+    ready: &Path,
+    log: &Path,
+) -> Result<Process> {
+    let process = surroundings
+        .command(name, bin("ebbtide-scheduler"))
         .arg("--config")
         .arg(config)
         .arg("--ready-file")
@@ -36,11 +44,15 @@ pub(crate) async fn launch(name: &str, config: &Path, ready: &Path, log: &Path) 
 }
 
 impl Peer {
-    pub(crate) async fn start(dir: &Path, config: &Path, name: &str) -> Result<Self> {
+    /// Starts one with a configuration of its own; its files are in `dir`.
+    ///
+    /// # Errors
+    /// It ends before it answers, with its log.
+    pub async fn start(dir: &Path, config: &Path, name: &str) -> Result<Self> {
         let ready = dir.join(format!("ready-{name}.json"));
         let log = dir.join(format!("scheduler-{name}.log"));
         let program = format!("ebbtide-scheduler {name}");
-        let process = launch(&program, config, &ready, &log).await?;
+        let process = launch(&program, &Surroundings::default(), config, &ready, &log).await?;
         Ok(Self {
             process,
             ready,

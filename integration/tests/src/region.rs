@@ -1,5 +1,6 @@
 //! The processes of a region, and the ways to reach and to hurt them.
 
+use crate::Surroundings;
 use anyhow::{Context, Result, bail};
 use ebbtide_cli::client::Region as Clients;
 pub use ebbtide_cli::client::Wire;
@@ -14,6 +15,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tempfile::TempDir;
+
+mod hurt;
 
 /// Long enough for two busy cores; a test that needs it has failed.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -82,6 +85,16 @@ pub struct RegionOptions {
     pub database_options: String,
     /// A broker that the test looks after itself.
     pub broker_url: Option<String>,
+    /// How often broker and clients have to be heard by one another. Seconds; the broker's URL says nothing of it if this is not set.
+    pub heartbeat_seconds: Option<u32>,
+    /// The same broker, as the scheduler reaches it, if that is another way.
+    pub scheduler_broker_url: Option<String>,
+    /// Where the scheduler listens.
+    pub listen: String,
+    /// In what the scheduler runs.
+    pub scheduler_in: Surroundings,
+    /// In what agents run, by host.
+    pub agents_in: BTreeMap<String, Surroundings>,
     /// Names of the hosts: 8 VCPU, 16000 MB, 160 GB each.
     pub hosts: Vec<String>,
     /// Lines for the `[region]` section of the scheduler's configuration.
@@ -113,6 +126,11 @@ impl Default for RegionOptions {
             database_url: None,
             database_options: String::new(),
             broker_url: None,
+            heartbeat_seconds: None,
+            scheduler_broker_url: None,
+            listen: "127.0.0.1".to_owned(),
+            scheduler_in: Surroundings::default(),
+            agents_in: BTreeMap::new(),
             hosts: ["host-A", "host-B", "host-C", "host-D"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -139,7 +157,7 @@ pub struct Region {
     database_url: String,
     _broker: Option<SharedBroker>,
     /// Keeps the database of its own on the shared server for as long as the region lives.
-    _database: Option<Box<dyn Any + Send>>,
+    _database: Option<Box<dyn Any + Send + Sync>>,
     scheduler: Option<Process>,
     agents: BTreeMap<String, Process>,
     /// How often the scheduler was started: each has a log of its own.
@@ -186,7 +204,7 @@ impl Region {
                 (Some(broker), url)
             }
         };
-        let (database, database_url): (Option<Box<dyn Any + Send>>, String) =
+        let (database, database_url): (Option<Box<dyn Any + Send + Sync>>, String) =
             match (&options.database_url, options.database) {
                 (Some(url), _) => (None, url.clone()),
                 (None, Database::Sqlite) => (
@@ -236,6 +254,13 @@ impl Region {
         &self.broker_url
     }
 
+    fn with_heartbeat(&self, url: &str) -> String {
+        match self.options.heartbeat_seconds {
+            Some(seconds) => format!("{url}?heartbeat={seconds}"),
+            None => url.to_owned(),
+        }
+    }
+
     fn ready_file(&self) -> PathBuf {
         self.dir.path().join("ready.json")
     }
@@ -245,12 +270,19 @@ impl Region {
     /// # Errors
     /// The file system's.
     pub fn scheduler_config(&self) -> Result<PathBuf> {
+        let listen = &self.options.listen;
+        let insecure = listen != "127.0.0.1";
         let text = format!(
-            "[grpc]\nlisten = \"127.0.0.1:0\"\n[http]\nlisten = \"127.0.0.1:0\"\n[database]\nurl = \"{}\"\n{}\n\
+            "[grpc]\nlisten = \"{listen}:0\"\ninsecure = {insecure}\n[http]\nlisten = \"{listen}:0\"\ninsecure = {insecure}\n[database]\nurl = \"{}\"\n{}\n\
              [bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n{}\n{}\n[log]\nfilter = \"{}\"\n[region]\n{}\n[engine]\n{}\n{}\n",
             self.database_url,
             self.options.database_options,
-            self.broker_url,
+            self.with_heartbeat(
+                self.options
+                    .scheduler_broker_url
+                    .as_ref()
+                    .unwrap_or(&self.broker_url)
+            ),
             self.prefix,
             self.options.bus,
             self.options.scheduler_bus,
@@ -277,7 +309,9 @@ impl Region {
             .dir
             .path()
             .join(format!("scheduler-{}.log", self.starts));
-        let process = crate::peer::launch("ebbtide-scheduler", &config, &ready, &log).await?;
+        let surroundings = &self.options.scheduler_in;
+        let launch = crate::peer::launch("ebbtide-scheduler", surroundings, &config, &ready, &log);
+        let process = launch.await?;
         self.scheduler = Some(process);
         Ok(())
     }
@@ -339,10 +373,12 @@ impl Region {
         writeln!(
             text,
             "[bus]\nurls = [\"{}\"]\nprefix = \"{}\"\n{}\n{}",
-            self.options
-                .agent_urls
-                .get(host)
-                .unwrap_or(&self.broker_url),
+            self.with_heartbeat(
+                self.options
+                    .agent_urls
+                    .get(host)
+                    .unwrap_or(&self.broker_url)
+            ),
             self.prefix,
             self.options.bus,
             self.options.agent_bus
@@ -352,7 +388,10 @@ impl Region {
         let config = self.dir.path().join(format!("agent-{host}.toml"));
         std::fs::write(&config, text)?;
         let log = self.dir.path().join(format!("agent-{host}.log"));
-        let process = Command::new(format!("ebbtide-agent {host}"), bin("ebbtide-agent"))
+        let surroundings = self.options.agents_in.get(host).cloned();
+        let process = surroundings
+            .unwrap_or_default()
+            .command(&format!("ebbtide-agent {host}"), bin("ebbtide-agent"))
             .args(["run", "--config"])
             .arg(config)
             .spawn(&log)?;

@@ -236,6 +236,7 @@ fn agents(doc: &Preemption, world: &mut World, plan: &Plan, now: Timestamp) {
                         server_id,
                         reason: "it would not go".to_owned(),
                         still_running: true,
+                        late_attempt: None,
                     }));
             }
             Agent::Prompt => {
@@ -452,6 +453,7 @@ fn a_victim_that_could_not_be_told_is_asked_to_stay_because_a_later_attempt_may_
         server_id: doc.victims[0].server,
         reason: "the guest could not be told".to_owned(),
         still_running: true,
+        late_attempt: None,
     });
     assert!(doc.feed(&Input::Report(&failed), now, &policy));
     assert_eq!(doc.due(now, &policy), [Action::Spare(0)]);

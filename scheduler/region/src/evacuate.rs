@@ -94,13 +94,24 @@ impl Region {
         sent
     }
 
+    /// The next attempt of a notice, with all that is to be written of it.
+    pub(crate) fn send_notice_again(&mut self, step: &mut Step<'_>, mut evacuation: Evacuation) {
+        let said = self.send_notice(step, &mut evacuation).time;
+        // What is said to the server after that has to be later than this, also if another clock says it.
+        if let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() {
+            victim.told_at = victim.told_at.max(Some(said));
+            self.save_server(step, victim);
+        }
+        self.save_evacuation(step, evacuation);
+    }
+
     /// When something was said about a server last.
     pub(crate) fn told_at(&self, id: ServerId) -> Option<Timestamp> {
         self.servers.get(&id).and_then(|server| server.told_at)
     }
 
     /// The longest time from the first notice until the scheduler gives up.
-    fn patience(&self) -> Seconds {
+    pub(crate) fn patience(&self) -> Seconds {
         let Seconds(once) = self.config.notice_timeout_seconds;
         Seconds(once.saturating_mul(self.config.notice_attempts))
     }

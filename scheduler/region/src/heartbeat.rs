@@ -141,6 +141,9 @@ impl Region {
             .after(before),
             None => HostEntry::new(host),
         };
+        if same_agent_says_earlier(before.as_ref(), &entry, said_at) {
+            self.trust_again(&name, said_at);
+        }
         (entry.sequence, entry.said_at) = (beat.sequence, said_at);
         entry.hosted = Some((step.now, beat.servers.clone()));
         let health = entry.health_at(step.now, down_after);
@@ -183,6 +186,16 @@ impl Region {
             .map(|h| h.server_id)
             .collect();
         self.compare_servers(step, &name, &running, said_at);
+    }
+
+    /// The agent's clock was set back: what it said before cannot be compared with what it says now. All that counts as started by then has been
+    /// started by now.
+    fn trust_again(&mut self, host: &str, said_at: Timestamp) {
+        for id in self.by_host.get(host).into_iter().flatten() {
+            if let Some(at) = self.started_at.get_mut(id) {
+                *at = said_at.min(*at);
+            }
+        }
     }
 
     /// Holds what the hypervisor has against what we believe. A server that should run and is missing in two heartbeats, both
@@ -274,4 +287,17 @@ impl HostEntry {
         }
         self
     }
+}
+
+/// True if a heartbeat that follows the last one was written before it, by the same agent's clock.
+fn same_agent_says_earlier(
+    before: Option<&HostEntry>,
+    now: &HostEntry,
+    said_at: Timestamp,
+) -> bool {
+    before.is_some_and(|before| {
+        let same = before.host.agent_session == now.host.agent_session;
+        // After a restart it is not known what the agent's clock said last.
+        same && before.sequence > 0 && said_at < before.said_at
+    })
 }

@@ -159,6 +159,11 @@ impl Region {
         if evacuation.state.is_final() {
             return;
         }
+        if let Some(attempt) = m.late_attempt
+            && self.tells_again(step, &evacuation, attempt)
+        {
+            return;
+        }
         let state = if m.still_running {
             ""
         } else {
@@ -166,6 +171,26 @@ impl Region {
         };
         let why = format!("{}{state}", words(&m.reason));
         self.end_failed(step, evacuation, &why, true);
+    }
+
+    /// A notice that came too late says nothing about a newer one, which is on its way or goes out now. False if there is none any more.
+    fn tells_again(&mut self, step: &mut Step<'_>, evacuation: &Evacuation, attempt: u32) -> bool {
+        let waits = matches!(
+            evacuation.state,
+            EvacuationState::Claimed | EvacuationState::Notified
+        );
+        if !waits || evacuation.spare_requested {
+            return false;
+        }
+        // It may be said several times, once for each time that the notice came.
+        if attempt < evacuation.attempts || self.unsent_notices.contains_key(&evacuation.id) {
+            return true;
+        }
+        let more = evacuation.attempts < self.config.notice_attempts;
+        if more {
+            self.send_notice_again(step, evacuation.clone());
+        }
+        more
     }
 
     fn spared(&mut self, step: &mut Step<'_>, m: &Spared) {

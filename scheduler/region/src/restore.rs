@@ -20,7 +20,7 @@ impl Region {
     /// A region as the database knows it.
     ///
     /// A scheduler that was down must not punish agents for its own silence: what was under way gets new time from `now` on (an
-    /// evacuation one more notice timeout at least, a start the whole start timeout), and a host that was up when the scheduler was heard
+    /// evacuation one more notice timeout at least, and its grace period if that had begun, a start the whole start timeout), and a host that was up when the scheduler was heard
     /// last counts as up until its agent has had the time for a heartbeat.
     ///
     /// # Errors
@@ -108,10 +108,12 @@ impl Region {
             .filter_map(|h| h.last_seen)
             .max()
             .unwrap_or_default();
-        for host in hosts {
+        for mut host in hosts {
             let silent = host
                 .last_seen
                 .map_or(i64::MAX, |seen| newest.millis_since(seen));
+            // A clock that was set back must not make somebody heard in the future, and up until then.
+            host.last_seen = host.last_seen.map(|seen| seen.min(now));
             let left = down_after.saturating_sub(silent).max(0);
             let trusted_until = Timestamp::from_millis(now.as_millis().saturating_add(left));
             let mut entry = HostEntry::restored(host, trusted_until);
@@ -126,11 +128,21 @@ impl Region {
     fn restore_evacuation(&mut self, mut evacuation: Evacuation, now: Timestamp) {
         if !evacuation.state.is_final() {
             // Reports about it may be waiting in the scheduler's queue.
-            let patience = now.plus(self.config.notice_timeout_seconds);
-            evacuation.give_up_at = evacuation.give_up_at.max(patience);
+            let mut patience = now.plus(self.config.notice_timeout_seconds);
+            if evacuation.state == EvacuationState::Draining {
+                // Or the grace period may run still: if the clock was set forward, its end only seems to be over.
+                patience = patience.plus(evacuation.grace);
+            }
+            // Nothing is waited for longer than this; what is beyond it was said by a clock that has been set back since.
+            let longest = now
+                .plus(self.patience())
+                .plus(evacuation.grace)
+                .plus(self.config.act_timeout_seconds);
+            evacuation.give_up_at = evacuation.give_up_at.min(longest).max(patience);
         } else if evacuation.state == EvacuationState::Failed {
             let Seconds(rest) = self.config.failed_victim_rest_seconds;
-            let until = evacuation.ended_at.unwrap_or_default().plus(Seconds(rest));
+            let ended = evacuation.ended_at.unwrap_or_default().min(now);
+            let until = ended.plus(Seconds(rest));
             if until > now {
                 let rests = self.resting.entry(evacuation.victim_id).or_insert(until);
                 *rests = until.max(*rests);

@@ -80,7 +80,7 @@ impl Region {
         }
     }
 
-    fn overdue(&mut self, step: &mut Step<'_>, mut evacuation: Evacuation) {
+    fn overdue(&mut self, step: &mut Step<'_>, evacuation: Evacuation) {
         let unsent = self.unsent_notices.contains_key(&evacuation.id);
         let attempts = evacuation.attempts;
         let victim = self.servers.get(&evacuation.victim_id).map(|s| s.status);
@@ -100,13 +100,7 @@ impl Region {
             ),
             // While the broker has not taken the notice, the agent is not to blame.
             _ if unsent || attempts < self.config.notice_attempts => {
-                let said = self.send_notice(step, &mut evacuation).time;
-                // What is said to the server after that has to be later than this, also if another clock says it.
-                if let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() {
-                    victim.told_at = victim.told_at.max(Some(said));
-                    self.save_server(step, victim);
-                }
-                self.save_evacuation(step, evacuation);
+                self.send_notice_again(step, evacuation);
                 return;
             }
             _ => format!(

@@ -106,6 +106,10 @@ pub struct Database {
     /// A directory: before they are deleted, records are written there, one JSON object a line, in files by kind and day. Default: nothing is kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub archive: Option<PathBuf>,
+    /// How long a scheduler that has fallen silent keeps its duty from others: reading reports, sending, watching the time. Seconds, 2 to 60.
+    pub lease_seconds: u32,
+    /// How long the database may take for anything before it counts as away. Seconds, 1 to 3600.
+    pub timeout_seconds: u32,
     /// SQLite only: the file never grows beyond this many pages of 4096 bytes. Default: no limit but the disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sqlite_max_pages: Option<u32>,
@@ -119,6 +123,10 @@ impl Default for Database {
             keep_days: 90,
             keep_minutes: None,
             archive: None,
+            // Short for whoever waits for a place, long for a machine that is busy for a moment.
+            lease_seconds: 6,
+            // A busy database is better waited for than given up: nothing is known of what was under way then.
+            timeout_seconds: 60,
             sqlite_max_pages: None,
         }
     }
@@ -358,6 +366,19 @@ impl Config {
                 "database.max_connections = {}: use 1 to 1000",
                 self.database.max_connections
             ));
+        }
+        for (key, value, low, high) in [
+            ("database.lease_seconds", self.database.lease_seconds, 2, 60),
+            (
+                "database.timeout_seconds",
+                self.database.timeout_seconds,
+                1,
+                3600,
+            ),
+        ] {
+            if !(low..=high).contains(&value) {
+                return wrong(format!("{key} = {value}: use {low} to {high}"));
+            }
         }
         if !(1..=36_500).contains(&self.database.keep_days) {
             return wrong(format!(

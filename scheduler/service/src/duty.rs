@@ -3,20 +3,19 @@
 //! All schedulers of a database decide. What must be done by one of them only is the duty of whoever holds the lease: it reads what agents say,
 //! sends the outbox, and watches the time. If it dies, another one takes the lease over within seconds and reads everything anew.
 
-use crate::clock;
+use crate::clock::{self, Stopwatch};
 use crate::error::ServiceError;
 use crate::task::{Tasks, pause};
-use ebbtide_model::Seconds;
+use ebbtide_bus::BusStatus;
+use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_store::{Lease, Store, StoreError};
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-/// How long a scheduler that says nothing more keeps others from its duty.
-pub(crate) const LEASE: Seconds = Seconds(6);
-/// Several renewals fit into one lease.
-const RENEW: Duration = Duration::from_secs(2);
+/// Renewals that fit into one lease: one may fail.
+const RENEWALS: u32 = 3;
 /// How often those who are not on duty look whether the lease is free.
 const LOOK: Duration = Duration::from_millis(500);
 
@@ -38,7 +37,7 @@ impl Duty {
         self.lease.borrow().clone()
     }
 
-    /// Somebody else has the lease.
+    /// Somebody else has the lease, or may have.
     pub(crate) fn lost(&self) {
         self.lease.send_replace(None);
     }
@@ -55,59 +54,189 @@ impl Duty {
     }
 }
 
-/// Keeps the lease, or gets it as soon as it is free. At the end it is given back when the last of what was accepted is written:
-/// `written` is cancelled then. Before that the database would refuse it.
+/// Who wants the lease, and for how long at a time.
+#[derive(Clone)]
+pub(crate) struct Applicant {
+    pub(crate) store: Store,
+    pub(crate) holder: String,
+    pub(crate) ttl: Seconds,
+}
+
+impl Applicant {
+    /// As long as a lease lasts, by a clock that nobody can set.
+    pub(crate) fn lasts(&self) -> Duration {
+        Duration::from_secs(self.ttl.0.into())
+    }
+
+    /// Takes the lease if it is free, or if its holder has been watched to leave it alone for as long as it lasts.
+    ///
+    /// # Errors
+    /// `LeaseHeld` while somebody else has it; those of the database.
+    pub(crate) async fn apply(&self, others: &mut Others) -> Result<Lease, StoreError> {
+        let (store, now) = (&self.store, clock::now());
+        let applied = match others.abandoned(self.lasts()) {
+            Some((by, until)) => {
+                let abandoned = (by.as_str(), until);
+                store
+                    .take_over_lease(&self.holder, abandoned, now, self.ttl)
+                    .await
+            }
+            None => store.acquire_lease(&self.holder, now, self.ttl).await,
+        };
+        if let Err(StoreError::LeaseHeld { holder, until, .. }) = &applied {
+            others.saw(holder, *until);
+        }
+        applied
+    }
+}
+
+/// Somebody else's lease, watched. Who renews it moves its end; who does not is gone, whatever the clocks say.
+#[derive(Default)]
+pub(crate) struct Others {
+    seen: Option<(String, Timestamp, Stopwatch)>,
+}
+
+impl Others {
+    fn saw(&mut self, holder: &str, until: Timestamp) {
+        let same = |(by, end, _): &(String, Timestamp, Stopwatch)| by == holder && *end == until;
+        if !self.seen.as_ref().is_some_and(same) {
+            self.seen = Some((holder.to_owned(), until, Stopwatch::start()));
+        }
+    }
+
+    fn abandoned(&self, lasts: Duration) -> Option<(String, Timestamp)> {
+        let seen = self.seen.as_ref();
+        seen.filter(|(_, _, since)| since.elapsed() >= lasts)
+            .map(|(by, until, _)| (by.clone(), *until))
+    }
+}
+
+/// Whether whoever is on duty can do it: without a broker nothing is sent and nobody is heard.
+struct Means {
+    bus: watch::Receiver<BusStatus>,
+    /// Since when there is no broker.
+    without: Option<Stopwatch>,
+    /// When the duty was given to those who may have one.
+    gave_up: Option<Stopwatch>,
+}
+
+impl Means {
+    /// True if there has been no broker for so long.
+    fn are_missing(&mut self, long: Duration) -> bool {
+        match &*self.bus.borrow() {
+            BusStatus::Connected | BusStatus::Blocked { .. } => self.without = None,
+            BusStatus::Reconnecting { .. } | BusStatus::Closed => {
+                self.without.get_or_insert_with(Stopwatch::start);
+            }
+        }
+        self.without.is_some_and(|since| since.elapsed() >= long)
+    }
+
+    /// True while others shall have the chance to do better. If none of them has taken the duty by then, nobody has a broker.
+    fn yields(&mut self, lasts: Duration) -> bool {
+        let yields =
+            self.without.is_some() && self.gave_up.is_some_and(|s| s.elapsed() < 2 * lasts);
+        if !yields {
+            self.gave_up = None;
+        }
+        yields
+    }
+}
+
+/// Keeps the lease, or gets it as soon as it is free. On a shared database a scheduler without a broker gives it to those who may have one.
+/// At the end it is given back when the last of what was accepted is written: `written` is cancelled then. Before that the database would
+/// refuse it.
 pub(crate) fn start(
-    store: Store,
+    applicant: Applicant,
     duty: Duty,
-    holder: String,
+    bus: watch::Receiver<BusStatus>,
     written: CancellationToken,
     tasks: &Tasks,
 ) {
     let (stop, fenced) = (tasks.stop().clone(), tasks.clone());
+    let renew_every = applicant.lasts() / RENEWALS;
+    let mut means = Means {
+        bus,
+        without: None,
+        gave_up: None,
+    };
     tasks.spawn("duty", async move {
+        let mut others = Others::default();
+        let mut renewed = Stopwatch::start();
         loop {
             let goes_on = match duty.present() {
-                Some(_) => pause(&written, RENEW).await,
+                Some(_) => pause(&written, renew_every).await,
                 None => pause(&stop, LOOK).await,
             };
             if !goes_on {
                 break;
             }
+            let missing = means.are_missing(applicant.lasts()) && applicant.store.is_shared();
             match duty.present() {
-                Some(lease) => renew(&store, &duty, &lease, &fenced).await,
-                None => apply(&store, &duty, &holder).await,
+                Some(lease) if missing => {
+                    tracing::warn!("no broker: another scheduler may have one, and takes over");
+                    give_back(&applicant, &duty, &lease).await;
+                    means.gave_up = Some(Stopwatch::start());
+                }
+                Some(lease) => renew(&applicant, &duty, &lease, &mut renewed, &fenced).await,
+                None if means.yields(applicant.lasts()) => {}
+                None => match applicant.apply(&mut others).await {
+                    Ok(lease) => {
+                        renewed = Stopwatch::start();
+                        others = Others::default();
+                        duty.lease.send_replace(Some(lease));
+                    }
+                    Err(StoreError::LeaseHeld { .. }) => {}
+                    Err(error) => tracing::warn!(code = error.code(), "the lease: {error}"),
+                },
             }
         }
-        let Some(lease) = duty.present() else { return };
-        duty.lost();
-        if let Err(error) = store.release_lease(&lease).await {
-            tracing::warn!(
-                code = error.code(),
-                "the lease could not be given back: {error}"
-            );
+        if let Some(lease) = duty.present() {
+            give_back(&applicant, &duty, &lease).await;
         }
     });
 }
 
-async fn renew(store: &Store, duty: &Duty, lease: &Lease, tasks: &Tasks) {
-    match store.renew_lease(lease, clock::now(), LEASE).await {
-        Ok(_) => {}
-        Err(StoreError::Fenced { .. }) if store.is_shared() => duty.lost(),
-        Err(StoreError::Fenced { .. }) => tasks.fail(ServiceError::Fenced),
-        Err(error) => tracing::warn!(
+async fn give_back(applicant: &Applicant, duty: &Duty, lease: &Lease) {
+    duty.lost();
+    if let Err(error) = applicant.store.release_lease(lease).await {
+        tracing::warn!(
             code = error.code(),
-            "the lease could not be renewed: {error}"
-        ),
+            "the lease could not be given back: {error}"
+        );
     }
 }
 
-async fn apply(store: &Store, duty: &Duty, holder: &str) {
-    match store.acquire_lease(holder, clock::now(), LEASE).await {
-        Ok(lease) => {
-            duty.lease.send_replace(Some(lease));
-        }
-        Err(StoreError::LeaseHeld { .. }) => {}
-        Err(error) => tracing::warn!(code = error.code(), "the lease: {error}"),
+/// `renewed`: since the lease was renewed last.
+async fn renew(
+    applicant: &Applicant,
+    duty: &Duty,
+    lease: &Lease,
+    renewed: &mut Stopwatch,
+    tasks: &Tasks,
+) {
+    let shared = applicant.store.is_shared();
+    let asked = Stopwatch::start();
+    let renewing = applicant
+        .store
+        .renew_lease(lease, clock::now(), applicant.ttl);
+    // A database that does not answer must not keep this scheduler from knowing that its time is over. Afterwards it is asked on: nobody else may
+    // have come, and on SQLite nobody can.
+    let left = applicant.lasts().saturating_sub(renewed.elapsed());
+    let left = left.max(LOOK);
+    match tokio::time::timeout(left, renewing).await {
+        Ok(Ok(_)) => *renewed = asked,
+        Ok(Err(StoreError::Fenced { .. })) if shared => duty.lost(),
+        Ok(Err(StoreError::Fenced { .. })) => tasks.fail(ServiceError::Fenced),
+        Ok(Err(error)) => tracing::warn!(
+            code = error.code(),
+            "the lease could not be renewed: {error}"
+        ),
+        Err(_) => tracing::warn!("the lease could not be renewed: the database does not answer"),
+    }
+    // Whoever can reach the database takes over now. Reports that this scheduler would hold in its hands are for that one.
+    if shared && renewed.elapsed() >= applicant.lasts() && duty.present().is_some() {
+        tracing::warn!("another scheduler may be on duty: the lease is over");
+        duty.lost();
     }
 }

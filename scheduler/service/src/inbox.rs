@@ -4,6 +4,7 @@ use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
+use crate::places;
 use crate::speakers::Speakers;
 use crate::task::{Tasks, pause};
 use ebbtide_access::AccessError;
@@ -101,14 +102,25 @@ impl Reader {
                 return;
             }
         };
+        let place = places::acknowledges(&message);
         // Handed over here, so that reports keep their order; waited for elsewhere, so that they share a commit.
         match keeper.submit(Input::Report(message)).await {
             Err(_) => delivery.retry().await,
             Ok(answered) => {
                 let (stop, counted) = (tasks.stop().clone(), metrics.clone());
+                let duty = self.duty.clone();
                 tasks.spawn("inbox-report", async move {
-                    match answered.await {
-                        Ok(Ok(_)) => delivery.ack().await,
+                    let answer = tokio::select! {
+                        biased;
+                        answer = answered => answer,
+                        // The database may not answer for long. Whoever is on duty now can deal with the report; a second time it changes nothing.
+                        () = duty.ends() => return delivery.retry().await,
+                    };
+                    match answer {
+                        Ok(Ok(_)) => {
+                            delivery.ack().await;
+                            places::acknowledged(place);
+                        }
                         Ok(Err(error @ ServiceError::NotWritten { passing: false, .. })) => {
                             // It would not be written the next time either.
                             counted.dead_lettered();

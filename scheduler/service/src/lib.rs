@@ -25,6 +25,7 @@ pub mod keeper;
 mod metrics;
 pub mod nova;
 mod outbox;
+mod places;
 mod run;
 mod speakers;
 mod task;

@@ -5,6 +5,7 @@
 
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
+use crate::places;
 use crate::task::{Tasks, pause};
 use ebbtide_bus::{Bus, BusError, Outgoing, QueuePrefix};
 use ebbtide_model::MessageId;
@@ -206,8 +207,10 @@ impl Sender {
             if tasks.stop().is_cancelled() {
                 break;
             }
+            places::sending(&message);
             match self.send(host, &message).await {
                 Ok(()) => {
+                    places::confirmed(&message);
                     self.outbox.sent(message.id);
                     self.metrics.published();
                     let news = Input::Published {

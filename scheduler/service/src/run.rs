@@ -1,8 +1,9 @@
 //! From a configuration to a running service, and to its end.
 
 use crate::archive;
+use crate::clock::Stopwatch;
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
-use crate::duty::{self, Duty};
+use crate::duty::{self, Applicant, Duty, Others};
 use crate::error::ServiceError;
 use crate::gate::Gate;
 use crate::grpc::{self, Api};
@@ -13,9 +14,10 @@ use crate::outbox::{self, Outbox, Sender};
 use crate::speakers::Speakers;
 use crate::task::Tasks;
 use crate::wire::{Port, TlsServer};
-use crate::{clock, ids, inbox, ticker};
+use crate::{ids, inbox, ticker};
 use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, Identity, QueueKind, QueuePrefix};
 use ebbtide_engine::Engine;
+use ebbtide_model::Seconds;
 use ebbtide_store::{Lease, Store, StoreConfig, StoreError};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -152,13 +154,19 @@ pub async fn start(
     let mut store_config = StoreConfig::new(&config.database.url)?;
     store_config.max_connections = config.database.max_connections;
     store_config.sqlite_max_pages = config.database.sqlite_max_pages;
+    store_config.operation_timeout = Duration::from_secs(config.database.timeout_seconds.into());
     let store = Store::open(&store_config).await?;
     let holder = format!(
         "ebbtide-scheduler {} on {}",
         std::process::id(),
         grpc_port.address
     );
-    let duty = Duty::new(first_lease(&store, &holder, &stop).await?);
+    let applicant = Applicant {
+        store: store.clone(),
+        holder,
+        ttl: Seconds(config.database.lease_seconds),
+    };
+    let duty = Duty::new(first_lease(&applicant, &stop).await?);
     let tasks = Tasks::new(stop);
     gate.follow(&tasks);
     for tls in [&grpc_tls, &http_tls].into_iter().flatten() {
@@ -179,7 +187,7 @@ pub async fn start(
         &tasks,
     )
     .await?;
-    duty::start(store.clone(), duty.clone(), holder, written, &tasks);
+    duty::start(applicant, duty.clone(), bus.status(), written, &tasks);
     inbox::start(
         inbox::Reader {
             bus: Arc::clone(&bus),
@@ -250,20 +258,19 @@ pub async fn start(
 /// The lease to begin with. On a shared database none is needed: whoever has it is on duty, and this scheduler decides beside it. On SQLite there is
 /// one scheduler: the lease is waited for in case that its holder was killed.
 async fn first_lease(
-    store: &Store,
-    holder: &str,
+    applicant: &Applicant,
     stop: &CancellationToken,
 ) -> Result<Option<Lease>, ServiceError> {
-    let give_up = clock::now()
-        .plus(duty::LEASE)
-        .plus(ebbtide_model::Seconds(2));
+    let since = Stopwatch::start();
+    let give_up = applicant.lasts() + Duration::from_secs(2);
+    let mut others = Others::default();
     let mut told = false;
     loop {
-        match store.acquire_lease(holder, clock::now(), duty::LEASE).await {
+        match applicant.apply(&mut others).await {
             Ok(lease) => return Ok(Some(lease)),
-            Err(StoreError::LeaseHeld { .. }) if store.is_shared() => return Ok(None),
+            Err(StoreError::LeaseHeld { .. }) if applicant.store.is_shared() => return Ok(None),
             // A holder that lives renews before its lease ends, so after that time there is one.
-            Err(error @ StoreError::LeaseHeld { .. }) if clock::now() < give_up => {
+            Err(error @ StoreError::LeaseHeld { .. }) if since.elapsed() < give_up => {
                 if !told {
                     tracing::info!(
                         "{error}; waiting in case that scheduler is gone (SQLite takes one scheduler, MariaDB and PostgreSQL several)"

@@ -16,8 +16,9 @@ use crate::connect::write_options;
 use crate::log::{self, Entry, News};
 use crate::store::{Store, statement};
 use crate::{Backend, Lease, StoreError};
+use ebbtide_fail_points::{Point, reach_if};
 use ebbtide_model::record::{Change, Snapshot};
-use ebbtide_model::{Seconds, Timestamp};
+use ebbtide_model::{EvacuationState, Seconds, Timestamp};
 use sea_orm::{
     ConnectionTrait, DatabaseTransaction, DbBackend, DbErr, Statement, TransactionTrait,
 };
@@ -266,7 +267,10 @@ impl Turn {
         let mut statements = store.statements(Batch::new(changes, &store.inner.encoder)?);
         let entry = Entry::of(changes);
         statements.extend(entry.statements(store.database(), number, at, token)?);
-        let error = match store.in_time(write(transaction, &statements)).await? {
+        let error = match store
+            .in_time(write(transaction, &statements, changes))
+            .await?
+        {
             Ok(()) => return Ok(number),
             Err(error) => error,
         };
@@ -276,7 +280,7 @@ impl Turn {
             return Err(error);
         }
         tracing::debug!("a commit is looked for, and repeated if it was not written: {error}");
-        let again = store.in_time(write_again(&store, number, token, &statements));
+        let again = store.in_time(write_again(&store, number, token, &statements, changes));
         match again.await? {
             Some(Ok(())) => Ok(number),
             Some(Err(error)) => Err(error),
@@ -285,7 +289,11 @@ impl Turn {
     }
 }
 
-async fn write(transaction: DatabaseTransaction, statements: &[Statement]) -> Result<(), DbErr> {
+async fn write(
+    transaction: DatabaseTransaction,
+    statements: &[Statement],
+    changes: &[Change],
+) -> Result<(), DbErr> {
     for statement in statements {
         if let Err(error) = transaction.execute_raw(statement.clone()).await {
             // Locks are given back now, not when the connection happens to be used again.
@@ -295,7 +303,12 @@ async fn write(transaction: DatabaseTransaction, statements: &[Statement]) -> Re
             return Err(error);
         }
     }
+    reach_if(Point::ClaimWritten, || changes.iter().any(is_claim));
     transaction.commit().await
+}
+
+fn is_claim(change: &Change) -> bool {
+    matches!(change, Change::PutEvacuation(e) if e.state == EvacuationState::Claimed)
 }
 
 /// Looks whether the commit was written, and writes it if nobody has written since. `None` if somebody has.
@@ -304,6 +317,7 @@ async fn write_again(
     number: i64,
     token: Uuid,
     statements: &[Statement],
+    changes: &[Change],
 ) -> Option<Result<(), StoreError>> {
     let transaction = match store.begin().await {
         Ok(transaction) => transaction,
@@ -329,6 +343,6 @@ async fn write_again(
         }
         return written.then_some(Ok(()));
     }
-    let again = write(transaction, statements).await;
+    let again = write(transaction, statements, changes).await;
     Some(again.map_err(|error| store.classify("a commit", error)))
 }

@@ -34,13 +34,9 @@ struct Terms {
     grace: Seconds,
     begin_before: Timestamp,
     told_at: Option<Timestamp>,
-    /// How often the clock had been set when the guest was told.
-    clock: u32,
     released: bool,
     /// When its end began.
     begun_at: Option<Timestamp>,
-    /// The clock was not set between notice and end.
-    clock_kept: bool,
 }
 
 /// Every other host has a fence.
@@ -59,8 +55,6 @@ pub(crate) struct Agent {
     pub(crate) hypervisor: Hypervisor,
     /// How far its clock is ahead, in milliseconds.
     pub(crate) skew: i64,
-    /// How often its clock was set.
-    pub(crate) clock_set: u32,
     /// False while the process is down.
     pub(crate) alive: bool,
     /// When it comes back by itself.
@@ -115,7 +109,6 @@ impl Agent {
             name: name.to_owned(),
             hypervisor: Hypervisor::new(vcpus),
             skew,
-            clock_set: 0,
             alive: true,
             back_at: None,
             disk_full: false,
@@ -161,6 +154,24 @@ impl Agent {
     fn fail(&mut self, promise: Promise, what: String) {
         if self.broken.is_none() {
             self.broken = Some((promise, format!("{}: {what}", self.name)));
+        }
+    }
+
+    /// Somebody sets the clock of the host. The agent's shell notices, also if the agent is down meanwhile.
+    pub(crate) fn set_clock(&mut self, skew: i64, now: Timestamp) {
+        let by_ms = skew - std::mem::replace(&mut self.skew, skew);
+        let set = |at: Timestamp| Timestamp::from_millis(at.as_millis().saturating_add(by_ms));
+        for terms in self.terms.values_mut() {
+            terms.told_at = terms.told_at.map(set);
+            terms.begun_at = terms.begun_at.map(set);
+            // A guest may have been told in time, and be said to have been at another one.
+            terms.begin_before = terms.begin_before.max(set(terms.begin_before));
+        }
+        if self.alive {
+            self.input(now, Input::ClockSet { by_ms });
+        } else {
+            let journal = std::mem::take(&mut self.journal).into_iter();
+            self.journal = journal.map(|record| record.by_clock_set(by_ms)).collect();
         }
     }
 
@@ -243,7 +254,6 @@ impl Agent {
         let clock = self.clock(now);
         if let Some(terms) = self.terms.get_mut(&id) {
             terms.begun_at = Some(clock);
-            terms.clock_kept &= terms.clock == self.clock_set;
         }
     }
 
@@ -252,7 +262,6 @@ impl Agent {
         if let Some(terms) = self.terms.get(&id)
             && let (Some(told_at), Some(begun_at)) = (terms.told_at, terms.begun_at)
             && !terms.released
-            && terms.clock_kept
             && begun_at < told_at.plus(terms.grace)
         {
             let had = begun_at.millis_since(told_at);
@@ -308,12 +317,10 @@ impl Agent {
     /// Once the agent says that the guest knows, it must have been told in time.
     fn note_report(&mut self, body: &Body) {
         let Body::Draining(report) = body else { return };
-        let clock_set = self.clock_set;
         if let Some(terms) = self.terms.get_mut(&report.evacuation_id)
             && terms.told_at.is_none()
         {
             terms.told_at = Some(report.notified_at);
-            terms.clock = clock_set;
             let late = report.notified_at > terms.begin_before;
             if late {
                 let what = format!(
@@ -349,10 +356,8 @@ impl Agent {
                     grace: notice.grace_seconds,
                     begin_before: notice.begin_before,
                     told_at: None,
-                    clock: 0,
                     released: false,
                     begun_at: None,
-                    clock_kept: true,
                 });
                 known.begin_before = known.begin_before.max(notice.begin_before);
                 if self.breaks(Mutation::LateNoticeFollowed) {
@@ -372,10 +377,8 @@ impl Agent {
                             grace: Seconds(0),
                             begin_before: Timestamp::from_millis(i64::MAX),
                             told_at: None,
-                            clock: 0,
                             released: true,
                             begun_at: None,
-                            clock_kept: true,
                         },
                     );
                 }

@@ -184,8 +184,7 @@ impl Ground {
             }
             Op::SkewAgent => {
                 let skew = i64::from(b % 6001) - 3000;
-                agent.skew = skew;
-                agent.clock_set += 1;
+                agent.set_clock(skew, now);
                 self.fault(Fault::AgentClock, || {
                     format!("the clock of {name} is set, it is {skew} ms ahead now")
                 });

@@ -157,6 +157,9 @@ fn a_grace_period_that_ends_while_the_agent_is_down_is_over() {
     w.now = w.now.plus(Seconds(3_600));
     w.crash();
     settle(&mut w);
+    assert_eq!(w.how(0), None, "the scheduler may object");
+    w.advance(5_000);
+    settle(&mut w);
     assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
 }
 

@@ -2,6 +2,7 @@
 
 mod cases;
 mod fences;
+mod lateness;
 mod properties;
 mod server_cases;
 mod world;

@@ -321,6 +321,14 @@ impl World {
         self.input(Input::Tick);
     }
 
+    /// Somebody sets the host's clock.
+    pub(super) fn set_clock(&mut self, by_ms: i64) {
+        let set = |at: Timestamp| Timestamp::from_millis(at.as_millis() + by_ms);
+        self.now = set(self.now);
+        self.told_at.values_mut().for_each(|at| *at = set(*at));
+        self.input(Input::ClockSet { by_ms });
+    }
+
     pub(super) fn confirm(&mut self) {
         if let Some((report, message)) = self.publishing.pop_front() {
             self.reports.push(message);
@@ -510,6 +518,13 @@ impl World {
         if !over && !self.released.contains(&id) && !self.off.contains(&server_id) {
             let told = self.told_at.get(&id).copied();
             self.break_promise("grace", format!("{id}: told {told:?}, ended {}", self.now));
+        }
+        if !self
+            .reports
+            .iter()
+            .any(|m| matches!(&m.body, Body::Draining(d) if d.evacuation_id == id))
+        {
+            self.break_promise("announced", format!("{id}: nobody knows that it is ended"));
         }
         if self
             .reports

@@ -123,7 +123,8 @@ async fn an_agent_that_is_killed_in_the_grace_period_ends_the_victim_at_the_orig
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_that_was_down_when_the_grace_period_ended_ends_the_victim_at_once() {
+async fn an_agent_that_was_down_when_the_grace_period_ended_ends_the_victim_unless_somebody_objects()
+ {
     let mut rig = Rig::started().await;
     rig.run(1).await;
     rig.notice(1, Terminate).await;
@@ -133,7 +134,39 @@ async fn an_agent_that_was_down_when_the_grace_period_ended_ends_the_victim_at_o
     let before = rig.clock.now();
     rig.start_agent();
     while !matches!(rig.report().await, Body::Evacuated(_)) {}
-    assert!(rig.clock.now().millis_since(before) < 1_000);
+    let waited = rig.clock.now().millis_since(before);
+    assert!((5_000..6_000).contains(&waited), "{waited}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_set_moves_no_deadline_whether_the_agent_is_there_or_not() {
+    for (by_ms, down) in [
+        (3_600_000, false),
+        (-3_600_000, false),
+        (3_600_000, true),
+        (-3_600_000, true),
+    ] {
+        let mut rig = Rig::started().await;
+        rig.run(1).await;
+        rig.notice(1, Terminate).await;
+        deadline(&mut rig).await;
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        let before = rig.clock.steady();
+        if down {
+            rig.kill_agent().await;
+        }
+        rig.clock.set(by_ms);
+        if down {
+            rig.start_agent();
+        }
+        while !matches!(rig.report().await, Body::Evacuated(_)) {}
+        let waited = (rig.clock.steady() - before).as_millis();
+        assert!(
+            (20_000..21_500).contains(&waited),
+            "set by {by_ms} ms, down: {down}: it had {waited} ms"
+        );
+        rig.stop_agent().await.unwrap();
+    }
 }
 
 #[tokio::test(start_paused = true)]

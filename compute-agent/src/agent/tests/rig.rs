@@ -19,7 +19,7 @@ use ebbtide_model::{
 };
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -84,13 +84,45 @@ impl Bus for FlakyBus {
     }
 }
 
+/// A clock that follows the timer, and that somebody can set.
+#[derive(Debug)]
+pub(super) struct HostClock {
+    timer: TimerClock,
+    ahead_ms: AtomicI64,
+}
+
+impl HostClock {
+    fn new() -> Self {
+        Self {
+            timer: TimerClock::starting_at(Timestamp::from_millis(1_000_000_000)),
+            ahead_ms: AtomicI64::new(0),
+        }
+    }
+
+    /// Sets it.
+    pub(super) fn set(&self, by_ms: i64) {
+        self.ahead_ms.fetch_add(by_ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for HostClock {
+    fn now(&self) -> Timestamp {
+        let ahead = self.ahead_ms.load(Ordering::SeqCst);
+        Timestamp::from_millis(self.timer.now().as_millis() + ahead)
+    }
+
+    fn steady(&self) -> Duration {
+        self.timer.steady()
+    }
+}
+
 /// One host and its scheduler.
 pub(super) struct Rig {
     pub(super) broker: InProcessBroker,
     scheduler: InProcessBus,
     reports: Subscription,
     pub(super) dir: tempfile::TempDir,
-    pub(super) clock: Arc<TimerClock>,
+    pub(super) clock: Arc<HostClock>,
     pub(super) disk: SmallDisk,
     pub(super) config: AgentConfig,
     pub(super) bus: Arc<FlakyBus>,
@@ -121,7 +153,7 @@ impl Rig {
             broker,
             scheduler,
             reports,
-            clock: Arc::new(TimerClock::starting_at(Timestamp::from_millis(1_000_000))),
+            clock: Arc::new(HostClock::new()),
             disk: SmallDisk::with_room_for(usize::MAX),
             dir,
             config,

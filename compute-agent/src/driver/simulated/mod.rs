@@ -39,7 +39,8 @@ pub struct SimulatedDriver {
 
 pub(super) fn build(context: &DriverContext) -> Result<Arc<dyn Driver>, AgentError> {
     let settings = SimulatedSettings::from_table(&context.settings)?;
-    let store = SimulatedStore::open(&context.state_dir)?;
+    let dir = settings.dir.as_deref().unwrap_or(&context.state_dir);
+    let store = SimulatedStore::open(dir)?;
     let clock = Arc::clone(&context.clock);
     Ok(Arc::new(SimulatedDriver::new(settings, store, clock)))
 }

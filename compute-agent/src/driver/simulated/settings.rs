@@ -23,6 +23,8 @@ pub struct SimulatedSettings {
     pub inventory: BTreeMap<ResourceClass, Amount>,
     /// What the host is.
     pub traits: BTreeSet<Trait>,
+    /// Where the hypervisor keeps its state, as on a disk of its own; in the agent's state directory if it is not set.
+    pub dir: Option<PathBuf>,
     /// Where each running guest has a socket with its metadata; nowhere if it is not set. At most 61 bytes long.
     pub metadata_dir: Option<PathBuf>,
     /// Time to start a server.
@@ -54,6 +56,7 @@ impl Default for SimulatedSettings {
         Self {
             inventory: BTreeMap::new(),
             traits: BTreeSet::new(),
+            dir: None,
             metadata_dir: None,
             // Of the order of what QEMU takes, shortened so that a demonstration is not dull.
             start_seconds: 0.3,
@@ -74,6 +77,7 @@ impl SimulatedSettings {
         Self {
             inventory: full.collect(),
             traits: BTreeSet::new(),
+            dir: None,
             metadata_dir: None,
             start_seconds: 0.0,
             notice_seconds: 0.0,

@@ -272,8 +272,8 @@ async fn run(command: &mut tokio::process::Command) -> Result<String> {
     Err(failed(output.status.to_string(), said))
 }
 
-/// Runs the rest of this test in a network of its own, in which it may use any address: call it first, and return if it says
-/// false. `test` is the test's full name in its program.
+/// Runs the rest of this test in a network of its own, in which it may use any address, and with mounts that nobody else sees: call it first, and
+/// return if it says false. `test` is the test's full name in its program.
 ///
 /// # Errors
 /// [`Error::Spawn`] if there is no way to make a network.
@@ -291,7 +291,7 @@ pub fn in_private_network(test: &str) -> Result<bool> {
     let program = std::env::current_exe().map_err(failed)?;
     let up = "ip link set lo up && exec \"$@\"";
     let status = std::process::Command::new("unshare")
-        .args(["--net", "sh", "-c", up, "sh"])
+        .args(["--net", "--mount", "sh", "-c", up, "sh"])
         .arg(program)
         .args(["--exact", test, "--nocapture"])
         .env(ENV_NETWORK, "yes")

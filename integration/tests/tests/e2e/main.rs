@@ -11,6 +11,7 @@ mod bad_input;
 mod command;
 mod documents;
 mod fences;
+mod killed;
 mod kit;
 mod life;
 mod paper;

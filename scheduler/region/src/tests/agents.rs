@@ -101,6 +101,27 @@ fn while_the_broker_is_away_the_agent_is_not_blamed() {
 }
 
 #[test]
+fn a_notice_that_the_broker_kept_for_too_long_is_followed_by_a_newer_one_and_fails_nothing() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&spot(4));
+    let pet = world.create(&normal(4));
+    // It is sent, but the broker stands still: its agent hears of it long after, and the broker never says that it has it.
+    let stale = world.outbox["host-a"].front().cloned().unwrap();
+    let stale = ebbtide_model::message::Message::from_bytes(&stale.body).unwrap();
+    world.broker_up = false;
+    world.run(60);
+    assert_eq!(world.evacuation(victim).attempts, 1, "it was replaced");
+    world.host("host-a").queue.push_front(stale);
+    world.broker_up = true;
+    world.flush();
+    assert_eq!(world.state(victim), EvacuationState::Draining);
+    world.run(35);
+    assert!(world.runs(pet));
+    assert_eq!(world.hosts["host-a"].ended[&victim], 1);
+    everything_is_over(&world);
+}
+
+#[test]
 fn the_agents_time_begins_when_the_broker_has_the_notice() {
     let mut world = World::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
@@ -199,6 +220,7 @@ fn a_victim_that_was_ended_but_holds_its_room_is_found_by_the_heartbeats() {
         server_id: victim,
         reason: "the pages do not come back".to_owned(),
         still_running: false,
+        late_attempt: None,
     });
     let report = world.report("host-a", failed);
     world.reports.push_back(report);

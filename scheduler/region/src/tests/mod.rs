@@ -10,6 +10,7 @@ mod admin;
 mod agents;
 mod budgets;
 mod claims;
+mod clocks;
 mod comebacks;
 mod examine;
 mod hosts;

@@ -45,6 +45,7 @@ fn all_about(
             server_id,
             reason: "no".to_owned(),
             still_running: true,
+            late_attempt: None,
         }),
         Body::Spared(Spared {
             evacuation_id,

@@ -2,9 +2,10 @@
 
 use super::batch::Batch;
 use super::{Holdings, Told, Work, not_read};
-use crate::clock::{self, Stopwatch};
+use crate::clock::{self, ClockWatch, Stopwatch};
 use crate::error::ServiceError;
 use crate::ids;
+use crate::places;
 use crate::task::{Tasks, pause};
 use ebbtide_model::{DecisionId, Timestamp};
 use ebbtide_region::{Event, Region};
@@ -39,6 +40,7 @@ pub(super) struct Task {
     events: broadcast::Sender<Told>,
     sequence: u64,
     tasks: Tasks,
+    watch: ClockWatch,
 }
 
 impl Task {
@@ -56,6 +58,7 @@ impl Task {
             events,
             sequence: 0,
             tasks,
+            watch: ClockWatch::start(),
         };
         task.restore().await?;
         Ok(task)
@@ -121,6 +124,19 @@ impl Task {
         }
     }
 
+    /// The present time. `None` if the clock was set: limits that are in memory are by the clock as it was. Everything is read anew then, as after
+    /// a restart, and whatever is waited for gets new time from now on.
+    fn time(&mut self) -> Option<Timestamp> {
+        let (now, set) = self.watch.look();
+        match set {
+            None => Some(now),
+            Some(by_ms) => {
+                tracing::warn!(by_ms, "the clock was set; everything is read anew");
+                None
+            }
+        }
+    }
+
     /// Somebody else is on duty: nothing is sent any more.
     fn stand_down(&mut self) {
         tracing::info!("another scheduler is on duty");
@@ -136,6 +152,9 @@ impl Task {
         queue: Option<&mut mpsc::Receiver<Work>>,
     ) -> Vec<Work> {
         let alone = queue.is_none();
+        if self.time().is_none() {
+            self.memory = None;
+        }
         self.look_at_duty().await;
         let mut batch = Batch::of(works);
         let Some(mut memory) = self.memory.take() else {
@@ -203,7 +222,10 @@ impl Task {
             self.stand_down();
         }
         ticked |= self.lease.is_none() && batch.leave_duties();
-        let now = clock::now();
+        let Some(now) = self.time() else {
+            turn.give_back().await;
+            return batch.take_apart();
+        };
         if ticked {
             memory.region.observe(now);
         }
@@ -216,6 +238,7 @@ impl Task {
         if batch.changes.is_empty() {
             turn.give_back().await;
         } else {
+            places::decided(&batch.changes);
             let watch = Stopwatch::start();
             let committed = turn.commit(now, ids::new(), &batch.changes).await;
             self.holdings.metrics.committed(
@@ -224,7 +247,10 @@ impl Task {
                 committed.is_ok(),
             );
             match committed {
-                Ok(number) => memory.seen = number,
+                Ok(number) => {
+                    places::committed(&batch.changes);
+                    memory.seen = number;
+                }
                 Err(error) => return self.not_written(&error, batch, alone),
             }
         }

@@ -396,6 +396,7 @@ fn body_of(report: Report) -> Body {
             server_id,
             reason: "it could not".to_owned(),
             still_running,
+            late_attempt: None,
         }),
         Report::Spared(evacuation_id) => Body::Spared(Spared {
             evacuation_id,

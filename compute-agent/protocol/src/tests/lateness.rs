@@ -1,0 +1,143 @@
+//! Nobody is ended behind the scheduler's back: not unannounced, not late, not because a clock was set.
+
+use super::cases::{runs, settle, types, world};
+use super::world::{Fate, World};
+use crate::{AgentCore, Input, Policy, Record, ReportId};
+use ebbtide_model::message::{Body, EvacuatedHow};
+use ebbtide_model::{Seconds, Timestamp};
+
+/// A victim that has been told, and the scheduler knows.
+fn told() -> World {
+    let mut w = world();
+    w.notice(0, 0);
+    settle(&mut w);
+    assert_eq!(types(&w), ["evacuation.draining"]);
+    w
+}
+
+/// The chance to object, and what is under way after it.
+fn nobody_objects(w: &mut World) {
+    w.advance(4_999);
+    assert!(w.calls.is_empty(), "{:?}", w.calls);
+    w.advance(1);
+    assert_eq!(w.calls.len(), 1);
+    settle(w);
+    assert_eq!(w.how(0), Some(EvacuatedHow::Terminated));
+}
+
+#[test]
+fn nobody_is_ended_before_the_broker_has_heard_that_the_grace_period_runs() {
+    let mut w = world();
+    w.notice(0, 0);
+    w.deliver_all();
+    w.complete(0, Fate::Works);
+    w.advance(60_000);
+    assert!(w.calls.is_empty(), "the report is still under way");
+    w.confirm();
+    nobody_objects(&mut w);
+}
+
+#[test]
+fn who_was_not_heard_and_is_told_to_stop_has_ended_nobody() {
+    let mut w = world();
+    w.notice(0, 0);
+    w.deliver_all();
+    w.complete(0, Fate::Works);
+    w.advance(60_000);
+    w.confirm();
+    w.spare(0, 0);
+    settle(&mut w);
+    assert_eq!(types(&w), ["evacuation.draining", "evacuation.spared"]);
+    w.advance(60_000);
+    assert!(w.calls.is_empty() && runs(&w, 0));
+}
+
+#[test]
+fn an_agent_that_was_down_hears_first_whether_it_comes_too_late() {
+    let mut w = told();
+    w.now = w.now.plus(Seconds(3_600));
+    w.spare(0, 0);
+    w.crash();
+    assert!(w.calls.is_empty(), "the spare is in its queue");
+    settle(&mut w);
+    assert!(runs(&w, 0));
+    assert!(
+        types(&w).ends_with(&["evacuation.spared"]),
+        "{:?}",
+        types(&w)
+    );
+}
+
+#[test]
+fn an_agent_that_stood_still_says_so_before_it_goes_on() {
+    let mut w = told();
+    // The tick comes before whatever waits in the queue.
+    w.advance(3_600_000);
+    assert!(w.calls.is_empty());
+    settle(&mut w);
+    assert_eq!(types(&w).len(), 2, "it has said once more where it is");
+    nobody_objects(&mut w);
+}
+
+#[test]
+fn a_little_late_is_not_late() {
+    let mut w = told();
+    w.advance(31_900);
+    assert_eq!(w.calls.len(), 1);
+}
+
+#[test]
+fn a_clock_that_is_set_takes_no_time_from_a_guest_and_gives_it_none() {
+    for by_ms in [600_000, -600_000, 2_000, -2_000] {
+        let mut w = told();
+        w.advance(10_000);
+        w.set_clock(by_ms);
+        settle(&mut w);
+        let Body::Draining(again) = &w.reports[1].body else {
+            panic!("the scheduler is not told of the new time");
+        };
+        assert_eq!(again.deadline_at.millis_since(w.now), 20_000);
+        w.advance(19_999);
+        assert!(w.calls.is_empty(), "set by {by_ms} ms: too early");
+        w.advance(1);
+        assert_eq!(w.calls.len(), 1, "set by {by_ms} ms: too late");
+    }
+}
+
+#[test]
+fn what_was_to_be_tried_again_is_tried_when_it_would_have_been() {
+    let mut w = told();
+    w.advance(30_000);
+    w.complete(0, Fate::Fails);
+    w.set_clock(-600_000);
+    settle(&mut w);
+    w.advance(1_000);
+    assert_eq!(w.calls.len(), 1, "the second try");
+}
+
+#[test]
+fn a_clock_that_was_set_while_nobody_looked_moves_what_is_written() {
+    let mut w = told();
+    w.advance(10_000);
+    for by_ms in [600_000, -600_000] {
+        let records: Vec<Record> = w.core.records();
+        let moved = records.into_iter().map(|r| r.by_clock_set(by_ms));
+        let now = Timestamp::from_millis(w.now.as_millis() + by_ms);
+        let (mut core, _) = AgentCore::restore("host-a", Policy::default(), moved, now);
+        core.handle(now, Input::Published(ReportId(1)));
+        let wakes = core.next_wakeup().unwrap();
+        assert_eq!(wakes.millis_since(now), 20_000, "set by {by_ms} ms");
+    }
+}
+
+#[test]
+fn nobody_has_more_time_left_than_it_was_given() {
+    let mut w = told();
+    w.now = Timestamp::from_millis(w.now.as_millis() - 3_600_000);
+    w.crash();
+    settle(&mut w);
+    w.advance(30_000);
+    // The time is over; whether it was a little early nobody can tell.
+    w.broken.clear();
+    assert_eq!(w.calls.len(), 1);
+}

@@ -1,0 +1,71 @@
+//! In what a process of a region runs: variables, a network, a clock.
+
+use anyhow::{Result, bail};
+use ebbtide_fail_points::{Point, VARIABLE};
+use ebbtide_harness::{Command, Network};
+use std::path::{Path, PathBuf};
+
+/// What is different for one process.
+#[derive(Debug, Clone, Default)]
+pub struct Surroundings {
+    environment: Vec<(String, String)>,
+    network: Option<PathBuf>,
+}
+
+impl Surroundings {
+    /// It dies at this place of a preemption.
+    #[must_use]
+    pub fn dying_at(point: Point) -> Self {
+        Self {
+            environment: vec![(VARIABLE.to_owned(), point.name().to_owned())],
+            network: None,
+        }
+    }
+
+    /// In another network.
+    #[must_use]
+    pub fn within(network: &Network) -> Self {
+        Self {
+            environment: Vec::new(),
+            network: Some(network.path()),
+        }
+    }
+
+    /// With a clock of its own, which shows what `file` says: `+3600` is an hour more than the real time. Only the wall clock: nobody can set the
+    /// monotonic one of a real machine.
+    ///
+    /// # Errors
+    /// The library is not there.
+    pub fn with_clock(file: &Path) -> Result<Self> {
+        let library = std::fs::read_dir("/usr/lib")?
+            .flatten()
+            .map(|dir| dir.path().join("faketime/libfaketimeMT.so.1"))
+            .find(|library| library.exists());
+        let Some(library) = library else {
+            bail!("libfaketime is missing; run as root: bash devstack/lib/packages.sh faketime");
+        };
+        let environment = [
+            ("LD_PRELOAD", library.display().to_string()),
+            ("FAKETIME_TIMESTAMP_FILE", file.display().to_string()),
+            ("FAKETIME_NO_CACHE", "1".to_owned()),
+            ("FAKETIME_DONT_FAKE_MONOTONIC", "1".to_owned()),
+        ];
+        Ok(Self {
+            environment: environment.map(|(k, v)| (k.to_owned(), v)).to_vec(),
+            network: None,
+        })
+    }
+
+    pub(crate) fn command(&self, name: &str, program: PathBuf) -> Command {
+        let mut command = match &self.network {
+            None => Command::new(name, program),
+            Some(network) => Command::new(name, "nsenter")
+                .arg(format!("--net={}", network.display()))
+                .arg(program),
+        };
+        for (variable, value) in &self.environment {
+            command = command.env(variable, value);
+        }
+        command
+    }
+}

@@ -1,0 +1,132 @@
+//! Somebody sets a clock by an hour while a grace period runs: nobody loses time that was promised, and nobody waits for an hour.
+
+use super::kit::{
+    audited, delete, flavors, hypervisor, insist, one_host, only_evacuation, runs_exactly,
+};
+use crate::kit::{preemptible, until, until_evacuation};
+use ebbtide_integration_tests::{Database, Region, RegionOptions, Surroundings};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+use uuid::Uuid;
+
+const HOST: &str = "host-A";
+
+/// How long the victims of this story have. Seconds.
+const GRACE: u32 = 8;
+/// As long as nothing may happen to them once the region shows that the grace period runs.
+const STILL_THERE: Duration = Duration::from_millis(2_500);
+/// As soon as the preemptor has to run then: far below the hour that the clock was set by.
+const SOON: Duration = Duration::from_secs(60);
+
+/// A clock that can be set.
+struct Clock(PathBuf);
+
+impl Clock {
+    fn beside(dir: &Path) -> Self {
+        let clock = Self(dir.join("clock"));
+        clock.set(0);
+        clock
+    }
+
+    /// Sets it to so many seconds more than the real time.
+    fn set(&self, seconds: i32) {
+        // The library reads it at any moment, so it is never half.
+        let draft = self.0.with_extension("new");
+        std::fs::write(&draft, format!("{seconds:+}\n")).unwrap();
+        std::fs::rename(&draft, &self.0).unwrap();
+    }
+}
+
+fn ids(round: u128) -> (Uuid, Uuid) {
+    (Uuid::from_u128(1000 + round), Uuid::from_u128(2000 + round))
+}
+
+/// A preemption in the middle of whose grace period something happens to a clock.
+async fn one_round(region: &mut Region, round: u128, set: impl AsyncFnOnce(&mut Region)) {
+    let (victim, pet) = ids(round);
+    let victim = insist(region, "victim", "warned", victim).await.id;
+    until(region, &victim, "active").await;
+    let pet = insist(region, "pet", "pet", pet).await.id;
+    until_evacuation(region, &victim, "draining").await;
+    set(region).await;
+    tokio::time::sleep(STILL_THERE).await;
+    let there = hypervisor(region, HOST);
+    assert_eq!(
+        there,
+        [(victim.clone(), true)],
+        "round {round}: the victim has lost its grace period"
+    );
+    let started = tokio::time::timeout(SOON, until(region, &pet, "active")).await;
+    assert!(started.is_ok(), "round {round}: the preemptor waits");
+    let evacuation = only_evacuation(region, &victim).await;
+    assert_eq!(evacuation.state, "evacuated", "{evacuation:?}");
+    runs_exactly(region, HOST, &[&pet]).await;
+    delete(region, &pet).await;
+}
+
+#[tokio::test]
+async fn a_hosts_clock_that_is_set_takes_no_time_from_its_guests_and_gives_none() {
+    let mut region = Region::prepare(one_host()).await.unwrap();
+    let clock = Clock::beside(region.dir());
+    region.agent_will_run_in(HOST, Surroundings::with_clock(&clock.0).unwrap());
+    region.start_scheduler().await.unwrap();
+    region.start_agent(HOST).unwrap();
+    region.wait_for_hosts_up().await.unwrap();
+    flavors(&region).await;
+    preemptible(&region, "warned", 8, GRACE).await;
+    one_round(&mut region, 1, async |_| clock.set(3600)).await;
+    // A notice of a scheduler that is an hour behind would be too late.
+    clock.set(0);
+    one_round(&mut region, 2, async |_| clock.set(-3600)).await;
+    clock.set(0);
+    for (round, seconds) in [(3, 3600), (4, -3600)] {
+        let set = async |region: &mut Region| {
+            region.kill_agent(HOST);
+            clock.set(seconds);
+            region.start_agent(HOST).unwrap();
+        };
+        one_round(&mut region, round, set).await;
+        clock.set(0);
+    }
+    let log = region.agent_log(HOST);
+    assert!(log.contains("the host's clock was set;"), "{log}");
+    assert!(log.contains("set while the agent was down"), "{log}");
+    audited(&region).await;
+}
+
+async fn a_schedulers_clock_that_is_set_fails_nothing(database: Database) {
+    let options = RegionOptions {
+        database,
+        ..one_host()
+    };
+    let mut region = Region::prepare(options).await.unwrap();
+    let clock = Clock::beside(region.dir());
+    region.scheduler_will_run_in(Surroundings::with_clock(&clock.0).unwrap());
+    region.start_scheduler().await.unwrap();
+    region.start_agent(HOST).unwrap();
+    region.wait_for_hosts_up().await.unwrap();
+    flavors(&region).await;
+    preemptible(&region, "warned", 8, GRACE).await;
+    one_round(&mut region, 1, async |_| clock.set(3600)).await;
+    one_round(&mut region, 2, async |_| clock.set(0)).await;
+    // The lease that it leaves behind seems to last for an hour.
+    let set = async |region: &mut Region| {
+        clock.set(3600);
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        region.kill_scheduler();
+        clock.set(0);
+        region.start_scheduler().await.unwrap();
+    };
+    one_round(&mut region, 3, set).await;
+    audited(&region).await;
+}
+
+#[tokio::test]
+async fn a_schedulers_clock_that_is_set_fails_nothing_on_sqlite() {
+    a_schedulers_clock_that_is_set_fails_nothing(Database::Sqlite).await;
+}
+
+#[tokio::test]
+async fn a_schedulers_clock_that_is_set_fails_nothing_on_postgresql() {
+    a_schedulers_clock_that_is_set_fails_nothing(Database::Postgres).await;
+}

@@ -1,0 +1,193 @@
+//! Scheduler and agent die at every named place of a preemption, and start again.
+
+use super::kit::{
+    audited, delete, flavors, insist, one_host, only_evacuation, runs_exactly, try_to_create,
+    try_to_delete,
+};
+use crate::kit::{until, until_evacuation};
+use ebbtide_fail_points::Point;
+use ebbtide_integration_tests::{Database, Region, RegionOptions, Surroundings};
+use futures::future::join_all;
+use std::time::Duration;
+use uuid::Uuid;
+
+const HOST: &str = "host-A";
+
+/// Regions that are looked after at the same time: most of the time each of them waits for a lease or a grace period.
+const LANES: usize = 4;
+
+/// Who comes to a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Who {
+    Scheduler,
+    Agent,
+}
+
+/// In which story somebody comes to a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Story {
+    /// The victim leaves, the preemptor starts.
+    Preempted,
+    /// The preemptor is deleted while the victim has time left, and the victim stays.
+    Spared,
+}
+
+/// The table. A place that is added to the list has to be added here before this compiles.
+fn place(point: Point) -> (Who, Story) {
+    use Point as P;
+    match point {
+        P::ClaimDecided | P::ClaimWritten | P::ClaimCommitted => (Who::Scheduler, Story::Preempted),
+        P::NoticeSending | P::NoticeConfirmed | P::NoticeNoted => {
+            (Who::Scheduler, Story::Preempted)
+        }
+        P::DrainingHeard | P::DrainingCommitted | P::DrainingAcknowledged => {
+            (Who::Scheduler, Story::Preempted)
+        }
+        P::EvacuatedHeard | P::EvacuatedCommitted | P::EvacuatedAcknowledged => {
+            (Who::Scheduler, Story::Preempted)
+        }
+        P::StartConfirmed | P::StartedHeard | P::StartedCommitted => {
+            (Who::Scheduler, Story::Preempted)
+        }
+        P::SpareDecided | P::SpareCommitted | P::SpareConfirmed | P::SparedHeard => {
+            (Who::Scheduler, Story::Spared)
+        }
+        P::NoticeRead | P::NoticeJournaled | P::GuestTold => (Who::Agent, Story::Preempted),
+        P::DrainingJournaled | P::DrainingReported => (Who::Agent, Story::Preempted),
+        P::EndingHalfJournaled | P::EndingJournaled | P::VictimEnded => {
+            (Who::Agent, Story::Preempted)
+        }
+        P::EvacuatedJournaled | P::EvacuatedReported | P::EvacuatedSettled => {
+            (Who::Agent, Story::Preempted)
+        }
+        P::NoticeAcknowledged => (Who::Agent, Story::Preempted),
+        P::StartRead | P::PreemptorStarted | P::StartedReported => (Who::Agent, Story::Preempted),
+        P::SpareRead | P::GuestSpared | P::SparedReported => (Who::Agent, Story::Spared),
+    }
+}
+
+/// Starts whoever is to die anew: with the place in its environment, or without.
+async fn start_anew(region: &mut Region, who: Who, at: Option<Point>) {
+    let surroundings = at.map(Surroundings::dying_at).unwrap_or_default();
+    match who {
+        Who::Scheduler => {
+            region.scheduler_will_run_in(surroundings);
+            region.start_scheduler().await.unwrap();
+        }
+        Who::Agent => {
+            region.agent_will_run_in(HOST, surroundings);
+            region.start_agent(HOST).unwrap();
+        }
+    }
+}
+
+async fn end(region: &mut Region, who: Who) {
+    match who {
+        Who::Scheduler => region.stop_scheduler().await.unwrap(),
+        Who::Agent => region.kill_agent(HOST),
+    }
+}
+
+async fn died(region: &mut Region, who: Who, at: Point) {
+    let died = match who {
+        Who::Scheduler => region.scheduler_died().await,
+        Who::Agent => region.agent_died(HOST).await,
+    };
+    died.unwrap_or_else(|error| panic!("{}: {error:#}", at.name()));
+}
+
+/// One preemption in which somebody dies at the place; the host is empty before and after it.
+async fn one_round(region: &mut Region, point: Point) {
+    let (who, story) = place(point);
+    let id = |n| Uuid::from_u128(0x100 * (point as u128 + 1) + n);
+    let (victim, pet) = (id(1), id(2));
+    let flavor = match story {
+        Story::Preempted => "victim",
+        Story::Spared => "patient",
+    };
+    let victim = insist(region, "victim", flavor, victim).await.id;
+    until(region, &victim, "active").await;
+    end(region, who).await;
+    start_anew(region, who, Some(point)).await;
+    // Whoever asks may hear nothing; what was not heard is asked again.
+    let _ = try_to_create(region, "pet", "pet", pet).await;
+    let pet_id = pet.to_string();
+    if story == Story::Spared {
+        until_evacuation(region, &victim, "draining").await;
+        let _ = try_to_delete(region, &pet_id).await;
+    }
+    died(region, who, point).await;
+    start_anew(region, who, None).await;
+    match story {
+        Story::Preempted => {
+            insist(region, "pet", "pet", pet).await;
+            until(region, &pet_id, "active").await;
+            runs_exactly(region, HOST, &[&pet_id]).await;
+            until(region, &victim, "preempted").await;
+            let evacuation = only_evacuation(region, &victim).await;
+            assert_eq!(
+                evacuation.state,
+                "evacuated",
+                "{}: {evacuation:?}",
+                point.name()
+            );
+            assert_eq!(evacuation.preemptor_id, pet_id);
+            delete(region, &pet_id).await;
+        }
+        Story::Spared => {
+            delete(region, &pet_id).await;
+            let evacuation = until_evacuation(region, &victim, "spared").await;
+            assert_eq!(evacuation.id, only_evacuation(region, &victim).await.id);
+            until(region, &victim, "active").await;
+            runs_exactly(region, HOST, &[&victim]).await;
+            delete(region, &victim).await;
+        }
+    }
+    runs_exactly(region, HOST, &[]).await;
+}
+
+/// One region, and some of the places one after the other.
+async fn lane(database: Database, points: Vec<Point>) {
+    let options = RegionOptions {
+        database,
+        ..one_host()
+    };
+    let mut region = Region::start(options).await.unwrap();
+    flavors(&region).await;
+    for point in points {
+        eprintln!("{}", point.name());
+        one_round(&mut region, point).await;
+    }
+    // Something at rest for long enough to be audited.
+    let last = insist(&region, "last", "pet", Uuid::from_u128(1)).await.id;
+    until(&region, &last, "active").await;
+    tokio::time::sleep(Duration::from_secs(4)).await;
+    audited(&region).await;
+}
+
+async fn at_every_place(who: Who, database: Database) {
+    let mut lanes = vec![Vec::new(); LANES];
+    let points = Point::ALL.iter().filter(|point| place(**point).0 == who);
+    for (n, point) in points.enumerate() {
+        // SQLite commits in a way of its own.
+        if *point != Point::ClaimWritten || database != Database::Sqlite {
+            lanes[n % LANES].push(*point);
+        }
+    }
+    join_all(lanes.into_iter().map(|points| lane(database, points))).await;
+}
+
+#[tokio::test]
+async fn a_scheduler_that_dies_at_any_place_of_a_preemption_loses_nothing_on_mariadb() {
+    at_every_place(Who::Scheduler, Database::MariaDb).await;
+}
+
+#[tokio::test]
+async fn a_scheduler_that_dies_at_any_place_of_a_preemption_loses_nothing_on_postgresql() {
+    at_every_place(Who::Scheduler, Database::Postgres).await;
+}
+
+#[tokio::test]
+async fn an_agent_that_dies_at_any_place_of_a_preemption_loses_nothing() {
+    at_every_place(Who::Agent, Database::Sqlite).await;
+}

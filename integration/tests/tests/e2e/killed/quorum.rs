@@ -1,0 +1,82 @@
+//! Several schedulers over quorum queues, with a broker and a scheduler that are killed meanwhile.
+
+use super::kit::{LIMITS, audited};
+use crate::kit::{evacuations, fill, nothing_is_overcommitted, request, until};
+use ebbtide_harness::{RabbitMq, eventually};
+use ebbtide_integration_tests::region::PATIENCE;
+use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions};
+use ebbtide_proto::v1;
+use std::collections::BTreeSet;
+use uuid::Uuid;
+
+async fn create_at(peer: &Peer, n: u128) -> v1::Server {
+    let id = Uuid::from_u128(0xbee0 + n).to_string();
+    let create = || v1::CreateServersRequest {
+        name: format!("pet-{n}"),
+        request: Some(v1::PlacementRequest {
+            server_ids: vec![id.clone()],
+            ..request("half", 1)
+        }),
+    };
+    eventually(PATIENCE, async || {
+        let mut servers = peer.servers().await.map_err(|e| e.to_string())?;
+        let created = servers.create_servers(create()).await;
+        created.map_err(|e| e.to_string())
+    })
+    .await
+    .into_inner()
+    .servers
+    .remove(0)
+}
+
+#[tokio::test]
+async fn three_schedulers_over_quorum_queues_lose_nothing_when_broker_and_scheduler_are_killed() {
+    let mut broker = RabbitMq::start().await.unwrap();
+    let options = RegionOptions {
+        database: Database::Postgres,
+        database_options: "lease_seconds = 2".to_owned(),
+        broker_url: Some(broker.url()),
+        bus: "queue_type = \"quorum\"".to_owned(),
+        heartbeat_seconds: Some(1),
+        region: LIMITS.replace("notice_timeout_seconds = 3", "notice_timeout_seconds = 20"),
+        ..RegionOptions::default()
+    };
+    let mut region = Region::start(options).await.unwrap();
+    let second = region.start_peer("second").await.unwrap();
+    let third = region.start_peer("third").await.unwrap();
+    fill(&region, 2).await;
+    // Half of them while everything is there, half of them while the broker is not, decided by two schedulers; the one on duty dies as well.
+    let mut pets = Vec::new();
+    for n in 0..2 {
+        pets.push(create_at(&second, n).await.id);
+    }
+    broker.kill();
+    region.kill_scheduler();
+    for n in 2..4 {
+        pets.push(create_at(&third, n).await.id);
+    }
+    broker.restart().await.unwrap();
+    region.start_scheduler().await.unwrap();
+    for pet in &pets {
+        until(&region, pet, "active").await;
+    }
+    let ended = evacuations(&region).await;
+    assert!(ended.iter().all(|e| e.state == "evacuated"), "{ended:?}");
+    let victims: BTreeSet<&str> = ended.iter().map(|e| e.victim_id.as_str()).collect();
+    assert_eq!((ended.len(), victims.len()), (4, 4), "{ended:?}");
+    nothing_is_overcommitted(&region).await;
+    audited(&region).await;
+    let queues = broker
+        .control(&["list_queues", "name", "type"])
+        .await
+        .unwrap();
+    let ours: Vec<&str> = queues
+        .lines()
+        .filter(|line| line.contains(region.prefix()))
+        .collect();
+    assert!(
+        ours.len() >= 5,
+        "one for each agent and one for schedulers: {queues}"
+    );
+    assert!(ours.iter().all(|line| line.ends_with("quorum")), "{queues}");
+}

@@ -1,0 +1,101 @@
+//! Where this service can be asked to die; see `ebbtide-fail-points`. In release builds nothing of this is left.
+
+use ebbtide_fail_points::{Point, reach_if};
+use ebbtide_model::message::{Body, Message};
+use ebbtide_model::record::{Change, OutboxMessage};
+use ebbtide_model::{Evacuation, EvacuationState, ServerStatus};
+
+/// The region has dealt with a batch, and nothing of it is written.
+pub(crate) fn decided(changes: &[Change]) {
+    reach_if(Point::ClaimDecided, || {
+        is(changes, EvacuationState::Claimed)
+    });
+    reach_if(Point::SpareDecided, || spares(changes));
+    reach_if(Point::DrainingHeard, || {
+        is(changes, EvacuationState::Draining)
+    });
+    reach_if(Point::EvacuatedHeard, || {
+        is(changes, EvacuationState::Evacuated)
+    });
+    reach_if(Point::SparedHeard, || is(changes, EvacuationState::Spared));
+    reach_if(Point::StartedHeard, || starts(changes));
+}
+
+/// A batch is durable, and nobody has heard of it.
+pub(crate) fn committed(changes: &[Change]) {
+    reach_if(Point::ClaimCommitted, || {
+        is(changes, EvacuationState::Claimed)
+    });
+    reach_if(Point::SpareCommitted, || spares(changes));
+    reach_if(Point::NoticeNoted, || {
+        is(changes, EvacuationState::Notified)
+    });
+    reach_if(Point::DrainingCommitted, || {
+        is(changes, EvacuationState::Draining)
+    });
+    reach_if(Point::EvacuatedCommitted, || {
+        is(changes, EvacuationState::Evacuated)
+    });
+    reach_if(Point::StartedCommitted, || starts(changes));
+}
+
+/// A report's effect is durable, and the broker was told so. `what`: [`acknowledges`] of the report.
+pub(crate) fn acknowledged(what: Option<Point>) {
+    if let Some(point) = what {
+        reach_if(point, || true);
+    }
+}
+
+/// The place behind the acknowledgement of a report, if there is one.
+pub(crate) fn acknowledges(message: &Message) -> Option<Point> {
+    match message.body {
+        Body::Draining(_) => Some(Point::DrainingAcknowledged),
+        Body::Evacuated(_) => Some(Point::EvacuatedAcknowledged),
+        _ => None,
+    }
+}
+
+/// A message is about to be handed to the broker.
+pub(crate) fn sending(message: &OutboxMessage) {
+    reach_if(Point::NoticeSending, || {
+        matches!(body(message), Some(Body::Notice(_)))
+    });
+}
+
+/// The broker has a message, and that is not written.
+pub(crate) fn confirmed(message: &OutboxMessage) {
+    reach_if(Point::NoticeConfirmed, || {
+        matches!(body(message), Some(Body::Notice(_)))
+    });
+    reach_if(Point::SpareConfirmed, || {
+        matches!(body(message), Some(Body::Spare(_)))
+    });
+    reach_if(Point::StartConfirmed, || {
+        matches!(body(message), Some(Body::Start(_)))
+    });
+}
+
+fn body(message: &OutboxMessage) -> Option<Body> {
+    Message::from_bytes(&message.body).ok().map(|m| m.body)
+}
+
+fn evacuations(changes: &[Change]) -> impl Iterator<Item = &Evacuation> {
+    changes.iter().filter_map(|change| match change {
+        Change::PutEvacuation(evacuation) => Some(&**evacuation),
+        _ => None,
+    })
+}
+
+fn is(changes: &[Change], state: EvacuationState) -> bool {
+    evacuations(changes).any(|e| e.state == state && !(e.spare_requested && !state.is_final()))
+}
+
+fn spares(changes: &[Change]) -> bool {
+    evacuations(changes).any(|e| e.spare_requested && !e.state.is_final())
+}
+
+fn starts(changes: &[Change]) -> bool {
+    changes
+        .iter()
+        .any(|change| matches!(change, Change::PutServer(s) if s.status == ServerStatus::Active))
+}
