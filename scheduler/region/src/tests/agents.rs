@@ -104,11 +104,11 @@ fn while_the_broker_is_away_the_agent_is_not_blamed() {
 fn a_notice_that_the_broker_kept_for_too_long_is_followed_by_a_newer_one_and_fails_nothing() {
     let mut world = World::new(&[("host-a", 4)]);
     let victim = world.create(&spot(4));
+    // The notice is sent, but the broker stands still: its agent hears of it long after, and the broker never says that it has it.
+    world.broker_up = false;
     let pet = world.create(&normal(4));
-    // It is sent, but the broker stands still: its agent hears of it long after, and the broker never says that it has it.
     let stale = world.outbox["host-a"].front().cloned().unwrap();
     let stale = ebbtide_model::message::Message::from_bytes(&stale.body).unwrap();
-    world.broker_up = false;
     world.run(60);
     assert_eq!(world.evacuation(victim).attempts, 1, "it was replaced");
     world.host("host-a").queue.push_front(stale);
