@@ -83,6 +83,7 @@ impl Session {
                 by_ms,
                 "the host's clock was set while the agent was down; grace periods end when they would have ended"
             );
+            steps.note_before(by_ms);
             records = records.into_iter().map(|r| r.by_clock_set(by_ms)).collect();
             let moved = records.clone();
             journal = in_background(move || journal.replace(&moved).map(|()| journal)).await?;
@@ -193,7 +194,10 @@ impl Session {
                 () = sleep_for(sleep) => Some(Input::Tick),
             };
             let (now, set) = self.steps.look();
-            let first = set.map(|by_ms| Input::ClockSet { by_ms });
+            let first = set.map(|by_ms| {
+                self.steps.note_before(by_ms);
+                Input::ClockSet { by_ms }
+            });
             for input in first.into_iter().chain(input) {
                 let effects = self.core.handle(now, input);
                 broken = broken.or(self.perform(effects).await.err());

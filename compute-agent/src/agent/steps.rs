@@ -58,8 +58,16 @@ impl ClockWatch {
         (now, by_ms)
     }
 
-    /// Writes down what is between the clocks. A crash between this and the journal's new times moves them once more at the next start, which never
-    /// gives anybody more time than it had in all.
+    /// To be called before the journal gets its new times, as [`Self::note`] afterwards: a crash between the two must not take time from anybody.
+    /// Whose end is moved back a second time would lose its time, so a clock that was set back is noted before. Whose end is moved forward a second time, or
+    /// is not moved back, gets its whole grace period anew at most; see `Evacuation::restored`.
+    pub(super) fn note_before(&self, by_ms: i64) {
+        if by_ms < 0 {
+            self.note();
+        }
+    }
+
+    /// Writes down what is between the clocks.
     pub(super) fn note(&self) {
         let Some(boot) = boot() else { return };
         let draft = self.file.with_extension("new");
