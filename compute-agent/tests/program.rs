@@ -189,8 +189,10 @@ async fn an_agent_outlives_its_broker_and_reports_when_it_is_back() {
     region.run_server().await;
     region.notice(1).await;
     let original = region.deadline().await;
+    // Once the broker has confirmed that the grace period runs, the act itself needs no broker.
+    let sent = "\"report\":\"org.ebbtide.evacuation.draining";
+    agent.wait_for_line(sent, PATIENCE).await.unwrap();
     broker.kill();
-    // The act itself needs no broker.
     let asked = agent.wait_for_line("terminate the server", PATIENCE).await;
     asked.unwrap();
     broker.restart().await.unwrap();

@@ -199,10 +199,14 @@ impl Session {
                 Input::ClockSet { by_ms }
             });
             for input in first.into_iter().chain(input) {
+                if broken.is_some() {
+                    break;
+                }
                 let effects = self.core.handle(now, input);
-                broken = broken.or(self.perform(effects).await.err());
+                broken = self.perform(effects).await.err();
             }
-            if set.is_some() {
+            // What the journal could not be told is noticed once more by the next session.
+            if set.is_some() && broken.is_none() {
                 self.steps.note();
             }
         }

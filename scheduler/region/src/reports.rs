@@ -179,7 +179,9 @@ impl Region {
             evacuation.state,
             EvacuationState::Claimed | EvacuationState::Notified
         );
-        if !waits || evacuation.spare_requested {
+        // The owner's deletion frees the room; there is nothing to repeat.
+        let victim = self.servers.get(&evacuation.victim_id).map(|s| s.status);
+        if !waits || evacuation.spare_requested || victim != Some(ServerStatus::Evacuating) {
             return false;
         }
         // It may be said several times, once for each time that the notice came.

@@ -55,6 +55,8 @@ pub(crate) struct Agent {
     pub(crate) hypervisor: Hypervisor,
     /// How far its clock is ahead, in milliseconds.
     pub(crate) skew: i64,
+    /// The same, as the agent has noted it: what is between the two, its journal does not know yet.
+    noted_skew: i64,
     /// False while the process is down.
     pub(crate) alive: bool,
     /// When it comes back by itself.
@@ -109,6 +111,7 @@ impl Agent {
             name: name.to_owned(),
             hypervisor: Hypervisor::new(vcpus),
             skew,
+            noted_skew: skew,
             alive: true,
             back_at: None,
             disk_full: false,
@@ -168,11 +171,35 @@ impl Agent {
             terms.begin_before = terms.begin_before.max(set(terms.begin_before));
         }
         if self.alive {
+            self.note_clock_before(by_ms);
             self.input(now, Input::ClockSet { by_ms });
-        } else {
-            let journal = std::mem::take(&mut self.journal).into_iter();
-            self.journal = journal.map(|record| record.by_clock_set(by_ms)).collect();
+            if self.alive {
+                self.noted_skew = skew;
+            }
         }
+    }
+
+    /// See the agent's `steps.rs`: a clock that was set back is noted before the journal knows, one that was set forward afterwards.
+    fn note_clock_before(&mut self, by_ms: i64) {
+        if by_ms < 0 {
+            self.noted_skew = self.skew;
+        }
+    }
+
+    /// What the clock was set by while nobody looked. False if the disk is full.
+    fn catch_up_with_clock(&mut self) -> bool {
+        let by_ms = self.skew - self.noted_skew;
+        if by_ms == 0 {
+            return true;
+        }
+        self.note_clock_before(by_ms);
+        if self.disk_full {
+            return false;
+        }
+        let journal = std::mem::take(&mut self.journal).into_iter();
+        self.journal = journal.map(|record| record.by_clock_set(by_ms)).collect();
+        self.noted_skew = self.skew;
+        true
     }
 
     // ---- what happens to the process ----
@@ -512,6 +539,11 @@ impl Agent {
         self.session += 1;
         self.sequence = 0;
         self.changed = true;
+        if !self.catch_up_with_clock() {
+            self.crash();
+            self.back_at = Some(now.plus(JOURNAL_RETRY));
+            return;
+        }
         let journal = self.journal.clone();
         let clock = self.clock(now);
         let (core, effects) = AgentCore::restore(&self.name, policy(&self.name), journal, clock);

@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 /// In every run of the tests.
 const SEEDS: u64 = 1000;
 /// A broken rule is found within so many seeds.
-const FOUND_WITHIN: u64 = 150;
+const FOUND_WITHIN: u64 = 1000;
 
 fn simulator() -> Simulator {
     Simulator::new().expect("the engine's defaults are right")

@@ -68,7 +68,10 @@ async fn heartbeats_come_at_their_interval() {
         assert!(matches!(rig.next().await, Body::Heartbeat(_)));
         times.push(rig.clock.now().as_millis());
     }
-    assert_eq!(times, [1_000_000, 1_010_000, 1_020_000, 1_030_000]);
+    assert_eq!(
+        times,
+        [1_000_000_000, 1_000_010_000, 1_000_020_000, 1_000_030_000]
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -110,6 +110,7 @@ impl NovaWorld {
             doubtful: true,
             adopted_at: caller.is_none().then(|| self.clock(who)),
             pending: VecDeque::new(),
+            unwritten: false,
         };
         self.schedulers[who].driven.insert(id, driven);
         true

@@ -21,6 +21,8 @@ pub(super) struct Driven {
     pub(super) doubtful: bool,
     /// What was found to be due and is not done yet.
     pub(super) pending: VecDeque<Action>,
+    /// The ledger did not say that it has the record as it is: nothing goes on until it does, as in the door.
+    pub(super) unwritten: bool,
 }
 
 /// The row is not ours any more, or cannot be written now.
@@ -96,6 +98,7 @@ impl NovaWorld {
 
     /// Takes in an input and writes the record if it has changed.
     pub(super) fn feed(&mut self, who: usize, id: Uuid, input: &Input<'_>) -> Result<(), Stop> {
+        self.write_at_last(who, id)?;
         let clock = self.clock(who);
         let policy = self.policy.clone();
         let name = self.schedulers[who].name.clone();
@@ -138,13 +141,42 @@ impl NovaWorld {
             }
             Written::Lost => self.reload(who, id),
             _ => {
-                // It is written when the ledger is back; until then nothing goes on. If only the answer was lost it is written already, and
-                // the next try finds that somebody has written the row: itself.
-                self.note_lost_answer(&written.unwrap_or_else(|| before.clone()), &record);
+                self.note_lost_answer(&written.unwrap_or(before), &record);
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
-                    driven.record = before;
+                    driven.unwritten = true;
                     driven.pending.clear();
                 }
+                self.schedulers[who].rests = true;
+                Err(Stop)
+            }
+        }
+    }
+
+    /// What could not be written is written when the ledger is back. If only the answer was lost it is written already, and this finds
+    /// that somebody has written the row: itself.
+    fn write_at_last(&mut self, who: usize, id: Uuid) -> Result<(), Stop> {
+        let Some(driven) = self.schedulers[who].driven.get(&id) else {
+            return Err(Stop);
+        };
+        if !driven.unwritten {
+            return Ok(());
+        }
+        let (record, version) = (driven.record.clone(), driven.version);
+        let written = self.ledger.record(id).cloned();
+        match self.ledger.update(id, version, &record) {
+            Written::Updated(version) => {
+                if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
+                    driven.version = version;
+                    driven.unwritten = false;
+                }
+                if let Some(written) = written {
+                    self.check_row(&written, &record);
+                }
+                Ok(())
+            }
+            Written::Lost => self.reload(who, id),
+            _ => {
+                self.note_lost_answer(&written.unwrap_or_else(|| record.clone()), &record);
                 self.schedulers[who].rests = true;
                 Err(Stop)
             }
@@ -160,6 +192,8 @@ impl NovaWorld {
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
                     driven.version = row.version;
                     driven.record = row.record;
+                    driven.pending.clear();
+                    driven.unwritten = false;
                 }
                 Ok(())
             }

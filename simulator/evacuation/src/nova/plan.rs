@@ -111,6 +111,7 @@ impl NovaWorld {
                     adopted_at: None,
                     doubtful: false,
                     pending: VecDeque::new(),
+                    unwritten: false,
                 };
                 self.schedulers[who].driven.insert(id, driven);
             }
