@@ -185,6 +185,9 @@ pub struct ServerRecord {
     pub started: Option<CommandRef>,
     /// The deletion or notice that removed or stopped it last.
     pub ended: Option<CommandRef>,
+    /// The newest start that failed: the scheduler has been told so, and gives the room to others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failed: Option<CommandRef>,
 }
 
 impl ServerRecord {

@@ -1,10 +1,12 @@
 //! Starting servers, and deleting them for their owners.
 //!
 //! The owner's will is known by when the scheduler spoke (the messages' `time`), not by when a message arrived: a start that
-//! comes after a later deletion or evacuation is not followed. A deletion is always followed.
+//! comes after a later deletion or evacuation is not followed, nor is one that failed before and comes again: its room may be another's by now. A
+//! deletion is always followed.
 
 use super::clock;
 use super::core::Turn;
+use super::evacuation::Evacuation;
 use super::lane::{JobKind, is_final, wrong_answer};
 use super::{Action, AgentCore, CommandRef, Done, Effect, Phase, Record, ServerRecord, Token};
 use crate::{DriverError, Occupancy};
@@ -173,10 +175,15 @@ impl AgentCore {
         delete.is_some_and(|d| d.not_before <= now)
     }
 
-    /// A start during the act of an evacuation would make its victim run again before anybody has seen the free room.
+    /// A start during the act of an evacuation would make its victim run again before anybody has seen the free room. One between the notice of a
+    /// victim that does not run, which has no time to be given, and its end would bring up a guest that is ended at once.
     pub(super) fn start_must_wait(&self, server_id: ServerId) -> bool {
-        self.evacuations.values().any(|e| {
-            e.record.server_id == server_id && matches!(e.record.phase, Phase::Acting { .. })
+        let its = |e: &&Evacuation| e.record.server_id == server_id;
+        let mut its = self.evacuations.values().filter(its);
+        its.any(|e| match e.record.phase {
+            Phase::Acting { .. } => true,
+            Phase::Draining(drain) => drain.deadline_at <= drain.notified_at,
+            _ => false,
         })
     }
 
@@ -197,7 +204,9 @@ impl AgentCore {
             return None;
         }
         let stale_since = self.notes.get(&server_id).and_then(|note| {
-            let times = [note.started, note.ended].into_iter().flatten();
+            let times = [note.started, note.ended, note.failed]
+                .into_iter()
+                .flatten();
             times.map(|command| command.time).max()
         });
         let work = self.work.get_mut(&server_id)?;
@@ -253,11 +262,12 @@ impl AgentCore {
                     let reason = format!("what was kept of it is not there any more: {error}");
                     self.start_failed(turn, start, Some(reason), false);
                     return self.tidy(server_id);
-                } else if is_final(&error) {
-                    self.start_failed(turn, start, Some(error.to_string()), false);
-                    return self.tidy(server_id);
                 } else {
-                    let reason = format!("after {} tries: {error}", start.tries);
+                    // An earlier try, perhaps in an earlier life of the agent, may have taken effect too late for anybody to hear of it.
+                    let reason = match is_final(&error) {
+                        true => error.to_string(),
+                        false => format!("after {} tries: {error}", start.tries),
+                    };
                     start.step = StartStep::Look(Some(reason));
                     start.tries = 0;
                 }
@@ -325,15 +335,24 @@ impl AgentCore {
         may_run: bool,
     ) {
         let server_id = start.start.server_id;
-        let followed = self
-            .notes
-            .get(&server_id)
-            .and_then(|n| n.started)
-            .is_some_and(|c| c.id == start.command.id);
+        let is_this = |known: Option<CommandRef>| known.is_some_and(|c| c.id == start.command.id);
+        let note = self.notes.get(&server_id);
+        let followed = note.is_some_and(|n| is_this(n.started));
+        let failed = note.is_some_and(|n| is_this(n.failed));
+        if failure.is_some() && !may_run {
+            // Known before it is said: the scheduler gives the room away, and the message may come once more.
+            let command = start.command;
+            self.note(turn, server_id, |note| {
+                let known = note.failed.filter(|c| c.time > command.time);
+                note.failed = known.or(Some(command));
+            });
+        }
         let reason = failure.unwrap_or_else(|| {
-            // Said even if it was reported as started before: that report may have got lost in a crash.
+            // Said even if it was reported before: that report may have got lost in a crash.
             let why = if followed {
                 "it was started and has ended since"
+            } else if failed {
+                "it could not be started before, and that is not tried again without being asked anew"
             } else {
                 "the scheduler has said something newer about this server, and it does not run"
             };
@@ -384,6 +403,7 @@ impl AgentCore {
             order,
             started: None,
             ended: None,
+            failed: None,
         });
         note.order = order;
         change(note);

@@ -18,6 +18,7 @@ fn record(n: u8) -> Record {
         order: u64::from(n),
         started: Some(command),
         ended: None,
+        failed: None,
     })
 }
 

@@ -64,6 +64,51 @@ fn a_start_that_fails_is_reported_with_its_reason() {
 }
 
 #[test]
+fn a_start_that_failed_and_comes_once_more_is_not_tried_again_because_its_room_may_be_anothers() {
+    for crash in [false, true] {
+        let mut w = world();
+        let start = w.start(3);
+        w.deliver_all();
+        for _ in 0..3 {
+            w.complete(0, Fate::Fails);
+            w.advance(60_000);
+        }
+        settle(&mut w);
+        if crash {
+            w.crash();
+        }
+        w.queue.push(start);
+        w.come_to_rest().unwrap();
+        assert!(!runs(&w, 3), "crash: {crash}");
+        let said = types(&w);
+        assert!(said.iter().all(|t| *t == "server.start-failed"), "{said:?}");
+        assert!(said.len() >= 2, "it is answered each time: {said:?}");
+        w.advance(1);
+        w.start(3);
+        w.come_to_rest().unwrap();
+        assert!(runs(&w, 3), "a new start is followed");
+    }
+}
+
+#[test]
+fn a_victim_that_does_not_run_yet_is_not_started_between_its_notice_and_its_end() {
+    let mut w = world();
+    w.guest_powers_off(1);
+    let start = w.resume(1, 1);
+    w.queue.clear();
+    w.advance(1);
+    w.notice(1, 1);
+    w.deliver_all();
+    w.complete(0, Fate::Works);
+    // It has no time to be given; the broker has not confirmed that yet. Its older start arrives only now.
+    w.queue.push(start);
+    w.deliver_all();
+    assert!(w.calls.is_empty(), "{:?}", w.calls);
+    w.come_to_rest().unwrap();
+    assert!(!runs(&w, 1) && w.unsettled.is_empty());
+}
+
+#[test]
 fn a_deletion_is_followed_also_of_an_unknown_server_and_also_twice() {
     let mut w = world();
     let delete = w.delete(0);
