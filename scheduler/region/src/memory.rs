@@ -54,6 +54,11 @@ impl Region {
         if improves(self.servers.get(&server.id), &server) {
             self.improvements += 1;
         }
+        if server.status == ServerStatus::Evacuating
+            && let Some(host) = &server.host
+        {
+            self.speculating.emptied.insert(host.clone());
+        }
         self.leave_indexes(&server);
         self.comebacks.put(&server);
         if !matches!(

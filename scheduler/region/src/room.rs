@@ -22,6 +22,12 @@ fn future(usage: &ClassUsage) -> i64 {
     usage.free_full + usage.leaving
 }
 
+/// True if those who are leaving free more than is promised, of everything that they free.
+pub(crate) fn is_left_over(usage: &HostUsage) -> bool {
+    let mut freed = usage.classes.iter().filter(|c| c.leaving > 0).peekable();
+    freed.peek().is_some() && freed.all(|c| future(c) > 0)
+}
+
 /// A class of which more is promised than there will be, even once everybody has left who is leaving.
 pub(crate) fn overpromised(usage: &HostUsage) -> Option<&ResourceClass> {
     let broken = |c: &&ClassUsage| c.claimed > 0 && future(c) < 0;

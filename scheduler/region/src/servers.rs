@@ -69,6 +69,7 @@ impl Region {
         if let Some(repeated) = self.repeated(&create.request, create.external)? {
             return Ok(Reply::Repeated(repeated));
         }
+        self.note_leftovers();
         let improvements = self.improvements;
         let speculated = step.speculation.take();
         let speculated = speculated.and_then(|speculation| self.still_right(speculation));
@@ -106,6 +107,7 @@ impl Region {
         if foreseen {
             // Those of the same batch that come after it have seen it already.
             self.improvements = improvements;
+            self.speculating.emptied.clear();
         }
         Ok(Reply::Created {
             servers,

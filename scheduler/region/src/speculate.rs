@@ -8,10 +8,11 @@
 //!
 //! The host table shows what is decided so far while the next one of the batch is decided; afterwards it is as it was.
 
+use crate::room;
 use crate::step::Step;
 use crate::{CreateServers, Ids, Region};
 use ebbtide_model::{Decision, Outcome, Server, ServerId, ServerStatus, Timestamp};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// A decision about a request, with what it rests on. It is good for the region that made it, and for no other: one that was read anew counts
 /// generations from the beginning.
@@ -40,6 +41,8 @@ pub(crate) struct Speculating {
     shown: Vec<ServerId>,
     /// How many of these decisions there are about a host.
     about: HashMap<String, u64>,
+    /// Hosts where somebody was chosen to leave since [`Region::note_leftovers`].
+    pub(crate) emptied: BTreeSet<String>,
 }
 
 impl Region {
@@ -125,6 +128,15 @@ impl Region {
     #[must_use]
     pub fn speculation_counts(&self) -> SpeculationCounts {
         self.speculations
+    }
+
+    /// Who leaves may leave more room than was asked for: whoever comes next need not send anybody away then. That is an improvement, which shows only
+    /// when the claims on that room are known, too.
+    pub(crate) fn note_leftovers(&mut self) {
+        for host in std::mem::take(&mut self.speculating.emptied) {
+            let usage = self.table.usage(&host);
+            self.improvements += u64::from(usage.as_ref().is_some_and(room::is_left_over));
+        }
     }
 
     /// The decision, if it would be the same now, or was right when it was made and nothing that it rests on has changed.

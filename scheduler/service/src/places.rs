@@ -87,7 +87,7 @@ fn evacuations(changes: &[Change]) -> impl Iterator<Item = &Evacuation> {
 }
 
 fn is(changes: &[Change], state: EvacuationState) -> bool {
-    evacuations(changes).any(|e| e.state == state && !(e.spare_requested && !state.is_final()))
+    evacuations(changes).any(|e| e.state == state && (state.is_final() || !e.spare_requested))
 }
 
 fn spares(changes: &[Change]) -> bool {
