@@ -2,7 +2,7 @@
 
 use super::kit::{audited, delete, flavors, insist, one_host, only_evacuation, runs_exactly};
 use crate::kit::{preemptible, until, until_evacuation};
-use ebbtide_harness::{MariaDb, RabbitMq};
+use ebbtide_harness::{Kind, Maria, Postgresql, RabbitMq, Server};
 use ebbtide_integration_tests::{Region, RegionOptions};
 use ebbtide_proto::v1;
 use uuid::Uuid;
@@ -30,7 +30,7 @@ enum When {
     Sparing,
 }
 
-const TABLE: [(Which, When); 7] = [
+const MARIADB: [(Which, When); 7] = [
     (Which::Broker, When::Claimed),
     (Which::Database, When::Claimed),
     (Which::Database, When::Draining),
@@ -40,7 +40,15 @@ const TABLE: [(Which, When); 7] = [
     (Which::Both, When::Sparing),
 ];
 
-async fn kill_and_restart(which: Which, broker: &mut RabbitMq, database: &mut MariaDb) {
+/// What the broker does for a scheduler does not depend on the database.
+const POSTGRESQL: [(Which, When); 4] = [
+    (Which::Database, When::Claimed),
+    (Which::Both, When::Draining),
+    (Which::Database, When::Building),
+    (Which::Database, When::Sparing),
+];
+
+async fn kill_and_restart<K: Kind>(which: Which, broker: &mut RabbitMq, database: &mut Server<K>) {
     if which != Which::Database {
         broker.kill();
     }
@@ -61,8 +69,17 @@ async fn kill_and_restart(which: Which, broker: &mut RabbitMq, database: &mut Ma
 }
 
 #[tokio::test]
-async fn broker_and_database_are_killed_at_any_state_of_a_preemption_and_nothing_is_lost() {
-    let (broker, database) = tokio::join!(RabbitMq::start(), MariaDb::start());
+async fn broker_and_mariadb_are_killed_at_any_state_of_a_preemption_and_nothing_is_lost() {
+    nothing_is_lost::<Maria>(&MARIADB).await;
+}
+
+#[tokio::test]
+async fn broker_and_postgresql_are_killed_at_any_state_of_a_preemption_and_nothing_is_lost() {
+    nothing_is_lost::<Postgresql>(&POSTGRESQL).await;
+}
+
+async fn nothing_is_lost<K: Kind>(table: &[(Which, When)]) {
+    let (broker, database) = tokio::join!(RabbitMq::start(), Server::<K>::start());
     let (mut broker, mut database) = (broker.unwrap(), database.unwrap());
     let options = RegionOptions {
         broker_url: Some(broker.url()),
@@ -77,7 +94,7 @@ async fn broker_and_database_are_killed_at_any_state_of_a_preemption_and_nothing
     let region = Region::start(options).await.unwrap();
     flavors(&region).await;
     preemptible(&region, "lasting", 8, 2).await;
-    for (n, (which, when)) in (0u128..).zip(TABLE) {
+    for (n, (which, when)) in (0u128..).zip(table.iter().copied()) {
         eprintln!("{which:?} {when:?}");
         let flavor = match when {
             When::Sparing => "patient",
