@@ -318,6 +318,8 @@ async fn a_broker_that_is_away_is_waited_for_and_nothing_is_lost() {
     // And in the middle: the evacuation goes on, its reports come when the broker is back.
     rig.notice(1, Terminate).await;
     let original = deadline(&mut rig).await;
+    // The agent has the broker's word for it, too.
+    tokio::time::sleep(Duration::from_secs(1)).await;
     rig.down.store(true, Ordering::SeqCst);
     rig.bus.inner.sever();
     tokio::time::sleep(Duration::from_secs(300)).await;
