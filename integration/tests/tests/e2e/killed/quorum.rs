@@ -7,6 +7,7 @@ use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions};
 use ebbtide_proto::v1;
 use std::collections::BTreeSet;
+use std::time::Duration;
 use uuid::Uuid;
 
 async fn create_at(peer: &Peer, n: u128) -> v1::Server {
@@ -45,6 +46,9 @@ async fn three_schedulers_over_quorum_queues_lose_nothing_when_broker_and_schedu
     let second = region.start_peer("second").await.unwrap();
     let third = region.start_peer("third").await.unwrap();
     fill(&region, 2).await;
+    // Of a quorum queue that was declared within the last moment a RabbitMQ of one node that is killed knows nothing afterwards but its name: it neither
+    // takes nor gives messages until somebody deletes it (seen with 3.10, 0.4 s after the declaration). No poll shows when that is over.
+    tokio::time::sleep(Duration::from_secs(3)).await;
     // Half of them while everything is there, half of them while the broker is not, decided by two schedulers; the one on duty dies as well.
     let mut pets = Vec::new();
     for n in 0..2 {
