@@ -6,6 +6,7 @@
 
 use super::core::Turn;
 use super::evacuation::{Evacuation, Step};
+use super::objection::Announced;
 use super::server::StartAnswer;
 use super::{Action, ActionId, AgentCore, Done, Drain, Effect, Phase, Verdict};
 use crate::{DriverError, GuestNotice, NoticeOutcome, Occupancy};
@@ -116,6 +117,8 @@ impl AgentCore {
             Phase::Draining(drain) => {
                 let behaviour = e.record.terms?.behaviour;
                 if e.is_late(turn.now, &drain, &self.policy) {
+                    // A notice that only comes once more, or a clock that is set, takes nothing back of what the broker has confirmed.
+                    e.announced = Announced::No;
                     self.publish_draining(turn, e, drain);
                     return None;
                 }

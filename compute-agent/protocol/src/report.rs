@@ -2,7 +2,6 @@
 
 use super::core::Turn;
 use super::evacuation::Evacuation;
-use super::objection::Announced;
 use super::{AgentCore, CommandRef, Drain, Effect, Phase, Record, ReportId, Token, Verdict};
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationFailed, Message, Spared};
 use ebbtide_model::{EvacuationId, MessageId};
@@ -62,7 +61,6 @@ impl AgentCore {
             pending.announces = Some(e.record.evacuation_id);
         }
         e.draining_report = Some(report);
-        e.announced = Announced::No;
     }
 
     /// Says how the evacuation ended, and lets go of all deliveries that waited for its end.
