@@ -30,32 +30,40 @@ fn pair(round: u64) -> [Change; 2] {
 
 async fn readers_see_whole_commits_only_and_never_wait_for_the_writer(db: TestDb) {
     const ROUNDS: u64 = 150;
+    const ROUNDS_AT_MOST: u64 = 20_000;
+    const READS: u64 = 12;
     let (store, lease) = db.open_with_lease().await;
     store.commit(&lease, &pair(0)).await.unwrap();
     let done = Arc::new(AtomicBool::new(false));
+    let reads = Arc::new(AtomicU64::new(0));
     let mut readers = JoinSet::new();
     for _ in 0..3 {
-        let (store, done) = (store.clone(), Arc::clone(&done));
+        let (store, done, reads) = (store.clone(), Arc::clone(&done), Arc::clone(&reads));
         readers.spawn(async move {
             let mut last = 0;
-            let mut reads = 0_u64;
             while !done.load(Ordering::Relaxed) {
                 let snapshot = store.load(at(0)).await.unwrap();
                 let round = snapshot.evacuations[0].attempts;
                 assert_eq!(snapshot.servers[0].name, format!("round-{round}"));
                 assert!(round >= last, "time ran backwards: {round} after {last}");
                 last = round;
-                reads += 1;
+                reads.fetch_add(1, Ordering::Relaxed);
             }
-            reads
         });
     }
-    for round in 1..=ROUNDS {
+    // A busy machine may give the readers their turn late; what counts is that they go on beside the writer.
+    let mut round = 0;
+    while round < ROUNDS || (reads.load(Ordering::Relaxed) < READS && round < ROUNDS_AT_MOST) {
+        round += 1;
         store.commit(&lease, &pair(round)).await.unwrap();
     }
+    let reads = reads.load(Ordering::Relaxed);
     done.store(true, Ordering::Relaxed);
-    let reads: u64 = readers.join_all().await.iter().sum();
-    assert!(reads > 3, "the readers stood still: {reads} reads");
+    readers.join_all().await;
+    assert!(
+        reads >= READS,
+        "the readers stood still: {reads} reads in {round} commits"
+    );
 }
 
 async fn commits_of_several_tasks_all_arrive(db: TestDb) {

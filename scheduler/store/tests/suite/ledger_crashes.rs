@@ -24,8 +24,9 @@ macro_rules! survives_a_killed_server {
             for scheduler in 0..2u128 {
                 let ledger = Ledger::open(&config).await.unwrap();
                 let (progress, stopped) = (progress.clone(), stopped.clone());
+                // Before anybody makes progress, and so before the server is killed for the first time.
+                let owner = ledger.register(&format!("s{scheduler}")).await.unwrap();
                 tasks.spawn(async move {
-                    let owner = ledger.register(&format!("s{scheduler}")).await.unwrap();
                     let mut confirmed = Vec::new();
                     let mut failures = 0;
                     for n in 1.. {
