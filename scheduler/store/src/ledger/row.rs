@@ -91,7 +91,7 @@ pub enum Written {
 
 /// How often victims that were taken, and are free when we look who has them, are tried again.
 const TRIES: u32 = 9;
-/// The pause after the first such try; it doubles each time, to about half a second before the last one.
+/// The longest pause after the first such try; it doubles each time, to a quarter of a second before the last one: half a second in all.
 const TAKEN_PAUSE: Duration = Duration::from_millis(2);
 
 /// How long to wait after so many tries. Several who want the same victims must not come back in step, each time finding them with
