@@ -105,6 +105,7 @@ impl Region {
             preemptible: true,
             attempt: 0,
             resume: false,
+            storage: None,
         }))
         .await;
         let report = self.report().await;

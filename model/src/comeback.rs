@@ -55,4 +55,7 @@ pub struct Comeback {
     /// When its agent was last told to let it go on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub resumed_at: Option<Timestamp>,
+    /// The storage in which it was kept the last time, if several hosts share it: any of them can let it go on. `None`: only its own host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
 }

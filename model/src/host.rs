@@ -28,6 +28,9 @@ pub struct Host {
     /// When the agent was heard last.
     #[serde(default)]
     pub last_seen: Option<Timestamp>,
+    /// The storage that it shares with other hosts, by its name: what one of them keeps there another one can let go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
     /// When it was registered first. Hosts registered earlier come first where everything else is equal.
     pub created_at: Timestamp,
 }
@@ -77,6 +80,9 @@ impl Host {
         }
         if self.traits.len() > MAX_TRAITS {
             return Err(too_many("traits", self.traits.len(), MAX_TRAITS));
+        }
+        if let Some(storage) = &self.storage {
+            names::check_name("storage", storage)?;
         }
         self.inventory
             .iter()

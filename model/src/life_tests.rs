@@ -58,6 +58,7 @@ fn kept() -> Server {
             tries: 0,
             reason: None,
             resumed_at: None,
+            storage: None,
         }),
         ..server(ServerStatus::Hibernated)
     }

@@ -158,6 +158,10 @@ pub struct Start {
     /// True if it was stopped or hibernated here and is to go on: without what was kept of it there is nothing to start.
     #[serde(default, skip_serializing_if = "is_false")]
     pub resume: bool,
+    /// The storage in which it was kept, if several hosts share it: then any of them may let it go on, once it has its token. Whoever does not
+    /// have this storage has nothing of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
@@ -175,6 +179,10 @@ fn is_false(flag: &bool) -> bool {
 pub struct Delete {
     /// The server.
     pub server_id: ServerId,
+    /// The storage in which the server itself was kept, which goes, too. `None` for a server that was never kept in one, and for what an
+    /// attempt may have left on a host: that must not touch what is kept of the server.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
 }
 
 /// What a server on a host is doing, as the hypervisor sees it.
@@ -214,6 +222,9 @@ pub struct Heartbeat {
     pub traits: BTreeSet<Trait>,
     /// Every server that the hypervisor has.
     pub servers: Vec<Hosted>,
+    /// The storage that this host shares with others, by its name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
 }
 
 /// See [`Body::Draining`].
@@ -266,6 +277,9 @@ pub struct Evacuated {
     /// since when it ran, or if it goes on running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unbilled_seconds: Option<Seconds>,
+    /// The storage in which it is kept, if it is kept where other hosts can let it go on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub storage: Option<String>,
 }
 
 /// See [`Body::EvacuationFailed`].

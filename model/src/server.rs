@@ -217,6 +217,12 @@ impl Server {
         self.comeback.is_some()
     }
 
+    /// The storage in which it was kept the last time, if several hosts share it.
+    #[must_use]
+    pub fn kept_in(&self) -> Option<String> {
+        self.comeback.as_ref().and_then(|c| c.storage.clone())
+    }
+
     /// The grace period it gets: its flavor's, or the region's default.
     #[must_use]
     pub fn grace(&self, default: Seconds) -> Seconds {

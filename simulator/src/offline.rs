@@ -150,6 +150,7 @@ impl<'a> Cloud<'a> {
                 disabled_reason: None,
                 agent_session: None,
                 last_seen: None,
+                storage: None,
                 // The order of registration is the order of first-fit.
                 created_at: Timestamp::from_millis(i64::try_from(position).unwrap_or(i64::MAX)),
             };

@@ -153,6 +153,7 @@ fn details(context: &Context, host: &v1::Host) -> Details {
             ("availability_zone", optional(&host.availability_zone)),
             ("aggregates", optional(&host.aggregates.join(", "))),
             ("traits", optional(&host.traits.join(", "))),
+            ("storage", optional(&host.storage)),
             ("normal_servers", Cell::new(host.normal_servers)),
             ("preemptible_servers", Cell::new(host.preemptible_servers)),
             ("last_seen", when(&host.last_seen, now)),

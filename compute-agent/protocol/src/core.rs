@@ -139,7 +139,7 @@ impl AgentCore {
             Body::Spare(spare) => self.spare(turn, token, command, &spare),
             Body::Release(release) => self.release(turn, token, command, &release),
             Body::Start(start) => self.start(turn, token, command, start),
-            Body::Delete(delete) => self.delete(turn, token, command, delete.server_id),
+            Body::Delete(delete) => self.delete(turn, token, command, delete),
             report => {
                 let reason = format!(
                     "{} is a report of host {} for the scheduler, not a command for the agent of {}",

@@ -72,6 +72,8 @@ pub enum Done {
         occupancy: Occupancy,
         /// The part of its running time that is not to be billed, if the driver ended it and knows.
         unbilled: Option<Seconds>,
+        /// The storage in which it is kept for any host that shares it, if it is.
+        storage: Option<String>,
     },
     /// Of [`Action::Start`]: since when the server runs.
     Started(Timestamp),
@@ -123,18 +125,18 @@ pub enum Action {
     Look,
     /// Start it.
     Start(Start),
-    /// Remove it with all it has.
-    Delete,
+    /// Remove it with all it has, and what is kept of it in this storage.
+    Delete(Option<String>),
 }
 
 impl Done {
     /// A look at a server without anything to say about its bill.
     #[must_use]
     pub fn seen(occupancy: Occupancy) -> Self {
-        let unbilled = None;
         Self::Seen {
             occupancy,
-            unbilled,
+            unbilled: None,
+            storage: None,
         }
     }
 }
@@ -155,7 +157,7 @@ impl Action {
             Self::Fence => "fence the server",
             Self::Look => "tell what the server holds",
             Self::Start(_) => "start the server",
-            Self::Delete => "delete the server",
+            Self::Delete(_) => "delete the server",
         }
     }
 }

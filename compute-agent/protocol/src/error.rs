@@ -62,6 +62,16 @@ pub enum DriverError {
         /// What it has taken lately, in milliseconds.
         takes_ms: i64,
     },
+    /// What is kept of the server lies on shared storage, and another host has its token: that one alone may run it or delete it.
+    #[error(
+        "host {host} has the token of server {server_id}; that host alone may start or delete it"
+    )]
+    HeldElsewhere {
+        /// The server that was asked for.
+        server_id: ServerId,
+        /// Who has it.
+        host: String,
+    },
 }
 
 impl DriverError {
@@ -75,12 +85,16 @@ impl DriverError {
             Self::Failed { .. } => "EB-DRIVER-004",
             Self::TimedOut { .. } => "EB-DRIVER-005",
             Self::NotBegun { .. } => "EB-DRIVER-006",
+            Self::HeldElsewhere { .. } => "EB-DRIVER-007",
         }
     }
 
     /// True if the same call may succeed later without anything else changing.
     #[must_use]
     pub fn is_worth_a_retry(&self) -> bool {
-        matches!(self, Self::Failed { .. } | Self::TimedOut { .. })
+        matches!(
+            self,
+            Self::Failed { .. } | Self::TimedOut { .. } | Self::HeldElsewhere { .. }
+        )
     }
 }

@@ -63,7 +63,7 @@ impl AgentCore {
 
     fn choose(&mut self, turn: &mut Turn, server_id: ServerId) -> Option<(JobKind, Action)> {
         if self.deletion_is_due(server_id, turn.now) {
-            return Some((JobKind::Delete, Action::Delete));
+            return Some((JobKind::Delete, Action::Delete(self.kept_in(server_id))));
         }
         let due: Vec<EvacuationId> = self
             .evacuations
@@ -231,8 +231,7 @@ impl AgentCore {
         match answer {
             Ok(_) => self.finish(turn, e, then),
             Err(DriverError::NotFound { .. }) => {
-                let (how, at, unbilled) = (EvacuatedHow::AlreadyGone, turn.now, None);
-                self.finish(turn, e, Verdict::Evacuated { how, at, unbilled });
+                self.finish(turn, e, Verdict::already_gone(turn.now));
             }
             Err(error) => {
                 e.tries += 1;
@@ -303,6 +302,7 @@ impl AgentCore {
             Ok(Done::Seen {
                 occupancy,
                 unbilled,
+                storage,
             }) => {
                 let at = turn.now;
                 match (acting, &occupancy) {
@@ -310,29 +310,33 @@ impl AgentCore {
                         Some(InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate),
                         Occupancy::Absent,
                     ) => {
-                        return self.finish(turn, e, Verdict::Evacuated { how, at, unbilled });
+                        let storage = None;
+                        let verdict = Verdict::Evacuated {
+                            how,
+                            at,
+                            unbilled,
+                            storage,
+                        };
+                        return self.finish(turn, e, verdict);
                     }
                     // Its owner had it put away before we came; what does not hold anything here is nobody's victim.
                     (Some(_), occupancy)
                         if how == EvacuatedHow::AlreadyGone && occupancy.holds_nothing() =>
                     {
-                        return self.finish(
-                            turn,
-                            e,
-                            Verdict::Evacuated {
-                                how,
-                                at,
-                                unbilled: None,
-                            },
-                        );
+                        return self.finish(turn, e, Verdict::already_gone(at));
                     }
                     // It was to be kept, or nobody had begun: it left by itself.
                     (_, Occupancy::Absent) => {
-                        let (how, unbilled) = (EvacuatedHow::AlreadyGone, None);
-                        return self.finish(turn, e, Verdict::Evacuated { how, at, unbilled });
+                        return self.finish(turn, e, Verdict::already_gone(at));
                     }
                     (Some(behaviour), _) if occupancy.is_free_after(behaviour) => {
-                        return self.finish(turn, e, Verdict::Evacuated { how, at, unbilled });
+                        let verdict = Verdict::Evacuated {
+                            how,
+                            at,
+                            unbilled,
+                            storage,
+                        };
+                        return self.finish(turn, e, verdict);
                     }
                     (Some(_), _) if failure.is_some() => {
                         // Also if it does not run: "not running" would be taken for a free room, and this one is not.

@@ -161,6 +161,9 @@ pub enum Verdict {
         /// The part of its running time that is not to be billed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         unbilled: Option<Seconds>,
+        /// The storage in which it is kept for any host that shares it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        storage: Option<String>,
     },
     /// It could not be done.
     Failed {
@@ -174,6 +177,19 @@ pub enum Verdict {
     },
 }
 
+impl Verdict {
+    /// It was not there any more when it was to end.
+    #[must_use]
+    pub fn already_gone(at: Timestamp) -> Self {
+        Self::Evacuated {
+            how: EvacuatedHow::AlreadyGone,
+            at,
+            unbilled: None,
+            storage: None,
+        }
+    }
+}
+
 /// What was done to a server last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerRecord {
@@ -185,7 +201,8 @@ pub struct ServerRecord {
     pub started: Option<CommandRef>,
     /// The deletion or notice that removed or stopped it last.
     pub ended: Option<CommandRef>,
-    /// The newest start that failed: the scheduler has been told so, and gives the room to others.
+    /// The newest start of which the scheduler was told that it failed, or that a server that was to go on does not run: the scheduler gives the room to
+    /// others, or tells another host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub failed: Option<CommandRef>,
 }

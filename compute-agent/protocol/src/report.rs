@@ -79,13 +79,19 @@ impl AgentCore {
                 host,
                 server_id,
             }),
-            Verdict::Evacuated { how, at, unbilled } => Body::Evacuated(Evacuated {
+            Verdict::Evacuated {
+                how,
+                at,
+                unbilled,
+                storage,
+            } => Body::Evacuated(Evacuated {
                 evacuation_id,
                 host,
                 server_id,
                 how,
                 at,
                 unbilled_seconds: unbilled,
+                storage,
             }),
             Verdict::Failed {
                 reason,

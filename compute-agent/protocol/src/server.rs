@@ -10,7 +10,7 @@ use super::evacuation::Evacuation;
 use super::lane::{JobKind, is_final, wrong_answer};
 use super::{Action, AgentCore, CommandRef, Done, Effect, Phase, Record, ServerRecord, Token};
 use crate::{DriverError, Occupancy};
-use ebbtide_model::message::{Body, Deleted, HostedState, Start, StartFailed, Started};
+use ebbtide_model::message::{Body, Delete, Deleted, HostedState, Start, StartFailed, Started};
 use ebbtide_model::{ServerId, Timestamp};
 
 /// What is under way for one server.
@@ -40,6 +40,7 @@ enum StartStep {
 #[derive(Debug, Clone)]
 struct DeleteWork {
     command: CommandRef,
+    storage: Option<String>,
     tokens: Vec<Token>,
     tries: u32,
     not_before: Timestamp,
@@ -142,8 +143,9 @@ impl AgentCore {
         turn: &mut Turn,
         token: Token,
         command: CommandRef,
-        server_id: ServerId,
+        delete: Delete,
     ) {
+        let Delete { server_id, storage } = delete;
         let followed = self.notes.get(&server_id).and_then(|note| note.ended);
         if followed.is_some_and(|c| c.id == command.id) {
             // If the server has been started anew since, this word is not about that one. It is said again that it was
@@ -155,6 +157,7 @@ impl AgentCore {
         match &mut work.delete {
             Some(pending) => {
                 pending.tokens.push(token);
+                pending.storage = storage.or_else(|| pending.storage.take());
                 if command.time > pending.command.time {
                     pending.command = command;
                 }
@@ -162,6 +165,7 @@ impl AgentCore {
             None => {
                 work.delete = Some(DeleteWork {
                     command,
+                    storage,
                     tokens: vec![token],
                     tries: 0,
                     not_before: Timestamp::default(),
@@ -173,6 +177,12 @@ impl AgentCore {
     pub(super) fn deletion_is_due(&self, server_id: ServerId, now: Timestamp) -> bool {
         let delete = self.work.get(&server_id).and_then(|w| w.delete.as_ref());
         delete.is_some_and(|d| d.not_before <= now)
+    }
+
+    /// The storage of which the deletion that is under way is to clear the server, too.
+    pub(super) fn kept_in(&self, server_id: ServerId) -> Option<String> {
+        let delete = self.work.get(&server_id).and_then(|w| w.delete.as_ref());
+        delete.and_then(|d| d.storage.clone())
     }
 
     /// A start during the act of an evacuation would make its victim run again before anybody has seen the free room. One between the notice of a
@@ -339,13 +349,9 @@ impl AgentCore {
         let note = self.notes.get(&server_id);
         let followed = note.is_some_and(|n| is_this(n.started));
         let failed = note.is_some_and(|n| is_this(n.failed));
-        if failure.is_some() && !may_run {
-            // Known before it is said: the scheduler gives the room away, and the message may come once more.
-            let command = start.command;
-            self.note(turn, server_id, |note| {
-                let known = note.failed.filter(|c| c.time > command.time);
-                note.failed = known.or(Some(command));
-            });
+        if (failure.is_some() || start.start.resume) && !may_run {
+            // Known before it is said: the scheduler gives the room away or tells another host, and the message may come once more.
+            self.note_failed(turn, server_id, start.command);
         }
         let reason = failure.unwrap_or_else(|| {
             // Said even if it was reported before: that report may have got lost in a crash.
@@ -412,6 +418,14 @@ impl AgentCore {
 
     fn note_started(&mut self, turn: &mut Turn, server_id: ServerId, command: CommandRef) {
         self.note(turn, server_id, |note| note.started = Some(command));
+    }
+
+    /// Never goes back: a word that has been overtaken says nothing about a newer one.
+    fn note_failed(&mut self, turn: &mut Turn, server_id: ServerId, command: CommandRef) {
+        let known = self.notes.get(&server_id).and_then(|note| note.failed);
+        if known.is_none_or(|known| known.time < command.time) {
+            self.note(turn, server_id, |note| note.failed = Some(command));
+        }
     }
 
     /// A deletion counts as said after the last start even if the clocks of two schedulers disagree: it was followed.

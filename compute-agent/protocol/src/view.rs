@@ -14,6 +14,8 @@ pub struct HostFacts {
     pub inventory: BTreeMap<ResourceClass, Inventory>,
     /// The host's traits.
     pub traits: BTreeSet<Trait>,
+    /// The storage that the host shares with others, by its name.
+    pub storage: Option<String>,
 }
 
 /// One server as the hypervisor sees it.

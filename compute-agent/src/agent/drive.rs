@@ -112,12 +112,18 @@ async fn call(driver: &dyn Driver, server_id: ServerId, what: Action) -> Result<
         Action::Look => {
             let occupancy = driver.occupancy(server_id).await?;
             let unbilled = driver.unbilled(server_id).await;
+            let storage = driver.kept_in(server_id).await;
             Ok(Done::Seen {
                 occupancy,
                 unbilled,
+                storage,
             })
         }
         Action::Start(start) => driver.start(&start).await.map(Done::Started),
-        Action::Delete => driver.delete(server_id).await.map(|()| Done::Deleted),
+        Action::Delete(None) => driver.delete(server_id).await.map(|()| Done::Deleted),
+        Action::Delete(Some(storage)) => driver
+            .delete_kept(server_id, &storage)
+            .await
+            .map(|()| Done::Deleted),
     }
 }

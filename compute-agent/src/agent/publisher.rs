@@ -311,6 +311,7 @@ impl Worker {
             inventory: facts.inventory,
             traits: facts.traits,
             servers: hosted.collect(),
+            storage: facts.storage,
         };
         Ok((heartbeat, servers))
     }

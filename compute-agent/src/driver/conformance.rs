@@ -3,6 +3,8 @@
 //! A driver's author implements [`Bench`] (how to come by a fresh hypervisor) and calls [`run`]; the answer lists every check
 //! with what was wrong. The checks use public operations only, and take a hypervisor of their own each.
 
+mod sharing;
+
 use super::{Driver, DriverError, GuestNotice, NoticeOutcome, Occupancy};
 use async_trait::async_trait;
 use ebbtide_model::message::{HostedState, Start};
@@ -19,6 +21,9 @@ pub trait Bench: Send + Sync {
 
     /// Another driver on the hypervisor of this one, as after a restart of the agent.
     async fn reopened(&self, driver: Arc<dyn Driver>) -> Arc<dyn Driver>;
+
+    /// Two empty hosts that share a storage, on hypervisors of their own; `None` for drivers that share none.
+    async fn sharing(&self) -> Option<(Arc<dyn Driver>, Arc<dyn Driver>)>;
 
     /// What a small server takes; the hypervisor has room for exactly two of them.
     fn half_of_everything(&self) -> Resources;
@@ -37,7 +42,7 @@ pub struct CheckResult {
 pub async fn run(bench: &dyn Bench) -> Vec<CheckResult> {
     let mut results = Vec::new();
     macro_rules! check {
-        ($($promise:literal => $check:ident,)+) => {
+        ($($promise:literal => $check:path,)+) => {
             $(results.push(CheckResult {
                 promise: $promise,
                 broken: Box::pin($check(bench)).await.err(),
@@ -62,6 +67,9 @@ pub async fn run(bench: &dyn Bench) -> Vec<CheckResult> {
         "the servers outlive the driver" => survives,
         "a call that was cancelled can be repeated" => cancelled_calls,
         "calls about different servers run at the same time" => concurrent_calls,
+        "what is kept on shared storage goes on on another host" => sharing::goes_on_elsewhere,
+        "what is kept on shared storage goes on once, whoever tries" => sharing::goes_on_once,
+        "what finds no room leaves its token to others" => sharing::put_down_when_there_is_no_room,
     }
     results
 }
@@ -82,6 +90,7 @@ fn order(bench: &dyn Bench, n: u128) -> Start {
         preemptible: true,
         attempt: 0,
         resume: false,
+        storage: None,
     }
 }
 
@@ -345,6 +354,7 @@ async fn nothing_kept(bench: &dyn Bench) -> Verdict {
     let driver = bench.fresh().await;
     let go_on = Start {
         resume: true,
+        storage: None,
         ..order(bench, 1)
     };
     not_found("go on", driver.start(&go_on).await)?;

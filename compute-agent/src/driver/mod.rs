@@ -30,6 +30,7 @@ pub mod libvirt;
 pub mod nova;
 pub mod registry;
 pub mod simulated;
+pub mod storage;
 
 pub use ebbtide_agent_protocol::{
     Action, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView,
@@ -100,10 +101,12 @@ pub trait Driver: Send + Sync + Debug {
     }
 
     /// Starts a server, or lets a stopped or hibernated one go on. Returns since when it runs. One that is to go on
-    /// ([`Start::resume`]) and is not there is not made anew: its owner would find an empty machine under its name.
+    /// ([`Start::resume`]) and is not there is not made anew: its owner would find an empty machine under its name. One that is kept on shared
+    /// storage ([`Start::storage`]) goes on once its token is taken, whichever host has put it there; if the start fails, the token is
+    /// put down before that is said.
     ///
     /// # Errors
-    /// [`DriverError::NotFound`] only for one that is to go on, [`DriverError::NoRoom`], [`DriverError::Unsupported`], [`DriverError::Failed`].
+    /// [`DriverError::NotFound`] only for one that is to go on, [`DriverError::HeldElsewhere`], [`DriverError::NoRoom`], [`DriverError::Unsupported`], [`DriverError::Failed`].
     async fn start(&self, start: &Start) -> Result<Timestamp, DriverError>;
 
     /// Tells the guest that its end is near (ACPI, guest agent, metadata: whatever reaches it). Telling it again about the
@@ -165,7 +168,22 @@ pub trait Driver: Send + Sync + Debug {
         None
     }
 
-    /// Removes the server with all it has, whatever it is doing.
+    /// The storage in which a server is kept that does not run, if several hosts share it: any of them can let it go on. `None` for a server that
+    /// can only go on here.
+    async fn kept_in(&self, _server_id: ServerId) -> Option<String> {
+        None
+    }
+
+    /// Like [`Self::delete`], and what is kept of the server on this storage goes, too, whichever host has put it there.
+    ///
+    /// # Errors
+    /// [`DriverError::NotFound`], [`DriverError::HeldElsewhere`], [`DriverError::Failed`].
+    async fn delete_kept(&self, server_id: ServerId, _storage: &str) -> Result<(), DriverError> {
+        self.delete(server_id).await
+    }
+
+    /// Removes the server with all it has, whatever it is doing. What another host has put down on shared storage stays: this may be about
+    /// the rest of an attempt that was given up here.
     ///
     /// # Errors
     /// [`DriverError::NotFound`], [`DriverError::Failed`].

@@ -109,6 +109,7 @@ impl Scene {
             preemptible: true,
             attempt: 0,
             resume: false,
+            storage: None,
         }
     }
 
@@ -160,7 +161,11 @@ impl Scene {
     }
 
     fn file(&self, id: ServerId, name: &str) -> PathBuf {
-        self.settings.instances_dir.join(id.to_string()).join(name)
+        match &self.settings.storage {
+            Some(storage) => storage.dir.join(format!("servers/{id}.host-a")),
+            None => self.settings.instances_dir.join(id.to_string()),
+        }
+        .join(name)
     }
 
     /// What the guest has written on its serial port, as far as the lines are whole.
@@ -236,7 +241,7 @@ impl Scene {
 }
 
 fn open(settings: &LibvirtSettings) -> Arc<LibvirtDriver> {
-    Arc::new(LibvirtDriver::open(settings.clone(), Arc::new(SystemClock)).unwrap())
+    Arc::new(LibvirtDriver::open(settings.clone(), "host-a", Arc::new(SystemClock)).unwrap())
 }
 
 /// The domain of a server.

@@ -6,3 +6,4 @@ mod kit;
 mod life;
 mod metadata;
 mod moves;
+mod sharing;

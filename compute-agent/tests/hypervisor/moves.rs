@@ -46,7 +46,7 @@ async fn a_guest_moves_to_a_host_with_room_and_goes_on_counting_there() {
     // The agent over there finds it, and can reach it.
     let mut there = settings(&target, "");
     there.instances_dir = scene.node.dir().join("i");
-    let there = LibvirtDriver::open(there, Arc::new(SystemClock)).unwrap();
+    let there = LibvirtDriver::open(there, "host-b", Arc::new(SystemClock)).unwrap();
     let views = there.list().await.unwrap();
     assert_eq!(views.len(), 1, "{views:?}");
     assert_eq!(

@@ -48,6 +48,7 @@ fn heartbeat(number: u32, slots: u64) -> Result<Outgoing> {
             inventory,
             traits: BTreeSet::new(),
             servers: Vec::new(),
+            storage: None,
         }),
     };
     Ok(Outgoing::cloud_event(message.id.0, message.to_bytes()?))

@@ -406,6 +406,7 @@ fn host(number: u32, capacity: Amounts) -> Host {
         disabled_reason: None,
         agent_session: None,
         last_seen: None,
+        storage: None,
         created_at: Timestamp::from_millis(i64::from(number)),
     }
 }

@@ -38,6 +38,7 @@ fn host(number: u64) -> Host {
         disabled_reason: None,
         agent_session: None,
         last_seen: None,
+        storage: None,
         created_at: Timestamp::from_millis(i64::try_from(number).unwrap_or(0)),
     }
 }

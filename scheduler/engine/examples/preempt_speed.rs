@@ -59,6 +59,7 @@ fn host(number: u64, vcpus: u64) -> Host {
         disabled_reason: None,
         agent_session: None,
         last_seen: None,
+        storage: None,
         created_at: Timestamp::from_millis(i64::try_from(number).unwrap()),
     }
 }

@@ -3,6 +3,7 @@
 use crate::table::{ClassColumns, HostIndex};
 use crate::{Among, EngineError, HostTable};
 use ebbtide_model::{FlavorProperties, GroupPolicy, PlacementRequest, ResourceClass, ServerGroup};
+use std::collections::BTreeSet;
 
 /// One resource class that is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -23,8 +24,8 @@ pub(crate) struct Ask<'a> {
     pub(crate) group: Option<&'a ServerGroup>,
     /// The only hosts that may be used, if somebody else has chosen them.
     pub(crate) among: Option<&'a Among>,
-    /// The one host that may be used. Unlike a forced one it has to pass all filters.
-    pub(crate) only: Option<HostIndex>,
+    /// The hosts that may be used. Unlike forced ones they have to pass all filters.
+    pub(crate) only: Option<BTreeSet<HostIndex>>,
     /// How many instances are placed in one step: all of them under affinity, where one host has to hold all; else one.
     pub(crate) bundle: i64,
 }

@@ -8,6 +8,7 @@ use crate::{Among, Budgets, EngineConfig, EngineError, HostTable};
 use ebbtide_cost_api::CostModule;
 use ebbtide_model::{Decision, DecisionId, PlacementRequest, Timestamp};
 use ebbtide_weigher_api::Weigher;
+use std::collections::BTreeSet;
 use std::fmt;
 use std::sync::Arc;
 
@@ -132,8 +133,8 @@ impl Engine {
         self.answer(table, budgets, request, (None, None), now, seed, id)
     }
 
-    /// The same for an instance that can be on one host only, because its disk or memory is kept there. Unlike a forced host it has to pass
-    /// all filters. NoValidHost if the host is unknown.
+    /// The same for an instance that can be on these hosts only, because its disk or memory is kept where they can reach it. Unlike forced
+    /// hosts they have to pass all filters. NoValidHost if none of them is known.
     ///
     /// # Errors
     /// As [`Self::decide`].
@@ -146,16 +147,18 @@ impl Engine {
         table: &HostTable,
         budgets: &Budgets,
         request: &PlacementRequest,
-        host: &str,
+        hosts: &[&str],
         now: Timestamp,
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
         let none = Among::none(table);
-        // An unknown host is among none.
-        let limits = match table.find_host(host) {
-            Some(host) => (None, Some(host)),
-            None => (Some(&none), None),
+        let known = hosts.iter().filter_map(|host| table.find_host(host));
+        let only: BTreeSet<HostIndex> = known.collect();
+        // Unknown hosts are among none.
+        let limits = match only.is_empty() {
+            true => (Some(&none), None),
+            false => (None, Some(only)),
         };
         self.answer(table, budgets, request, limits, now, seed, id)
     }
@@ -191,7 +194,7 @@ impl Engine {
         table: &HostTable,
         budgets: &Budgets,
         request: &PlacementRequest,
-        (among, only): (Option<&Among>, Option<HostIndex>),
+        (among, only): (Option<&Among>, Option<BTreeSet<HostIndex>>),
         now: Timestamp,
         seed: u64,
         id: DecisionId,

@@ -256,6 +256,7 @@ fn cloud(
             disabled_reason: None,
             agent_session: None,
             last_seen: None,
+            storage: None,
             created_at: Timestamp::from_millis(i64::try_from(position).unwrap_or(0)),
         });
         let normal = paper.normal.iter().map(|i| (i, false));

@@ -249,6 +249,7 @@ fn agents(doc: &Preemption, world: &mut World, plan: &Plan, now: Timestamp) {
                         how: EvacuatedHow::Terminated,
                         at: now,
                         unbilled_seconds: None,
+                        storage: None,
                     }));
                 } else if world.draining.insert(place) {
                     world.inbox.push_back(Body::Draining(Draining {
@@ -353,6 +354,7 @@ fn a_report_about_somebody_else_changes_nothing() {
             how: EvacuatedHow::Terminated,
             at: now,
             unbilled_seconds: None,
+            storage: None,
         });
         assert!(!doc.feed(&Input::Report(&body), now, &policy));
     }

@@ -10,7 +10,8 @@
 //! - **No thrashing.** A server that has to leave again before it has run for `window_seconds` stays away twice as long as the last time,
 //!   up to `max_seconds`; so does one whose attempt fails. It comes back only if `reserve_percent` of the host stay free for the next
 //!   request, unless nobody else is there.
-//! - **Where.** Only on the host that keeps its disk or memory: drivers keep both locally.
+//! - **Where.** On the host that keeps its disk or memory; if that has no room for it, and what was kept lies on storage that several hosts
+//!   share, on another one of them (`elsewhere.rs`).
 //! - **Never twice.** While its agent has not answered, a server holds its room, however long that takes: it is asked again instead of given
 //!   up. Each time has a number, so that a late answer to an earlier one is not taken for this one's.
 
@@ -27,7 +28,7 @@ use ebbtide_model::{
 use std::collections::BTreeMap;
 
 /// What is kept free for somebody, by class.
-type Held = BTreeMap<ResourceClass, i64>;
+pub(crate) type Held = BTreeMap<ResourceClass, i64>;
 
 impl ComebackConfig {
     /// How long a server stays away for the `n`th time in a row, from 1.
@@ -49,7 +50,13 @@ impl ComebackConfig {
 
 impl Region {
     /// Takes note of how a victim was kept, and when it may come back at the earliest.
-    pub(crate) fn note_kept(&self, victim: &mut Server, status: ServerStatus, now: Timestamp) {
+    pub(crate) fn note_kept(
+        &self,
+        victim: &mut Server,
+        status: ServerStatus,
+        storage: Option<&str>,
+        now: Timestamp,
+    ) {
         let Some(kept) = Kept::of(status) else {
             return;
         };
@@ -70,6 +77,7 @@ impl Region {
             tries: 0,
             reason: None,
             resumed_at: before.and_then(|b| b.resumed_at),
+            storage: storage.map(str::to_owned),
         });
     }
 
@@ -86,6 +94,7 @@ impl Region {
             // Each round lets one go on or puts one back, who is not due any more then.
             while up && self.bring_one_back(step, &host) {}
         }
+        self.look_elsewhere(step);
     }
 
     /// Tries the first who is due and fits. True if somebody was tried: what is free, and whose turn it is, are others now.
@@ -98,7 +107,7 @@ impl Region {
             return false;
         };
         // What keeps its room for itself is the business of the host as a whole.
-        let alone = !self.servers_on(host).any(|s| s.status.holds_room());
+        let alone = self.is_alone(host);
         let mut held: Option<Held> = None;
         for id in self.in_turn(host, step.now) {
             let Some(needs) = self.takes_again(id) else {
@@ -110,13 +119,32 @@ impl Region {
                 return true;
             }
             if held.is_none() {
-                let since = self.servers.get(&id).and_then(|s| s.comeback.as_ref());
-                let holds = since.is_some_and(|c| self.config.comeback.holds(c.since, step.now));
-                let amounts = needs.iter().filter(|_| holds);
-                held = Some(amounts.map(|(c, n)| (c.clone(), room::units(n))).collect());
+                held = Some(self.held_for(id, &needs, step.now));
             }
         }
         false
+    }
+
+    /// Nobody runs there, or was promised to.
+    pub(crate) fn is_alone(&self, host: &str) -> bool {
+        !self.servers_on(host).any(|s| s.status.holds_room())
+    }
+
+    /// What the first who waits keeps for itself at this moment.
+    fn held_for(&self, id: ServerId, needs: &Resources, now: Timestamp) -> Held {
+        let waits = self.servers.get(&id).and_then(|s| s.comeback.as_ref());
+        let holds = waits.is_some_and(|c| self.config.comeback.holds(c.since, now));
+        let amounts = needs.iter().filter(|_| holds);
+        amounts.map(|(c, n)| (c.clone(), room::units(n))).collect()
+    }
+
+    /// What is kept free on a host for the first who waits there.
+    pub(crate) fn held_on(&self, host: &str, now: Timestamp) -> Held {
+        let first = self.in_turn(host, now).into_iter();
+        let first = first
+            .filter_map(|id| Some((id, self.takes_again(id)?)))
+            .next();
+        first.map_or_else(Held::new, |(id, needs)| self.held_for(id, &needs, now))
     }
 
     /// Those who are due on a host, whose turn it is first.
@@ -148,7 +176,13 @@ impl Region {
     }
 
     /// Whether there is room in h_f for this beyond all that is promised, beside what is held for another one, and with the reserve left.
-    fn has_room(&self, usage: &HostUsage, needs: &Resources, held: &Held, alone: bool) -> bool {
+    pub(crate) fn has_room(
+        &self,
+        usage: &HostUsage,
+        needs: &Resources,
+        held: &Held,
+        alone: bool,
+    ) -> bool {
         let percent = i64::from(self.config.comeback.reserve_percent);
         needs.iter().all(|(class, amount)| {
             let capacity = usage.classes.iter().find(|c| c.class == *class);
@@ -162,13 +196,10 @@ impl Region {
         })
     }
 
-    /// The engine has the last word: aggregates, traits or groups may be others by now.
-    fn try_to_bring_back(&mut self, step: &mut Step<'_>, id: ServerId, host: &str) {
-        let Some(mut server) = self.servers.get(&id).cloned() else {
-            return;
-        };
-        let request = PlacementRequest {
-            server_ids: vec![id],
+    /// What the engine is asked for somebody who is to go on.
+    pub(crate) fn comeback_request(server: &Server) -> PlacementRequest {
+        PlacementRequest {
+            server_ids: vec![server.id],
             project_id: server.project_id.clone(),
             flavor: server.flavor.clone(),
             availability_zone: server.availability_zone.clone(),
@@ -176,10 +207,18 @@ impl Region {
             ignore_hosts: Vec::new(),
             force_hosts: Vec::new(),
             alternates: 0,
+        }
+    }
+
+    /// The engine has the last word: aggregates, traits or groups may be others by now.
+    fn try_to_bring_back(&mut self, step: &mut Step<'_>, id: ServerId, host: &str) {
+        let Some(mut server) = self.servers.get(&id).cloned() else {
+            return;
         };
+        let request = Self::comeback_request(&server);
         // Out of the table first: what is kept of it must not stand in its way.
         self.table.remove_instance(id);
-        let decided = self.decide_on(step, &request, Some(host));
+        let decided = self.decide_on(step, &request, Some(&[host]));
         if let Err(error) = self.show_to_table(id) {
             return step.ignored(format!("the host table refused a server: {error}"));
         }
@@ -201,7 +240,7 @@ impl Region {
     }
 
     /// Tells the agent to let a server go on. From now on it holds its room.
-    fn resume(&mut self, step: &mut Step<'_>, mut server: Server) {
+    pub(crate) fn resume(&mut self, step: &mut Step<'_>, mut server: Server) {
         // What was heard of its earlier life says nothing about this one.
         self.started_at.remove(&server.id);
         server.ended_at = None;

@@ -31,6 +31,8 @@ pub(crate) struct Comebacks {
     returning: BTreeMap<String, usize>,
     /// When servers of a project were told to go on. No empty sets.
     resumed: HashMap<String, BTreeSet<(Timestamp, ServerId)>>,
+    /// Until when other hosts are not asked again for a server, because none may have it. Known to nobody else: at worst it is asked again.
+    resting: BTreeMap<ServerId, Timestamp>,
 }
 
 impl Comebacks {
@@ -70,6 +72,7 @@ impl Comebacks {
     }
 
     fn remove(&mut self, id: ServerId) {
+        self.resting.remove(&id);
         let Some(place) = self.places.remove(&id) else {
             return;
         };
@@ -100,6 +103,16 @@ impl Comebacks {
                 self.resumed.remove(&place.project);
             }
         }
+    }
+
+    /// No other host may have it for now.
+    pub(crate) fn rest_elsewhere(&mut self, id: ServerId, until: Timestamp) {
+        self.resting.insert(id, until);
+    }
+
+    /// Whether other hosts are left alone with it.
+    pub(crate) fn rests_elsewhere(&self, id: ServerId, now: Timestamp) -> bool {
+        self.resting.get(&id).is_some_and(|until| *until > now)
     }
 
     /// Hosts on which somebody waits to come back.

@@ -229,6 +229,7 @@ impl Region {
         step: &mut Step<'_>,
         mut evacuation: Evacuation,
         status: ServerStatus,
+        storage: Option<&str>,
     ) {
         let had_failed = evacuation.state == EvacuationState::Failed;
         evacuation.state = EvacuationState::Evacuated;
@@ -253,7 +254,7 @@ impl Region {
                 at: step.now,
             });
             let present = victim.evacuation_id;
-            self.note_kept(&mut victim, status, step.now);
+            self.note_kept(&mut victim, status, storage, step.now);
             self.started_at.remove(&victim.id);
             self.finish(step, &mut victim, status);
             self.end_overtaken(step, present, evacuation.id);

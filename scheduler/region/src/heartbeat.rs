@@ -123,6 +123,7 @@ impl Region {
             disabled_reason: before.as_ref().and_then(|b| b.host.disabled_reason.clone()),
             agent_session: Some(beat.session),
             last_seen: Some(step.now),
+            storage: beat.storage,
             created_at: before.as_ref().map_or(step.now, |b| b.host.created_at),
         };
         if let Err(error) = host.check() {
@@ -149,7 +150,9 @@ impl Region {
         let health = entry.health_at(step.now, down_after);
         let same = |what: &dyn Fn(&HostEntry) -> bool| before.as_ref().is_some_and(what);
         let same_room = same(&|old| {
-            old.host.inventory == entry.host.inventory && old.host.traits == entry.host.traits
+            old.host.inventory == entry.host.inventory
+                && old.host.traits == entry.host.traits
+                && old.host.storage == entry.host.storage
         });
         let same_health = same(&|old| old.health == health);
         let same_session = same(&|old| old.host.agent_session == entry.host.agent_session);

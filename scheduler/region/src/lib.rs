@@ -27,6 +27,7 @@ mod claims;
 mod comeback;
 mod comebacks;
 mod config;
+mod elsewhere;
 mod error;
 mod evacuate;
 mod examine;

@@ -77,9 +77,14 @@ impl Region {
         } else {
             server.id
         };
+        // What an attempt may have left must not take with it what is kept of the server.
+        let storage = match is_remains(server) {
+            true => None,
+            false => server.kept_in(),
+        };
         let sent = step.send(
             host,
-            Body::Delete(Delete { server_id }),
+            Body::Delete(Delete { server_id, storage }),
             None,
             server.told_at,
         );

@@ -146,7 +146,7 @@ impl Region {
                 Some("fenced: the hypervisor did not end it when it was asked".to_owned());
         }
         // After "failed" or "spared" the agent has acted all the same: what is true is written down.
-        self.end_evacuated(step, evacuation, status);
+        self.end_evacuated(step, evacuation, status, m.storage.as_deref());
     }
 
     /// Whether the victim still runs or not: its room is not free, so nobody gets it. If it does not run, the heartbeats say so
@@ -282,7 +282,7 @@ impl Region {
         self.finish(step, &mut server, ServerStatus::Deleted);
         if let Some(mut evacuation) = evacuation.filter(|e| !e.state.is_final()) {
             evacuation.reason = Some("deleted by its owner meanwhile".to_owned());
-            self.end_evacuated(step, evacuation, ServerStatus::Deleted);
+            self.end_evacuated(step, evacuation, ServerStatus::Deleted, None);
         }
     }
 }

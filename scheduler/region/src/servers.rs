@@ -36,12 +36,12 @@ impl Region {
         self.decide_on(step, request, None)
     }
 
-    /// The same, for a server that can be on one host only.
+    /// The same, for a server that can be on these hosts only.
     pub(crate) fn decide_on(
         &self,
         step: &mut Step<'_>,
         request: &PlacementRequest,
-        host: Option<&str>,
+        hosts: Option<&[&str]>,
     ) -> Result<Decision, RegionError> {
         request.check()?;
         let id = DecisionId(step.uuid());
@@ -49,13 +49,13 @@ impl Region {
         let (_, seed) = id.0.as_u64_pair();
         let budgets = self.budgets_left(step.now);
         let table = &self.table;
-        Ok(match host {
+        Ok(match hosts {
             None => self
                 .engine
                 .decide(table, &budgets, request, step.now, seed, id)?,
-            Some(host) => self
+            Some(hosts) => self
                 .engine
-                .decide_on(table, &budgets, request, host, step.now, seed, id)?,
+                .decide_on(table, &budgets, request, hosts, step.now, seed, id)?,
         })
     }
 
@@ -251,6 +251,7 @@ impl Region {
             preemptible: properties.preemptible,
             attempt: server.starts,
             resume: server.resumes(),
+            storage: server.kept_in(),
         };
         let sent = step.send(&host, Body::Start(start), None, server.told_at);
         server.told_at = Some(sent.time);

@@ -4,6 +4,7 @@ mod clock;
 
 use crate::Mutation;
 use crate::hypervisor::{Fate, Hypervisor};
+use crate::shelf::STORAGE;
 use crate::violation::{Broken, Promise};
 use ebbtide_agent_protocol::{
     Action, ActionId, AgentCore, Done, Effect, Input, Occupancy, Phase, Policy, Record, ReportId,
@@ -175,13 +176,13 @@ impl Agent {
             .into_iter()
             .partition(|effect| matches!(effect, Effect::Journal(_)));
         if self.disk_full && !records.is_empty() {
-            self.crash();
+            self.crash(now);
             self.back_at = Some(now.plus(JOURNAL_RETRY));
             return;
         }
         let lost = self.breaks(Mutation::ActBeforeJournal);
         for effect in records {
-            if self.dies() {
+            if self.dies(now) {
                 return;
             }
             if let Effect::Journal(record) = effect {
@@ -196,19 +197,19 @@ impl Agent {
             self.journal = self.core.records();
         }
         for effect in rest {
-            if self.dies() {
+            if self.dies(now) {
                 return;
             }
             self.follow(effect);
         }
     }
 
-    fn dies(&mut self) -> bool {
+    fn dies(&mut self, now: Timestamp) -> bool {
         match &mut self.dies_in {
             None => false,
             Some(0) => {
                 self.dies_in = None;
-                self.crash();
+                self.crash(now);
                 true
             }
             Some(n) => {
@@ -468,6 +469,7 @@ impl Agent {
             inventory,
             traits: BTreeSet::new(),
             servers,
+            storage: self.hypervisor.shared.as_ref().map(|_| STORAGE.to_owned()),
         });
         Some(Message {
             id: MessageId(Uuid::from_u128(
@@ -480,19 +482,23 @@ impl Agent {
     }
 
     /// The process dies. What was not settled goes back to the queue; calls under way are cancelled.
-    pub(crate) fn crash(&mut self) {
+    pub(crate) fn crash(&mut self, now: Timestamp) {
         self.alive = false;
         self.dies_in = None;
         self.publishing.clear();
         self.early.clear();
-        self.calls.clear();
+        let clock = self.clock(now);
+        for (server_id, what) in std::mem::take(&mut self.calls).into_values() {
+            self.hypervisor.cut_off(server_id, &what, clock);
+        }
+        self.look_who_ended();
         let unsettled = std::mem::take(&mut self.unsettled);
         self.returned.extend(unsettled.into_values());
     }
 
     pub(crate) fn restart(&mut self, now: Timestamp) {
         if self.alive {
-            self.crash();
+            self.crash(now);
         }
         self.alive = true;
         self.back_at = None;
@@ -500,7 +506,7 @@ impl Agent {
         self.sequence = 0;
         self.changed = true;
         if !self.catch_up_with_clock() {
-            self.crash();
+            self.crash(now);
             self.back_at = Some(now.plus(JOURNAL_RETRY));
             return;
         }

@@ -154,7 +154,7 @@ impl Ground {
                     agent.restart(now);
                     return self.tell(|_| format!("the agent of {name} is back"));
                 }
-                agent.crash();
+                agent.crash(now);
                 match b % 4 {
                     0 => {}
                     1 => agent.back_at = Some(now.plus(Seconds(1 + b / 4 % 40))),

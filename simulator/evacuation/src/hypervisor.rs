@@ -1,6 +1,7 @@
 //! A hypervisor as plain data. It does not refuse what has no room, unless its agent has lied about that: that nothing is given twice is
 //! for the schedulers to see to.
 
+use crate::shelf::Shared;
 use crate::violation::{Broken, Promise};
 use ebbtide_agent_protocol::{Action, Done, DriverError, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{Hosted, HostedState};
@@ -14,7 +15,9 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Guest {
     pub(crate) state: HostedState,
     pub(crate) takes: Resources,
-    since: Timestamp,
+    pub(crate) since: Timestamp,
+    /// It goes on with what was kept of it on a shelf.
+    pub(crate) resumed: bool,
 }
 
 /// How a call ends.
@@ -46,6 +49,8 @@ pub(crate) struct Hypervisor {
     pub(crate) broken: Option<Broken>,
     /// Running guests that were ended by a call: for whom, and how often for each evacuation.
     pub(crate) ended: Vec<ServerId>,
+    /// The storage that it shares with others.
+    pub(crate) shared: Option<Shared>,
 }
 
 impl Hypervisor {
@@ -63,7 +68,13 @@ impl Hypervisor {
             guards: false,
             broken: None,
             ended: Vec::new(),
+            shared: None,
         }
+    }
+
+    /// Its own memory of what was kept here; true if there was any.
+    pub(crate) fn forget_kept(&mut self, id: ServerId) -> bool {
+        self.kept.remove(&id)
     }
 
     pub(crate) fn vcpus(&self) -> u64 {
@@ -79,18 +90,22 @@ impl Hypervisor {
 
     pub(crate) fn hosted(&self) -> Vec<Hosted> {
         let each = self.guests.iter();
-        each.map(|(id, guest)| Hosted {
-            server_id: *id,
-            state: guest.state,
-        })
-        .collect()
+        let mut all: Vec<Hosted> = each
+            .map(|(id, guest)| Hosted {
+                server_id: *id,
+                state: guest.state,
+            })
+            .collect();
+        let shelved = self.shared.iter().flat_map(Shared::all_mine);
+        all.extend(shelved.filter(|h| !self.guests.contains_key(&h.server_id)));
+        all
     }
 
     pub(crate) fn views(&self, released: Option<EvacuationId>) -> Vec<ServerView> {
-        let each = self.guests.iter();
-        each.map(|(id, guest)| ServerView {
-            server_id: *id,
-            state: guest.state,
+        let each = self.hosted().into_iter();
+        each.map(|hosted| ServerView {
+            server_id: hosted.server_id,
+            state: hosted.state,
             released,
         })
         .collect()
@@ -112,10 +127,18 @@ impl Hypervisor {
         };
         match fate {
             Fate::Works => self.act(id, what, now),
-            Fate::Fails => Err(failed()),
+            Fate::Fails => {
+                self.cut_off(id, what, now);
+                Err(failed())
+            }
             // A fence that says that it has done it, and has not.
             Fate::NoRoom if *what == Action::Fence => Ok(Done::Fenced),
-            Fate::NoRoom => Err(no_room()),
+            // What runs has its room.
+            Fate::NoRoom if self.runs(id) => self.act(id, what, now),
+            Fate::NoRoom => {
+                self.leave_to_others(id);
+                Err(no_room())
+            }
             Fate::WorksButFails => {
                 let _ = self.act(id, what, now);
                 Err(failed())
@@ -146,6 +169,9 @@ impl Hypervisor {
     }
 
     fn act(&mut self, id: ServerId, what: &Action, now: Timestamp) -> Result<Done, DriverError> {
+        if let Some(done) = self.act_on_shelf(id, what, now, None) {
+            return done;
+        }
         let gone = DriverError::NotFound { server_id: id };
         match what {
             Action::GiveNotice(_) => {
@@ -196,6 +222,7 @@ impl Hypervisor {
                     state: HostedState::Stopped,
                     takes: start.resources.clone(),
                     since: now,
+                    resumed: false,
                 });
                 if !runs {
                     guest.state = HostedState::Running;
@@ -205,7 +232,7 @@ impl Hypervisor {
                 self.check_room();
                 Ok(Done::Started(since))
             }
-            Action::Delete => {
+            Action::Delete(_) => {
                 self.kept.remove(&id);
                 self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted)
             }
@@ -218,6 +245,7 @@ impl Hypervisor {
             state: HostedState::Running,
             takes,
             since: now,
+            resumed: false,
         };
         self.guests.insert(id, guest);
         self.check_room();
@@ -254,7 +282,7 @@ impl Hypervisor {
         })
     }
 
-    fn check_room(&mut self) {
+    pub(crate) fn check_room(&mut self) {
         for (class, inventory) in &self.inventory {
             let (used, capacity) = (self.used(class, None), inventory.capacity());
             if used > capacity && self.broken.is_none() {
@@ -265,7 +293,7 @@ impl Hypervisor {
     }
 }
 
-fn no_room() -> DriverError {
+pub(crate) fn no_room() -> DriverError {
     DriverError::NoRoom {
         detail: "so the world wants it".to_owned(),
     }

@@ -20,6 +20,7 @@ mod region;
 mod regressions;
 mod run;
 mod script;
+mod shelf;
 mod shrink;
 mod story;
 mod violation;

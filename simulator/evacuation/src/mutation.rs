@@ -76,6 +76,8 @@ mutations! {
     ChanceWithoutSeed, "chance-without-seed", Region, "which of two equal hosts is taken depends on chance";
     /// A server that was kept is started as if it were new.
     KeptMadeAnew, "kept-made-anew", Region, "a server that was hibernated is made anew where nothing is left of it";
+    /// What is kept on shared storage goes on without its token.
+    ResumeWithoutToken, "resume-without-token", Region, "a server that is kept on shared storage goes on although nobody has taken its token";
     /// Who was evacuated comes back at once.
     NoStayAway, "no-stay-away", Region, "who had to leave comes back after a second, however often";
     /// Whoever fences is believed.

@@ -58,6 +58,8 @@ pub struct Ends {
     pub open: u64,
     /// How often a victim that had been kept was told to go on.
     pub resumed: u64,
+    /// How often on another host than the one that had kept it.
+    pub moved: u64,
 }
 
 impl Ends {
@@ -74,6 +76,7 @@ impl Ends {
         self.failed += other.failed;
         self.open += other.open;
         self.resumed += other.resumed;
+        self.moved += other.moved;
     }
 }
 

@@ -64,6 +64,7 @@ fn a_thousand_seeds_of_the_regions_own_door_break_no_promise() {
         ends.evacuated > 1000 && ends.spared > 300 && ends.failed > 200 && ends.resumed > 500,
         "{ends:?}"
     );
+    assert!(ends.moved > 250, "{ends:?}");
     assert!(faults.total() > 20_000, "{faults:?}");
 }
 

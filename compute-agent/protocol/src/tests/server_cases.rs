@@ -163,6 +163,7 @@ fn a_report_in_the_wrong_queue_and_a_contradiction_become_dead_letters() {
         inventory: BTreeMap::new(),
         traits: BTreeSet::new(),
         servers: Vec::new(),
+        storage: None,
     }));
     w.notice(0, 0);
     settle(&mut w);

@@ -420,7 +420,7 @@ impl World {
                 }
                 Ok(Done::Started(guest.since))
             }
-            Action::Delete => match self.guests.remove(&server_id) {
+            Action::Delete(_) => match self.guests.remove(&server_id) {
                 Some(_) => Ok(Done::Deleted),
                 None => Err(gone),
             },
@@ -490,7 +490,7 @@ impl World {
                 matches!(&m.body, Body::Started(s) if s.server_id == *server_id)
                     || matches!(&m.body, Body::StartFailed(s) if s.server_id == *server_id)
             }),
-            Body::Delete(Delete { server_id }) => self
+            Body::Delete(Delete { server_id, .. }) => self
                 .reports
                 .iter()
                 .any(|m| matches!(&m.body, Body::Deleted(d) if d.server_id == *server_id)),

@@ -263,6 +263,7 @@ impl Rig {
             preemptible: true,
             attempt: 0,
             resume: false,
+            storage: None,
         }))
         .await;
     }
@@ -301,7 +302,11 @@ impl Rig {
 
     pub(super) async fn delete(&mut self, n: u128) {
         let server_id = server(n);
-        self.send(Body::Delete(Delete { server_id })).await;
+        self.send(Body::Delete(Delete {
+            server_id,
+            storage: None,
+        }))
+        .await;
     }
 
     /// The next report of any kind.

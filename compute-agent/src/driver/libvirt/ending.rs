@@ -5,6 +5,9 @@ use super::{LibvirtDriver, names};
 use crate::driver::DriverError;
 use ebbtide_model::ServerId;
 use ebbtide_model::message::HostedState;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout_at};
 
@@ -16,6 +19,24 @@ const PRESS: Duration = Duration::from_secs(3);
 
 /// How often a domain is told to end that libvirt cannot end at once (its process hangs in the kernel, for instance).
 const DESTROY_TRIES: u32 = 3;
+
+/// How a file begins in which libvirt has written a guest's memory to its end; before that it begins otherwise.
+const SAVED: &[u8] = b"LibvirtQemudSave";
+
+/// Whether a guest's memory is there, whole.
+pub(super) fn has_memory(path: &Path) -> io::Result<bool> {
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+        Err(error) => return Err(error),
+    };
+    let mut begin = [0; SAVED.len()];
+    match file.read_exact(&mut begin) {
+        Err(error) if error.kind() == ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error),
+        Ok(()) => Ok(begin == SAVED),
+    }
+}
 
 impl LibvirtDriver {
     /// Lets the guest shut down, and ends it when its time for that is over. Afterwards it does not run.
@@ -120,9 +141,12 @@ impl LibvirtDriver {
             // Usually gone with their processes.
             let _ = std::fs::remove_file(socket);
         }
-        undefined
-            .map(drop)
-            .map_err(|refused| refused.about(server_id, what))
+        let undefined = undefined.map_err(|refused| refused.about(server_id, what));
+        if matches!(undefined, Ok(_) | Err(DriverError::NotFound { .. })) {
+            // Its place on the storage last: nothing can use it any more.
+            self.clear_storage(server_id, None, what).await?;
+        }
+        undefined.map(drop)
     }
 
     /// Writes the memory to disk. A server that is stopped stays stopped.
@@ -133,10 +157,19 @@ impl LibvirtDriver {
         }
         let domain = names::domain(server_id);
         // Takes as long as the memory is large; the agent's own limit bounds it. If it fails, libvirt lets the guest go on.
-        let saved = self
-            .virsh
-            .wait(&["managedsave", &domain, "--running"])
-            .await;
+        let saved = match self.storage_dir(server_id, what).await? {
+            Some(dir) => {
+                let memory = dir.join(names::MEMORY).display().to_string();
+                self.virsh
+                    .wait(&["save", &domain, &memory, "--running"])
+                    .await
+            }
+            None => {
+                self.virsh
+                    .wait(&["managedsave", &domain, "--running"])
+                    .await
+            }
+        };
         if saved.is_ok() || !self.runs(server_id, what).await? {
             return Ok(());
         }

@@ -35,6 +35,7 @@ pub(super) fn facts(settings: &LibvirtSettings, snapshot: &Snapshot, disk_gib: u
     HostFacts {
         inventory: inventory.collect(),
         traits: settings.traits.clone(),
+        storage: settings.storage.as_ref().map(|s| s.name.clone()),
     }
 }
 
@@ -105,5 +106,6 @@ pub(super) fn adopted(snapshot: &Snapshot, server_id: ServerId) -> Start {
         preemptible: false,
         attempt: 0,
         resume: false,
+        storage: None,
     }
 }

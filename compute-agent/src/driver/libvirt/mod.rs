@@ -19,6 +19,7 @@ mod names;
 mod notice;
 mod records;
 mod settings;
+mod shared;
 mod snapshot;
 mod starting;
 mod template;
@@ -32,6 +33,7 @@ pub use settings::{
 pub use snapshot::{Domain, Snapshot};
 
 use super::registry::DriverContext;
+use super::storage::SharedStorage;
 use super::{Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
 use crate::clock::Clock;
 use crate::error::AgentError;
@@ -61,6 +63,8 @@ pub struct LibvirtDriver {
     records: Arc<Records>,
     messengers: Messengers,
     metadata: Metadata,
+    /// Where preemptible servers are, if this host shares a storage with others.
+    storage: Option<Arc<SharedStorage>>,
     clock: Arc<dyn Clock>,
     /// Held while a start looks for room and claims it.
     looking_for_room: tokio::sync::Mutex<()>,
@@ -72,6 +76,7 @@ pub(super) fn build(context: &DriverContext) -> Result<Arc<dyn Driver>, AgentErr
     let settings = LibvirtSettings::from_table(&context.settings)?;
     Ok(Arc::new(LibvirtDriver::open(
         settings,
+        &context.host,
         Arc::clone(&context.clock),
     )?))
 }
@@ -81,11 +86,15 @@ pub(super) fn check_settings(settings: &toml::Table) -> Result<(), AgentError> {
 }
 
 impl LibvirtDriver {
-    /// A driver with these settings. libvirt need not be there yet.
+    /// A driver with these settings for this host. libvirt need not be there yet.
     ///
     /// # Errors
     /// [`AgentError::Config`] for the template, [`AgentError::Io`] for the directories.
-    pub fn open(settings: LibvirtSettings, clock: Arc<dyn Clock>) -> Result<Self, AgentError> {
+    pub fn open(
+        settings: LibvirtSettings,
+        host: &str,
+        clock: Arc<dyn Clock>,
+    ) -> Result<Self, AgentError> {
         let template = Template::open(settings.template.as_deref())?;
         for dir in [&settings.instances_dir, &settings.run_dir] {
             std::fs::create_dir_all(dir).map_err(|source| AgentError::Io {
@@ -94,6 +103,8 @@ impl LibvirtDriver {
                 source,
             })?;
         }
+        let storage = settings.storage.clone();
+        let storage = storage.map(|s| SharedStorage::open(s, host)).transpose()?;
         let virsh = Virsh::new(
             settings.virsh.clone(),
             settings.uri.clone(),
@@ -109,6 +120,7 @@ impl LibvirtDriver {
             records,
             messengers,
             metadata,
+            storage: storage.map(Arc::new),
             clock,
             looking_for_room: tokio::sync::Mutex::new(()),
             claims: Mutex::new(BTreeMap::new()),
@@ -233,6 +245,9 @@ impl Driver for LibvirtDriver {
                 released: notice.filter(|n| n.released).map(|n| n.evacuation_id),
             });
         }
+        // What is undefined meanwhile is on the storage before: it is looked at last.
+        let here = snapshot.servers.keys().copied().collect();
+        views.extend(self.all_kept(here).await?);
         let running = views
             .iter()
             .filter(|view| view.state == HostedState::Running);
@@ -246,7 +261,16 @@ impl Driver for LibvirtDriver {
     async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError> {
         let what = "tell what the server holds";
         let snapshot = self.look(what).await?;
-        let Some(domain) = snapshot.servers.get(&server_id) else {
+        let domain = snapshot.servers.get(&server_id);
+        if domain.is_none_or(|domain| domain.state() != HostedState::Running)
+            && self.kept(server_id, what).await?.is_some()
+        {
+            // Whoever hears that it does not run here may ask another host, so its token is put down before.
+            self.keep(server_id, what).await?;
+            let kept = self.kept(server_id, what).await?;
+            return Ok(kept.unwrap_or(Occupancy::Absent));
+        }
+        let Some(domain) = domain else {
             return Ok(Occupancy::Absent);
         };
         let note = self.note_of(server_id, what).await?;
@@ -325,21 +349,39 @@ impl Driver for LibvirtDriver {
 
     async fn terminate(&self, server_id: ServerId) -> Result<(), DriverError> {
         let what = "terminate the server";
-        self.domain(server_id, what).await?;
+        if let Err(error) = self.domain(server_id, what).await {
+            // A call that was cut off may have left its place on the storage.
+            self.clear_storage(server_id, None, what).await?;
+            return Err(error);
+        }
         self.shut_down(server_id, what).await?;
         self.remove(server_id, what).await
     }
 
     async fn stop(&self, server_id: ServerId) -> Result<(), DriverError> {
         let what = "stop the server";
-        self.domain(server_id, what).await?;
+        if let Err(error) = self.domain(server_id, what).await {
+            return self.is_kept_or(server_id, error, what).await;
+        }
         self.shut_down(server_id, what).await?;
-        self.forget_notice(server_id, what).await
+        self.forget_notice(server_id, what).await?;
+        self.keep(server_id, what).await.map(drop)
     }
 
     async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError> {
+        let what = "hibernate the server";
+        if let Err(error) = self.domain(server_id, what).await {
+            return self.is_kept_or(server_id, error, what).await;
+        }
         self.save(server_id).await?;
-        self.forget_notice(server_id, "hibernate the server").await
+        self.forget_notice(server_id, what).await?;
+        self.keep(server_id, what).await.map(drop)
+    }
+
+    async fn kept_in(&self, server_id: ServerId) -> Option<String> {
+        let kept = self.kept(server_id, "tell where the server is kept").await;
+        let storage = self.storage.as_ref()?;
+        kept.ok()?.map(|_| storage.name().to_owned())
     }
 
     async fn live_migrate(&self, server_id: ServerId) -> Result<(), DriverError> {
@@ -347,10 +389,44 @@ impl Driver for LibvirtDriver {
     }
 
     async fn delete(&self, server_id: ServerId) -> Result<(), DriverError> {
+        self.delete_with(server_id, None).await
+    }
+
+    async fn delete_kept(&self, server_id: ServerId, storage: &str) -> Result<(), DriverError> {
+        self.delete_with(server_id, Some(storage)).await
+    }
+}
+
+impl LibvirtDriver {
+    /// The answer about a server that is to be kept and is not here: it may be kept already.
+    async fn is_kept_or(
+        &self,
+        server_id: ServerId,
+        error: DriverError,
+        what: &'static str,
+    ) -> Result<(), DriverError> {
+        let gone = matches!(error, DriverError::NotFound { .. });
+        match gone && self.keep(server_id, what).await? {
+            true => Ok(()),
+            false => Err(error),
+        }
+    }
+
+    async fn delete_with(&self, id: ServerId, storage: Option<&str>) -> Result<(), DriverError> {
         let what = "delete the server";
-        self.domain(server_id, what).await?;
-        self.destroy(server_id, what).await?;
-        self.remove(server_id, what).await
+        match self.domain(id, what).await {
+            Ok(_) => {
+                self.destroy(id, what).await?;
+                self.remove(id, what).await
+            }
+            Err(DriverError::NotFound { server_id }) => {
+                match self.clear_storage(id, storage, what).await? {
+                    true => Ok(()),
+                    false => Err(DriverError::NotFound { server_id }),
+                }
+            }
+            Err(error) => Err(error),
+        }
     }
 }
 

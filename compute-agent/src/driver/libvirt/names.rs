@@ -6,6 +6,8 @@ use uuid::Uuid;
 
 /// The disk in the server's directory.
 pub(super) const DISK: &str = "disk";
+/// Its memory, while it is hibernated on shared storage.
+pub(super) const MEMORY: &str = "memory";
 /// What the guest writes on its serial port.
 pub(super) const CONSOLE: &str = "console.log";
 

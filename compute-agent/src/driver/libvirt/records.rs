@@ -4,7 +4,6 @@
 //! The hypervisor alone says which servers exist. A note without a domain means nothing, a domain without a note is a server
 //! about which less is known.
 
-use super::names;
 use crate::driver::GuestNotice;
 use ebbtide_model::message::Start;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
@@ -79,11 +78,6 @@ impl Records {
     /// The directory of one server.
     pub(super) fn dir_of(&self, server_id: ServerId) -> PathBuf {
         self.dir.join(server_id.to_string())
-    }
-
-    /// The server's disk.
-    pub(super) fn disk_of(&self, server_id: ServerId) -> PathBuf {
-        self.dir_of(server_id).join(names::DISK)
     }
 
     /// What is noted about a server; `None` if nothing that could be read.

@@ -1,6 +1,7 @@
 //! The table `driver.libvirt` of the configuration.
 
 use super::template::Template;
+use crate::driver::storage::StorageSettings;
 use crate::error::AgentError;
 use ebbtide_model::{Inventory, ResourceClass, Trait};
 use serde::Deserialize;
@@ -52,6 +53,8 @@ pub struct LibvirtSettings {
     pub notice: NoticeSettings,
     /// How metadata reaches the guest.
     pub metadata: MetadataSettings,
+    /// The storage that it shares with other hosts, where preemptible servers are kept.
+    pub storage: Option<StorageSettings>,
     /// Hosts to which servers may be moved, in the order of trial.
     pub peers: Vec<Peer>,
 }
@@ -167,6 +170,7 @@ impl Default for LibvirtSettings {
             command_seconds: 30.0,
             notice: NoticeSettings::default(),
             metadata: MetadataSettings::default(),
+            storage: None,
             peers: Vec::new(),
         }
     }
@@ -238,6 +242,9 @@ impl LibvirtSettings {
             if let Err(error) = whole.check(class) {
                 return refused(&format!("inventory.{class}"), error.to_string());
             }
+        }
+        if let Some(storage) = &settings.storage {
+            storage.check("libvirt")?;
         }
         Template::open(settings.template.as_deref())?;
         Ok(settings)

@@ -8,6 +8,7 @@ use crate::driver::DriverError;
 use ebbtide_model::message::{HostedState, Start};
 use ebbtide_model::{Resources, ServerId, Timestamp};
 use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
 const WHAT: &str = "start the server";
@@ -28,21 +29,44 @@ impl Drop for Claim<'_> {
 
 impl LibvirtDriver {
     pub(super) async fn start_server(&self, start: &Start) -> Result<Timestamp, DriverError> {
+        let begun = self.begin_or_go_on(start).await;
+        match begun {
+            Err(error) if start.resume => {
+                // Nobody hears that it does not run here before somebody else can have it.
+                self.keep(start.server_id, WHAT).await?;
+                Err(match self.storage_dir(start.server_id, WHAT).await? {
+                    Some(_) => DriverError::Failed {
+                        what: WHAT,
+                        detail: error.to_string(),
+                    },
+                    None => error,
+                })
+            }
+            begun => begun,
+        }
+    }
+
+    async fn begin_or_go_on(&self, start: &Start) -> Result<Timestamp, DriverError> {
         let server_id = start.server_id;
-        let (snapshot, claim) = {
+        let (snapshot, claim, from_storage) = {
             let _one_at_a_time = self.looking_for_room.lock().await;
             let snapshot = self.look(WHAT).await?;
-            if start.resume && !snapshot.servers.contains_key(&server_id) {
-                return Err(DriverError::NotFound { server_id });
-            }
+            // A scheduler that knows nothing of storages asks the host that has kept it.
+            let is_here = snapshot.servers.contains_key(&server_id);
+            let from_storage = start.resume && (start.storage.is_some() || !is_here);
             if let Some(since) = self.already_running(&snapshot, start).await? {
+                self.runs_from_storage(server_id).await?;
                 return Ok(since);
             }
+            if from_storage {
+                self.take_token(start).await?;
+            }
             let claim = self.claim(&snapshot, start).await?;
-            (snapshot, claim)
+            (snapshot, claim, from_storage)
         };
         let since = self.clock.now();
         match snapshot.servers.get(&server_id) {
+            _ if from_storage => self.go_on_from_storage(start, since).await?,
             Some(domain) => self.go_on(start, since, domain.state()).await?,
             None => self.begin(start, since).await?,
         }
@@ -136,25 +160,31 @@ impl LibvirtDriver {
     /// A new server.
     async fn begin(&self, start: &Start, since: Timestamp) -> Result<(), DriverError> {
         let server_id = start.server_id;
+        let dir = self.hold_token(start, since).await?;
+        let dir = dir.unwrap_or_else(|| self.records.dir_of(server_id));
         self.write_down(start, since).await?;
-        let begun = self.define_and_start(start).await;
+        let begun = self.define_and_start(start, &dir).await;
         if begun.is_err() {
             // Leaves nothing behind. What cannot be removed now is found by the next start or deletion.
-            if let Err(error) = self.remove(server_id, WHAT).await
-                && !matches!(error, DriverError::NotFound { .. })
-            {
+            let removed = match self.remove(server_id, WHAT).await {
+                Err(DriverError::NotFound { .. }) => {
+                    self.clear_storage(server_id, None, WHAT).await.map(drop)
+                }
+                removed => removed,
+            };
+            if let Err(error) = removed {
                 tracing::warn!(%server_id, %error, "what is left of a server that could not be started cannot be removed");
             }
         }
         begun
     }
 
-    async fn define_and_start(&self, start: &Start) -> Result<(), DriverError> {
+    async fn define_and_start(&self, start: &Start, dir: &Path) -> Result<(), DriverError> {
         let server_id = start.server_id;
-        let disk = self.records.disk_of(server_id);
+        let disk = dir.join(names::DISK);
         let made = disk::make(&self.settings, start, disk).await;
         made.map_err(|detail| DriverError::Failed { what: WHAT, detail })?;
-        let xml = self.template.fill(&self.settings, start);
+        let xml = self.template.fill(&self.settings, start, dir);
         let path = self.records.dir_of(server_id).join("domain.xml");
         let file = path.clone();
         self.noted(WHAT, move |_| std::fs::write(file, xml)).await?;
@@ -168,7 +198,7 @@ impl LibvirtDriver {
     }
 }
 
-fn refusal(refused: Refused, server_id: ServerId) -> DriverError {
+pub(super) fn refusal(refused: Refused, server_id: ServerId) -> DriverError {
     match refused {
         // QEMU's words when the host has not the memory after all.
         Refused::Because(detail) if detail.contains("annot allocate memory") => {

@@ -86,9 +86,8 @@ impl Template {
     }
 
     /// The domain of one server.
-    pub(super) fn fill(&self, settings: &LibvirtSettings, start: &Start) -> String {
+    pub(super) fn fill(&self, settings: &LibvirtSettings, start: &Start, dir: &Path) -> String {
         let id = start.server_id;
-        let dir = settings.instances_dir.join(id.to_string());
         let in_dir = |name: &str| dir.join(name).display().to_string();
         let value = |name: &str| -> String {
             match name {

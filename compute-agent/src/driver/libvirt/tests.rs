@@ -25,6 +25,7 @@ fn order(n: u128, name: &str) -> Start {
         preemptible: true,
         attempt: 0,
         resume: false,
+        storage: None,
     }
 }
 
@@ -145,6 +146,7 @@ fn a_tenants_names_cannot_become_xml() {
     let xml = template.fill(
         &settings("").unwrap(),
         &order(1, "</title><disk a='\"&\u{1}"),
+        Path::new("/i"),
     );
     assert!(
         xml.contains("<title>&lt;/title&gt;&lt;disk a=&apos;&quot;&amp;?</title>"),
@@ -160,7 +162,11 @@ fn a_tenants_names_cannot_become_xml() {
     );
     assert_eq!(escaped("a{{uuid}}b"), "a{{uuid}}b");
     // A name that looks like a placeholder stays a name.
-    let xml = template.fill(&settings("").unwrap(), &order(1, "{{uuid}}"));
+    let xml = template.fill(
+        &settings("").unwrap(),
+        &order(1, "{{uuid}}"),
+        Path::new("/i"),
+    );
     assert!(xml.contains("<title>{{uuid}}</title>"), "{xml}");
 }
 
@@ -232,6 +238,7 @@ async fn a_libvirt_that_is_not_there_or_hangs_is_a_failure_in_time() {
         );
         LibvirtDriver::open(
             settings(&text).unwrap(),
+            "host-a",
             Arc::new(crate::clock::SystemClock),
         )
         .unwrap()

@@ -158,7 +158,7 @@ impl NovaCloud {
     /// The right to one call of the agent.
     pub(super) async fn turn(&self, what: &Action) -> Turn {
         let turns = match what {
-            Action::Interrupt(_) | Action::Delete => &self.end_turns,
+            Action::Interrupt(_) | Action::Delete(_) => &self.end_turns,
             _ => &self.turns,
         };
         // The semaphore is ours and never closed.

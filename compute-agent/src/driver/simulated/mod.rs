@@ -7,6 +7,7 @@
 pub mod faults;
 mod metadata;
 mod settings;
+mod shared;
 mod state;
 mod store;
 
@@ -16,6 +17,7 @@ pub use state::{SimulatedGuest, SimulatedNotice, SimulatedState};
 pub use store::SimulatedStore;
 
 use super::registry::DriverContext;
+use super::storage::SharedStorage;
 use super::{Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView};
 use crate::clock::Clock;
 use crate::error::AgentError;
@@ -34,6 +36,7 @@ pub struct SimulatedDriver {
     settings: SimulatedSettings,
     store: Arc<SimulatedStore>,
     metadata: Option<Metadata>,
+    storage: Option<Arc<SharedStorage>>,
     clock: Arc<dyn Clock>,
 }
 
@@ -42,7 +45,11 @@ pub(super) fn build(context: &DriverContext) -> Result<Arc<dyn Driver>, AgentErr
     let dir = settings.dir.as_deref().unwrap_or(&context.state_dir);
     let store = SimulatedStore::open(dir)?;
     let clock = Arc::clone(&context.clock);
-    Ok(Arc::new(SimulatedDriver::new(settings, store, clock)))
+    let storage = settings.storage.clone();
+    let storage = storage.map(|s| SharedStorage::open(s, &context.host));
+    let mut driver = SimulatedDriver::new(settings, store, clock);
+    driver.storage = storage.transpose()?.map(Arc::new);
+    Ok(Arc::new(driver))
 }
 
 pub(super) fn check_settings(settings: &toml::Table) -> Result<(), AgentError> {
@@ -62,8 +69,16 @@ impl SimulatedDriver {
             settings,
             store,
             metadata,
+            storage: None,
             clock,
         }
+    }
+
+    /// The same with a storage that it shares with others.
+    #[must_use]
+    pub fn sharing(mut self, storage: SharedStorage) -> Self {
+        self.storage = Some(Arc::new(storage));
+        self
     }
 
     /// Reads or changes the state, beside the async threads. What guests have done by themselves meanwhile comes first.
@@ -122,6 +137,62 @@ impl SimulatedDriver {
     }
 }
 
+impl SimulatedDriver {
+    async fn begin_or_go_on(&self, start: &Start) -> Result<Timestamp, DriverError> {
+        let (server_id, named) = (start.server_id, start.storage.as_deref());
+        // A scheduler that knows nothing of storages asks the host that has kept it.
+        let ours = start.resume
+            && named.is_none()
+            && self.kept(server_id, FaultyAction::Start).await?.is_some();
+        match &self.storage {
+            Some(storage) if start.resume && (ours || storage.is_named(named)) => {
+                self.take_over(storage, server_id).await?;
+            }
+            // What is kept where this host has no access cannot go on here.
+            _ if start.resume && named.is_some() => {
+                return Err(DriverError::NotFound { server_id });
+            }
+            _ if start.resume => {}
+            _ => self.hold_token(start).await?,
+        }
+        let (id, start) = (start.server_id, start.clone());
+        let inventory = self.settings.facts().inventory;
+        // The room is looked at when the start takes effect, not when it was asked for.
+        let effect = move |state: &mut SimulatedState, now| state.start(&start, &inventory, now);
+        let since = self.act(FaultyAction::Start, effect).await?;
+        self.runs_now(id).await?;
+        Ok(since)
+    }
+
+    async fn halt(
+        &self,
+        id: ServerId,
+        what: FaultyAction,
+        state: HostedState,
+    ) -> Result<(), DriverError> {
+        let end = move |hypervisor: &mut SimulatedState, _| hypervisor.halt(id, state);
+        match self.act(what, end).await {
+            Ok(()) => self.keep(id, what).await.map(drop),
+            // It was dropped here, and its token may have to be put down yet.
+            Err(DriverError::NotFound { .. }) if self.keep(id, what).await? => Ok(()),
+            refused => refused,
+        }
+    }
+
+    async fn delete_with(&self, id: ServerId, storage: Option<&str>) -> Result<(), DriverError> {
+        let end = move |state: &mut SimulatedState, _| state.remove(id);
+        let ended = self.act(FaultyAction::Delete, end).await;
+        match ended {
+            Ok(()) | Err(DriverError::NotFound { .. }) => {}
+            failed => return failed,
+        }
+        match self.clear_kept(id, storage).await? {
+            true => Ok(()),
+            false => ended,
+        }
+    }
+}
+
 #[async_trait]
 impl Driver for SimulatedDriver {
     fn name(&self) -> &'static str {
@@ -133,12 +204,20 @@ impl Driver for SimulatedDriver {
     }
 
     async fn inventory(&self) -> Result<HostFacts, DriverError> {
-        Ok(self.settings.facts())
+        let mut facts = self.settings.facts();
+        facts.storage = self.storage.as_ref().map(|s| s.name().to_owned());
+        Ok(facts)
     }
 
     async fn list(&self) -> Result<Vec<ServerView>, DriverError> {
         let list = |state: &mut SimulatedState, _| Ok(state.views());
-        let views = self.act(FaultyAction::List, list).await?;
+        // What is dropped here is on the storage before; so the hypervisor is asked first.
+        let mut views = self.act(FaultyAction::List, list).await?;
+        for kept in self.all_kept().await? {
+            if !views.iter().any(|view| view.server_id == kept.server_id) {
+                views.push(kept);
+            }
+        }
         if let Some(metadata) = &self.metadata {
             let running = views.iter().filter(|v| v.state == HostedState::Running);
             let running: Vec<ServerId> = running.map(|view| view.server_id).collect();
@@ -149,15 +228,31 @@ impl Driver for SimulatedDriver {
 
     async fn occupancy(&self, server_id: ServerId) -> Result<Occupancy, DriverError> {
         let look = move |state: &mut SimulatedState, _| Ok(state.occupancy(server_id));
-        self.act(FaultyAction::Look, look).await
+        match self.act(FaultyAction::Look, look).await? {
+            Occupancy::Present {
+                state: HostedState::Running,
+                holds,
+                since,
+            } => Ok(Occupancy::Present {
+                state: HostedState::Running,
+                holds,
+                since,
+            }),
+            here => self.look_on_storage(server_id, here).await,
+        }
     }
 
     async fn start(&self, start: &Start) -> Result<Timestamp, DriverError> {
-        let start = start.clone();
-        let inventory = self.settings.facts().inventory;
-        // The room is looked at when the start takes effect, not when it was asked for.
-        let effect = move |state: &mut SimulatedState, now| state.start(&start, &inventory, now);
-        self.act(FaultyAction::Start, effect).await
+        let id = start.server_id;
+        let begun = self.begin_or_go_on(start).await;
+        match begun {
+            Err(error) if start.resume => {
+                // Nobody hears that it does not run here before somebody else can have it.
+                self.keep(id, FaultyAction::Start).await?;
+                Err(self.unless_held(id, error).await?)
+            }
+            begun => begun,
+        }
     }
 
     async fn give_notice(
@@ -182,23 +277,32 @@ impl Driver for SimulatedDriver {
 
     async fn terminate(&self, server_id: ServerId) -> Result<(), DriverError> {
         let end = move |state: &mut SimulatedState, _| state.remove(server_id);
-        self.act(FaultyAction::Terminate, end).await
+        self.act(FaultyAction::Terminate, end).await?;
+        self.clear_kept(server_id, None).await.map(drop)
     }
 
     async fn stop(&self, server_id: ServerId) -> Result<(), DriverError> {
-        let end = move |state: &mut SimulatedState, _| state.halt(server_id, HostedState::Stopped);
-        self.act(FaultyAction::Stop, end).await
+        self.halt(server_id, FaultyAction::Stop, HostedState::Stopped)
+            .await
     }
 
     async fn hibernate(&self, server_id: ServerId) -> Result<(), DriverError> {
-        let end =
-            move |state: &mut SimulatedState, _| state.halt(server_id, HostedState::Hibernated);
-        self.act(FaultyAction::Hibernate, end).await
+        self.halt(server_id, FaultyAction::Hibernate, HostedState::Hibernated)
+            .await
     }
 
     async fn delete(&self, server_id: ServerId) -> Result<(), DriverError> {
-        let end = move |state: &mut SimulatedState, _| state.remove(server_id);
-        self.act(FaultyAction::Delete, end).await
+        self.delete_with(server_id, None).await
+    }
+
+    async fn delete_kept(&self, server_id: ServerId, storage: &str) -> Result<(), DriverError> {
+        self.delete_with(server_id, Some(storage)).await
+    }
+
+    async fn kept_in(&self, server_id: ServerId) -> Option<String> {
+        let kept = self.kept(server_id, FaultyAction::Look).await.ok()?;
+        let storage = self.storage.as_ref()?;
+        kept.map(|_| storage.name().to_owned())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::faults::FaultyAction;
 use crate::driver::HostFacts;
+use crate::driver::storage::StorageSettings;
 use crate::error::AgentError;
 use ebbtide_model::{Inventory, ResourceClass, Trait};
 use serde::Deserialize;
@@ -27,6 +28,8 @@ pub struct SimulatedSettings {
     pub dir: Option<PathBuf>,
     /// Where each running guest has a socket with its metadata; nowhere if it is not set. At most 61 bytes long.
     pub metadata_dir: Option<PathBuf>,
+    /// The storage that it shares with other hosts, where preemptible servers are kept.
+    pub storage: Option<StorageSettings>,
     /// Time to start a server.
     pub start_seconds: f64,
     /// Time to reach a guest with its notice.
@@ -58,6 +61,7 @@ impl Default for SimulatedSettings {
             traits: BTreeSet::new(),
             dir: None,
             metadata_dir: None,
+            storage: None,
             // Of the order of what QEMU takes, shortened so that a demonstration is not dull.
             start_seconds: 0.3,
             notice_seconds: 0.05,
@@ -79,6 +83,7 @@ impl SimulatedSettings {
             traits: BTreeSet::new(),
             dir: None,
             metadata_dir: None,
+            storage: None,
             start_seconds: 0.0,
             notice_seconds: 0.0,
             terminate_seconds: 0.0,
@@ -119,6 +124,9 @@ impl SimulatedSettings {
             );
             return Err(AgentError::config("driver.simulated.metadata_dir", problem));
         }
+        if let Some(storage) = &settings.storage {
+            storage.check("simulated")?;
+        }
         for (key, seconds) in settings.seconds() {
             if !(0.0..=MAX_SECONDS).contains(&seconds) {
                 let key = format!("driver.simulated.{key}");
@@ -149,6 +157,7 @@ impl SimulatedSettings {
         HostFacts {
             inventory: inventory.collect(),
             traits: self.traits.clone(),
+            storage: self.storage.as_ref().map(|s| s.name.clone()),
         }
     }
 

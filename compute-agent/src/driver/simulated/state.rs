@@ -58,6 +58,20 @@ pub struct SimulatedNotice {
 }
 
 impl SimulatedGuest {
+    /// One that begins to run.
+    pub(super) fn of(start: &Start, now: Timestamp) -> Self {
+        Self {
+            name: start.name.clone(),
+            project_id: start.project_id.clone(),
+            flavor: start.flavor.clone(),
+            resources: start.resources.clone(),
+            preemptible: start.preemptible,
+            state: HostedState::Running,
+            since: now,
+            notice: None,
+        }
+    }
+
     /// What nobody else can have because of it: all while it runs, only its disk otherwise.
     #[must_use]
     pub fn holds(&self) -> Resources {
@@ -146,16 +160,7 @@ impl SimulatedState {
                 });
             }
         }
-        let guest = SimulatedGuest {
-            name: start.name.clone(),
-            project_id: start.project_id.clone(),
-            flavor: start.flavor.clone(),
-            resources: start.resources.clone(),
-            preemptible: start.preemptible,
-            state: HostedState::Running,
-            since: now,
-            notice: None,
-        };
+        let guest = SimulatedGuest::of(start, now);
         self.servers.insert(start.server_id, guest);
         Ok(now)
     }

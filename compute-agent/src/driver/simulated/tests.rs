@@ -3,6 +3,7 @@
 use super::*;
 use crate::clock::{SystemClock, TimerClock};
 use crate::driver::conformance::{self, Bench};
+use crate::driver::storage::StorageSettings;
 use ebbtide_model::{InterruptionBehaviour, Inventory, ResourceClass, Resources, Seconds};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -58,6 +59,24 @@ impl Bench for Simulated {
         Arc::new(driver(newest.path(), Arc::new(SystemClock)))
     }
 
+    async fn sharing(&self) -> Option<(Arc<dyn Driver>, Arc<dyn Driver>)> {
+        let dir = tempfile::tempdir().unwrap();
+        let open = |host: &str| -> Arc<dyn Driver> {
+            let settings = StorageSettings {
+                name: "nfs-1".to_owned(),
+                dir: dir.path().join("nfs"),
+            };
+            let storage = SharedStorage::open(settings, host).unwrap();
+            let own = dir.path().join(host);
+            std::fs::create_dir_all(&own).unwrap();
+            let alone = driver(&own, Arc::new(SystemClock));
+            Arc::new(alone.sharing(storage))
+        };
+        let both = (open("host-a"), open("host-b"));
+        self.dirs.lock().unwrap().push(dir);
+        Some(both)
+    }
+
     fn half_of_everything(&self) -> Resources {
         half()
     }
@@ -66,7 +85,7 @@ impl Bench for Simulated {
 #[tokio::test]
 async fn the_simulated_driver_keeps_the_contract_of_drivers() {
     let results = conformance::run(&Simulated::default()).await;
-    assert_eq!(results.len(), 17);
+    assert_eq!(results.len(), 20);
     let broken: Vec<_> = results.iter().filter(|r| r.broken.is_some()).collect();
     assert!(broken.is_empty(), "{broken:#?}");
 }
@@ -93,6 +112,7 @@ impl Scene {
             preemptible: true,
             attempt: 0,
             resume: false,
+            storage: None,
         };
         driver.start(&start).await.unwrap();
         Self {
@@ -273,6 +293,7 @@ async fn a_guest_that_hoards_connections_shuts_out_nobody_but_itself() {
             preemptible: true,
             attempt: 0,
             resume: false,
+            storage: None,
         };
         driver.start(&start).await.unwrap();
         paths.push(sockets.path().join(format!("{server_id}.metadata")));

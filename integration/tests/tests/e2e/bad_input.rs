@@ -239,6 +239,7 @@ async fn reports_about_evacuations_that_never_were_change_nothing() {
             how: EvacuatedHow::Terminated,
             at,
             unbilled_seconds: None,
+            storage: None,
         }),
     ];
     for (n, body) in bodies.into_iter().enumerate() {
@@ -286,6 +287,7 @@ async fn a_repeated_acknowledgement_frees_the_room_once() {
         how: EvacuatedHow::Terminated,
         at,
         unbilled_seconds: None,
+        storage: None,
     });
     let id = MessageId(Uuid::from_u128(4000));
     let message = Message {

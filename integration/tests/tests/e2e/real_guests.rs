@@ -17,9 +17,11 @@ struct Scene {
     region: Region,
     nodes: BTreeMap<String, Hypervisor>,
     worker: v1::Server,
+    /// What both hosts mount.
+    shared: Option<tempfile::TempDir>,
 }
 
-fn driver(node: &Hypervisor) -> String {
+fn driver(node: &Hypervisor, shared: Option<&tempfile::TempDir>) -> String {
     let dir = node.dir();
     let template = dir.join("domain.xml");
     std::fs::write(&template, node.guest().template()).unwrap();
@@ -34,6 +36,7 @@ run_dir = "{dir}/r"
 template = "{template}"
 domain_type = "{kind}"
 shutdown_seconds = 0
+{storage}
 [driver.libvirt.inventory]
 VCPU = {{ total = 1 }}
 MEMORY_MB = {{ total = 96 }}
@@ -43,6 +46,10 @@ DISK_GB = {{ total = 4 }}
         dir = dir.display(),
         template = template.display(),
         kind = node.guest().accelerator(),
+        storage = shared.map_or_else(String::new, |shared| format!(
+            "storage = {{ name = \"nfs-1\", dir = \"{}\" }}",
+            shared.path().display()
+        )),
     )
 }
 
@@ -68,6 +75,11 @@ async fn flavor(region: &Region, name: &str, specs: &[(&str, &str)]) {
 impl Scene {
     /// A normal guest on one host and a preemptible one, which counts, on the other.
     async fn new(grace: &str) -> Self {
+        Self::on(grace, None).await
+    }
+
+    /// The same on storage that both hosts share.
+    async fn on(grace: &str, shared: Option<tempfile::TempDir>) -> Self {
         let (a, b) = tokio::join!(Hypervisor::start(), Hypervisor::start());
         let nodes = [("host-A", a.unwrap()), ("host-B", b.unwrap())];
         let nodes: BTreeMap<String, Hypervisor> =
@@ -76,7 +88,7 @@ impl Scene {
             hosts: nodes.keys().cloned().collect(),
             drivers: nodes
                 .iter()
-                .map(|(name, node)| (name.clone(), driver(node)))
+                .map(|(name, node)| (name.clone(), driver(node, shared.as_ref())))
                 .collect(),
             region: "comeback = { first_seconds = 1, max_seconds = 4 }".to_owned(),
             ..RegionOptions::default()
@@ -98,13 +110,21 @@ impl Scene {
             region,
             nodes,
             worker,
+            shared,
         };
         scene.counts_beyond(&scene.worker, 2).await;
         scene
     }
 
     fn console(&self, server: &v1::Server) -> String {
-        let dir: PathBuf = self.nodes[&server.host].dir().join("i").join(&server.id);
+        let of_host = |host: &str| -> PathBuf { self.nodes[host].dir().join("i").join(&server.id) };
+        let dir = match &self.shared {
+            Some(shared) if server.id == self.worker.id => {
+                let name = format!("{}.{}", self.worker.id, self.worker.host);
+                shared.path().join("servers").join(name)
+            }
+            _ => of_host(&server.host),
+        };
         let bytes = std::fs::read(dir.join("console.log")).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
         let whole = text.rfind('\n').map_or(0, |end| end + 1);
@@ -200,4 +220,36 @@ async fn a_guest_whose_agent_is_killed_in_its_grace_period_makes_room_once_and_c
     let told = servers.list_evacuations(list).await.unwrap().into_inner();
     let states: Vec<&str> = told.evacuations.iter().map(|e| e.state.as_str()).collect();
     assert_eq!(states, ["evacuated"]);
+}
+
+#[tokio::test]
+async fn a_guest_whose_host_has_no_room_goes_on_counting_on_the_other_host_of_its_storage() {
+    let shared = tempfile::tempdir().unwrap();
+    let open = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+    std::fs::set_permissions(shared.path(), open).unwrap();
+    let scene = Scene::on("1", Some(shared)).await;
+    let normal = scene.normal("urgent").await;
+    let saved_at = scene.runs_in_its_place(&normal).await;
+    let mut servers = scene.region.servers().await.unwrap();
+    let list = v1::ListServersRequest::default();
+    let all = servers.list_servers(list).await.unwrap().into_inner();
+    let filler = all.servers.iter().find(|s| s.name == "filler").unwrap();
+    let delete = v1::DeleteServerRequest {
+        id: filler.id.clone(),
+    };
+    servers.delete_server(delete).await.unwrap();
+    let back = until(&scene.region, &scene.worker.id, "active").await;
+    assert_eq!(back.host, filler.host);
+    assert_ne!(back.host, scene.worker.host);
+    let after = scene.counts_beyond(&scene.worker, saved_at).await;
+    assert!(after < saved_at + 60, "{saved_at} → {after}");
+    let console = scene.console(&scene.worker);
+    assert_eq!(console.matches("READY").count(), 1, "it was booted anew");
+    // And it is the owner's to delete there, with all that it has.
+    let delete = v1::DeleteServerRequest {
+        id: scene.worker.id.clone(),
+    };
+    servers.delete_server(delete).await.unwrap();
+    until(&scene.region, &scene.worker.id, "deleted").await;
+    assert!(scene.console(&scene.worker).is_empty());
 }

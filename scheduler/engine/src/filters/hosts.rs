@@ -1,7 +1,8 @@
 //! `hosts`: the request's own lists.
 //!
 //! `ignore_hosts` are dropped; if there are `force_hosts`, every other host is. Names are compared without case, as Nova
-//! does (`get_filtered_hosts`). A host in both lists is dropped. Who can only go on where it was kept has one host, whatever the lists say.
+//! does (`get_filtered_hosts`). A host in both lists is dropped. Who can only go on where what was kept of it can be
+//! reached has these hosts, whatever the lists say.
 
 use super::{Candidates, Effect, Filter};
 use crate::state::State;
@@ -21,8 +22,8 @@ impl Filter for Hosts {
 
     fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
         let request = state.ask.request;
-        if let Some(only) = state.ask.only {
-            hosts.retain(|host| host == only);
+        if let Some(only) = &state.ask.only {
+            hosts.retain(|host| only.contains(&host));
             return;
         }
         if request.ignore_hosts.is_empty() && request.force_hosts.is_empty() {
@@ -46,7 +47,7 @@ impl Filter for Hosts {
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
         let name = state.table.host_name(host);
         if state.ask.only.is_some() {
-            return "what was kept of the server is on another host".to_owned();
+            return "what was kept of the server cannot go on here".to_owned();
         }
         let ignored = state
             .ask

@@ -187,7 +187,7 @@ fn who_can_be_on_one_host_only_still_has_to_pass_the_filters() {
         let engine = engine(EngineConfig::default());
         let id = DecisionId(uuid::Uuid::nil());
         let budgets = Budgets::unlimited();
-        let decided = engine.decide_on(table, &budgets, &request, host, now(), 1, id);
+        let decided = engine.decide_on(table, &budgets, &request, &[host], now(), 1, id);
         decided.expect("a right request")
     };
     assert_eq!(placed(&on(&table, "b"))[0].host, "b");

@@ -91,6 +91,7 @@ impl Cloud {
             disabled_reason: None,
             agent_session: None,
             last_seen: None,
+            storage: None,
             // The order of places is that of ties, as in Nova's decisions.
             created_at: Timestamp::from_millis(place as i64),
         });

@@ -255,6 +255,7 @@ fn who_acts_after_the_scheduler_has_given_up_is_believed() {
         how: EvacuatedHow::Terminated,
         at,
         unbilled_seconds: None,
+        storage: None,
     });
     let report = world.report("host-a", gone);
     world.reports.push_back(report.clone());
@@ -287,6 +288,7 @@ fn an_end_that_is_reported_long_after_the_claim_is_still_known() {
         how: EvacuatedHow::Terminated,
         at: world.now,
         unbilled_seconds: None,
+        storage: None,
     });
     let report = world.report("host-a", body);
     world.reports.push_back(report);
@@ -369,6 +371,7 @@ fn an_evacuation_that_was_given_up_and_done_all_the_same_ends_the_next_one_too()
         how: EvacuatedHow::Terminated,
         at: world.now,
         unbilled_seconds: None,
+        storage: None,
     });
     let report = world.report("host-a", gone);
     world.reports.push_back(report);

@@ -133,6 +133,7 @@ fn one_victim_counts_once_however_many_evacuations_it_took() {
         how: EvacuatedHow::Terminated,
         at: world.now,
         unbilled_seconds: None,
+        storage: None,
     };
     let report = world.report("host-a", Body::Evacuated(gone));
     world.reports.push_back(report);

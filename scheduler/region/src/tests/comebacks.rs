@@ -306,6 +306,7 @@ fn a_late_word_about_an_evacuation_of_an_earlier_life_does_not_end_this_one() {
         how: EvacuatedHow::Hibernated,
         at: world.now,
         unbilled_seconds: None,
+        storage: None,
     };
     let report = world.report("host-a", Body::Evacuated(late));
     world.reports.push_back(report);

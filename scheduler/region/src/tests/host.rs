@@ -11,8 +11,13 @@ use ebbtide_model::{
     EvacuationId, InterruptionBehaviour, Inventory, MessageId, ResourceClass, Resources, ServerId,
     Timestamp,
 };
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::rc::Rc;
 use uuid::Uuid;
+
+/// Storage that several hosts share: who is kept there. Whoever takes somebody out has the token.
+pub(super) type Shelf = Rc<RefCell<BTreeMap<ServerId, Guest>>>;
 
 #[derive(Debug, Clone)]
 pub(super) struct Guest {
@@ -44,6 +49,8 @@ pub(super) struct TestHost {
     /// The broker's queue for the agent.
     pub(super) queue: VecDeque<Message>,
     pub(super) guests: BTreeMap<ServerId, Guest>,
+    /// Its name, and what is kept there.
+    pub(super) storage: Option<(String, Shelf)>,
     pub(super) calls: BTreeMap<ActionId, (ServerId, Action)>,
     pub(super) publishing: VecDeque<(ReportId, Message)>,
     pub(super) dead_letters: Vec<String>,
@@ -80,6 +87,7 @@ impl TestHost {
             hanging: BTreeSet::new(),
             queue: VecDeque::new(),
             guests: BTreeMap::new(),
+            storage: None,
             calls: BTreeMap::new(),
             publishing: VecDeque::new(),
             dead_letters: Vec::new(),
@@ -222,6 +230,7 @@ impl TestHost {
             inventory: self.inventory.clone(),
             traits: BTreeSet::new(),
             servers: servers.collect(),
+            storage: self.storage.as_ref().map(|(name, _)| name.clone()),
         };
         let words = format!("{} {} {}", self.name, self.session, self.sequence);
         Some(Message {
@@ -316,7 +325,26 @@ impl TestHost {
                     InterruptionBehaviour::Stop => guest.state = HostedState::Stopped,
                     InterruptionBehaviour::Hibernate => guest.state = HostedState::Hibernated,
                 }
+                if let Some((_, shelf)) = &self.storage
+                    && let Some(guest) = self.guests.remove(&id)
+                {
+                    shelf.borrow_mut().insert(id, guest);
+                }
                 Ok(Done::Interrupted)
+            }
+            Action::Look
+                if let Some((name, shelf)) = &self.storage
+                    && let Some(guest) = shelf.borrow().get(&id) =>
+            {
+                Ok(Done::Seen {
+                    occupancy: Occupancy::Present {
+                        state: guest.state,
+                        holds: Resources::new(),
+                        since: guest.since,
+                    },
+                    unbilled: None,
+                    storage: Some(name.clone()),
+                })
             }
             Action::Look => Ok(Done::seen(match self.guests.get(&id) {
                 None => Occupancy::Absent,
@@ -329,6 +357,19 @@ impl TestHost {
                     since: guest.since,
                 },
             })),
+            Action::Start(start) if start.storage.is_some() && !self.guests.contains_key(&id) => {
+                let kept = match &self.storage {
+                    Some((name, shelf)) if start.storage.as_ref() == Some(name) => {
+                        shelf.borrow_mut().remove(&id)
+                    }
+                    _ => None,
+                };
+                let mut guest = kept.ok_or(gone)?;
+                (guest.state, guest.since) = (HostedState::Running, now);
+                self.guests.insert(id, guest);
+                self.check_room();
+                Ok(Done::Started(now))
+            }
             Action::Start(start) if start.resume && !self.guests.contains_key(&id) => Err(gone),
             Action::Start(start) => {
                 let guest = self.guests.entry(id).or_insert_with(|| Guest {
@@ -348,7 +389,7 @@ impl TestHost {
                 drop(self.guests.remove(&id));
                 Ok(Done::Fenced)
             }
-            Action::Delete => self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted),
+            Action::Delete(_) => self.guests.remove(&id).ok_or(gone).map(|_| Done::Deleted),
         }
     }
 

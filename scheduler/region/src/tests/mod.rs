@@ -12,6 +12,7 @@ mod budgets;
 mod claims;
 mod clocks;
 mod comebacks;
+mod elsewhere;
 mod examine;
 mod hosts;
 mod overlaps;

@@ -38,6 +38,7 @@ fn all_about(
             how: EvacuatedHow::Terminated,
             at,
             unbilled_seconds: None,
+            storage: None,
         }),
         Body::EvacuationFailed(EvacuationFailed {
             evacuation_id,
@@ -227,7 +228,10 @@ fn what_is_said_to_agents_is_not_followed_by_the_scheduler() {
     says(
         &mut world,
         "host-a",
-        Body::Delete(ebbtide_model::message::Delete { server_id: pet }),
+        Body::Delete(ebbtide_model::message::Delete {
+            server_id: pet,
+            storage: None,
+        }),
     );
     assert_eq!(world.database, before);
     assert!(world.ignored()[0].contains("is for an agent"));

@@ -208,6 +208,7 @@ fn what_a_former_host_says_late_does_not_end_a_server_that_runs_elsewhere() {
         how: EvacuatedHow::AlreadyGone,
         at: world.now,
         unbilled_seconds: None,
+        storage: None,
     });
     let report = world.report("host-a", gone);
     world.reports.push_back(report);

@@ -114,6 +114,7 @@ fn host_news(host: &Host, health: HostHealth) -> v1::Host {
         health: health.as_str().to_owned(),
         disabled_reason: host.disabled_reason.clone().unwrap_or_default(),
         last_seen: time(host.last_seen),
+        storage: host.storage.clone().unwrap_or_default(),
         ..v1::Host::default()
     }
 }

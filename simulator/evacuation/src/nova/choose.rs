@@ -72,6 +72,7 @@ impl NovaWorld {
                 disabled_reason: None,
                 agent_session: None,
                 last_seen: None,
+                storage: None,
                 created_at: Timestamp::from_millis(i64::try_from(host).ok()?),
             });
         }

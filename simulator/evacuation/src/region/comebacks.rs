@@ -2,6 +2,7 @@
 
 use super::checks::holds_room;
 use super::world::RegionWorld;
+use crate::agent::Agent;
 use crate::violation::Promise;
 use ebbtide_model::record::Change;
 use ebbtide_model::{ResourceClass, Server, ServerStatus};
@@ -25,12 +26,25 @@ impl RegionWorld {
             .collect()
     }
 
+    /// Whether both hosts share the storage in which it was kept.
+    fn shares(&self, server: &Server, before: &Server) -> bool {
+        let has_it = |host: Option<&str>| {
+            self.agents
+                .iter()
+                .any(|a| Some(a.name.as_str()) == host && a.hypervisor.shared.is_some())
+        };
+        before.kept_in().is_some()
+            && has_it(server.host.as_deref())
+            && has_it(before.host.as_deref())
+    }
+
     /// Before they are written: nobody too early, nobody elsewhere.
     pub(super) fn check_comebacks(&mut self, changes: &[Change]) {
         for (server, before) in self.told_to_go_on(changes) {
             self.resumed += 1;
             self.coming_back.extend(server.host.clone());
-            if server.host != before.host {
+            self.moved += u64::from(server.host != before.host);
+            if server.host != before.host && !self.shares(server, &before) {
                 let what = "a server goes on where nothing of it is kept".to_owned();
                 self.fail(Promise::ExactlyOnce, what);
             }
@@ -80,9 +94,79 @@ impl RegionWorld {
         Some((capacity - taken, capacity))
     }
 
+    /// Whether a server that comes back fits into what is free, and the reserve is left. False for a host that has lied about that.
+    fn has_room_for(&self, server: &Server, host: &str) -> bool {
+        let Some((free, capacity)) = self.free_beyond_promises(host) else {
+            return false;
+        };
+        let percent = i64::from(self.config.comeback.reserve_percent);
+        // There are 1000 MiB for each VCPU; of memory the reserve is rounded less.
+        let reserve = match free == capacity {
+            true => 0,
+            false => 1000 * capacity * percent / 100,
+        };
+        1000 * free - reserve >= 1000 * i64::from(server.flavor.vcpus)
+    }
+
+    /// A host that shares the storage of a server that waits, and has room for it, and nobody who waits there could keep that for itself.
+    fn could_go_on_elsewhere(&self, server: &Server, own: &str) -> Option<&str> {
+        server.kept_in()?;
+        let waits_on = |host: &str| {
+            let mut all = self.database.servers.values();
+            all.any(|s| s.waits_to_come_back() && s.host.as_deref() == Some(host))
+        };
+        let may = |host: &str| {
+            let known = self.database.hosts.get(host);
+            known.is_some_and(|h| h.disabled_reason.is_none() && h.storage.is_some())
+                && server.group_id.is_none()
+                && !server.refused_hosts.iter().any(|h| h == host)
+                && !waits_on(host)
+        };
+        let others = self.agents.iter().map(|a| a.name.as_str());
+        let mut others = others.filter(|host| *host != own && may(host));
+        others.find(|host| self.has_room_for(server, host))
+    }
+
+    /// A token that nobody needs any more, or that a server waits for and cannot have.
+    pub(super) fn token_astray(&self) -> Option<String> {
+        let shared = self
+            .agents
+            .iter()
+            .find_map(|a| a.hypervisor.shared.as_ref())?;
+        for id in shared.shelf.borrow().all_kept() {
+            let known = self.database.server(id);
+            if !known.is_some_and(Server::waits_to_come_back) {
+                let is = known.map_or("unknown", |s| s.status.as_str());
+                let who = self.story.of(id.0);
+                return Some(format!("{who} is {is}, and is kept for ever"));
+            }
+        }
+        let mut waiting = self.database.servers.values();
+        let astray = waiting.find(|s| {
+            let own = self
+                .agents
+                .iter()
+                .find(|a| Some(&a.name) == s.host.as_ref());
+            // A guest that was lost before its start was reported is no token's fault.
+            let lost = |a: &Agent| {
+                let shared = a.hypervisor.shared.as_ref();
+                shared.is_some_and(|shared| shared.is_taken(s.id))
+            };
+            s.waits_to_come_back()
+                && s.kept_in().is_some()
+                && !own.is_some_and(lost)
+                && !own.is_some_and(|a| a.hypervisor.can_go_on(s.id))
+        });
+        astray.map(|s| {
+            format!(
+                "{} waits, and nobody can have its token",
+                self.story.of(s.id.0)
+            )
+        })
+    }
+
     /// Somebody who waits although there is room.
     pub(super) fn could_come_back(&self) -> Option<String> {
-        let percent = i64::from(self.config.comeback.reserve_percent);
         for server in self.database.servers.values() {
             let Some(host) = server
                 .host
@@ -95,19 +179,15 @@ impl RegionWorld {
             let enabled = enabled.is_some_and(|h| h.disabled_reason.is_none());
             let agent = self.agents.iter().find(|a| a.name == host)?;
             // What is lost cannot go on.
-            let kept = agent.hypervisor.guests.contains_key(&server.id);
-            let Some((free, capacity)) = self.free_beyond_promises(host) else {
-                continue;
-            };
-            let alone = free == capacity;
-            // There are 1000 MiB for each VCPU; of memory the reserve is rounded less.
-            let reserve = if alone {
-                0
-            } else {
-                1000 * capacity * percent / 100
-            };
-            let needs = 1000 * i64::from(server.flavor.vcpus);
-            if enabled && kept && 1000 * free - reserve >= needs {
+            let kept = agent.hypervisor.can_go_on(server.id);
+            let fits = self.has_room_for(server, host);
+            if kept && let Some(other) = self.could_go_on_elsewhere(server, host) {
+                return Some(format!(
+                    "{} waits on {host} for ever although {other} shares its storage and has room",
+                    self.story.of(server.id.0)
+                ));
+            }
+            if enabled && kept && fits {
                 return Some(format!(
                     "{} waits on {host} for ever although there is room",
                     self.story.of(server.id.0)

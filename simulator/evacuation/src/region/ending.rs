@@ -65,6 +65,9 @@ impl RegionWorld {
         if let Some(what) = self.could_come_back() {
             return Some(what);
         }
+        if let Some(what) = self.token_astray() {
+            return Some(what);
+        }
         if !self.database.outbox.is_empty() {
             return Some(format!(
                 "{} messages are never sent",

@@ -325,6 +325,7 @@ impl RegionWorld {
                     how: EvacuatedHow::Terminated,
                     at: m.notified_at,
                     unbilled_seconds: None,
+                    storage: None,
                 });
             }
             Input::Report(message)

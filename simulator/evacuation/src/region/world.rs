@@ -8,15 +8,19 @@ use crate::chance::Chance;
 use crate::ground::{BEGIN, Ground};
 use crate::hypervisor::Fate;
 use crate::script::{Op, Step};
+use crate::shelf::{Shared, Shelf};
 use crate::story::Story;
 use crate::violation::Promise;
 use crate::{Ends, Mutation};
 use ebbtide_engine::{Engine, EngineConfig, Policy};
 use ebbtide_model::{
     BudgetScope, DisruptionBudget, EvacuationState, GroupId, GroupPolicy, Seconds, ServerGroup,
-    Timestamp,
+    ServerId, Timestamp,
 };
 use ebbtide_region::{ComebackConfig, Command, Input, RegionConfig};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -50,6 +54,8 @@ pub(crate) struct RegionWorld {
     pub(super) written_at: Timestamp,
     /// How often somebody was told to go on.
     pub(super) resumed: u64,
+    /// How often that was on another host than the one that had kept it.
+    pub(super) moved: u64,
     /// Hosts to which the transaction that is being written lets somebody come back.
     pub(super) coming_back: Vec<String>,
 }
@@ -121,7 +127,7 @@ impl RegionWorld {
         let mut chance = Chance::new(seed, 2);
         let now = Timestamp::from_millis(BEGIN);
         let hosts = 2 + chance.below(3) as usize;
-        let agents: Vec<Agent> = (0..hosts)
+        let mut agents: Vec<Agent> = (0..hosts)
             .map(|n| {
                 let vcpus = 4 + 2 * u64::from(chance.below(3));
                 // Clocks differ, but by less than the notices' patience: otherwise agents refuse to begin.
@@ -131,6 +137,18 @@ impl RegionWorld {
                 agent
             })
             .collect();
+        // From chance of its own, too: how many of the hosts share a storage, none or at least two.
+        let sharing = match Chance::new(seed, 6).below(10) {
+            0..3 => 0,
+            3..6 => 2,
+            _ => hosts,
+        };
+        let shelf = Rc::new(RefCell::new(Shelf::default()));
+        for agent in agents.iter_mut().take(sharing) {
+            let mut shared = Shared::new(&shelf, &agent.name);
+            shared.without_token = mutation == Some(Mutation::ResumeWithoutToken);
+            agent.hypervisor.shared = Some(shared);
+        }
         let schedulers = (0..=chance.below(3))
             .map(|n| {
                 let skew = i64::from(chance.below(1001)) - 500;
@@ -160,6 +178,7 @@ impl RegionWorld {
             conflicts: 0,
             written_at: now,
             resumed: 0,
+            moved: 0,
             coming_back: Vec::new(),
         };
         world.begin(&mut chance);
@@ -244,8 +263,35 @@ impl RegionWorld {
         self.look_at_hosts();
     }
 
+    /// A server that goes on with what was kept of it runs once, under its token, and is not kept meanwhile.
+    fn check_shelf(&mut self) {
+        let mut runs: BTreeMap<ServerId, &str> = BTreeMap::new();
+        let mut wrong = None;
+        for agent in &self.ground.agents {
+            let Some(shared) = &agent.hypervisor.shared else {
+                continue;
+            };
+            let guests = agent.hypervisor.guests.iter();
+            for (id, _) in guests.filter(|(id, g)| g.resumed && agent.hypervisor.runs(**id)) {
+                let name = self.ground.story.of(id.0);
+                if let Some(other) = runs.insert(*id, &agent.name) {
+                    wrong = Some(format!("{name} runs on {other} and on {}", agent.name));
+                } else if shared.shelf.borrow().is_kept(*id) || !shared.is_taken(*id) {
+                    wrong = Some(format!(
+                        "{name} runs on {}, which has not taken its token",
+                        agent.name
+                    ));
+                }
+            }
+        }
+        if let Some(what) = wrong {
+            self.fail(Promise::ExactlyOnce, what);
+        }
+    }
+
     /// What hosts have done to guests, held against what is durable.
     pub(super) fn look_at_hosts(&mut self) {
+        self.check_shelf();
         for (host, deed) in self.deeds() {
             self.look_at(host, deed);
         }
@@ -290,6 +336,7 @@ impl RegionWorld {
     pub(crate) fn ends(&self) -> Ends {
         let mut ends = Ends {
             resumed: self.resumed,
+            moved: self.moved,
             ..Ends::default()
         };
         for evacuation in self

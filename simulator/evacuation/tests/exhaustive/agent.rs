@@ -245,7 +245,7 @@ impl Small {
                     _ => Done::Interrupted,
                 })
             }
-            Action::Start(_) | Action::Delete => Ok(Done::Deleted),
+            Action::Start(_) | Action::Delete(_) => Ok(Done::Deleted),
         }
     }
 

@@ -389,6 +389,7 @@ fn body_of(report: Report) -> Body {
             how: EvacuatedHow::Terminated,
             at,
             unbilled_seconds: None,
+            storage: None,
         }),
         Report::Failed(evacuation_id, still_running) => Body::EvacuationFailed(EvacuationFailed {
             evacuation_id,

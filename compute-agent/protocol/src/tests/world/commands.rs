@@ -62,12 +62,14 @@ impl World {
             preemptible: true,
             attempt,
             resume,
+            storage: None,
         }))
     }
 
     pub(in crate::tests) fn delete(&mut self, s: u8) -> Message {
         self.send(Body::Delete(Delete {
             server_id: server(s),
+            storage: None,
         }))
     }
 }

@@ -66,6 +66,7 @@ fn heartbeat(host: &str) -> Outgoing {
         inventory: BTreeMap::new(),
         traits: Default::default(),
         servers: Vec::new(),
+        storage: None,
     };
     outgoing(Body::Heartbeat(heartbeat), host)
 }
@@ -210,6 +211,7 @@ async fn a_stolen_login_speaks_for_no_other_host_and_reads_no_other_hosts_notice
     refused("read", thief.consume(&other, 1).await.unwrap_err());
     refused("declare", thief.declare(&other).await.unwrap_err());
     let delete = ebbtide_model::message::Delete {
+        storage: None,
         server_id: ServerId(Uuid::from_u128(5)),
     };
     let order = outgoing(Body::Delete(delete), "host-2.example");

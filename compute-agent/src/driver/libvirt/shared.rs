@@ -1,0 +1,415 @@
+//! Servers whose place is on shared storage: their disk is there from the beginning, their memory when they are hibernated, and their token says
+//! which host may define and start them.
+//!
+//! Keeping one: the guest ends, what is to be known is written, the domain is undefined, the host's own notes go, the token is put down.
+//! Letting it go on: the token is taken, the domain is defined, the guest is restored or booted, its memory goes. Each step looks at what is
+//! there, so that a call that was cut off goes on where things are. QEMU's own lock on the disk stands behind all that.
+
+use super::ending::has_memory;
+use super::records::Note;
+use super::virsh::Refused;
+use super::{LibvirtDriver, names};
+use crate::driver::storage::{Grip, SharedStorage, unusable};
+use crate::driver::{DriverError, Occupancy, ServerView};
+use crate::task;
+use ebbtide_model::message::{HostedState, Start};
+use ebbtide_model::{ResourceClass, Resources, ServerId, Timestamp};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const START: &str = "start the server";
+/// libvirt's XML of the server, in its directory.
+const DOMAIN: &str = "domain.xml";
+
+/// What is to be known of a server to let it go on anywhere.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Known {
+    note: Note,
+    /// `running` while a host runs it: then nothing is kept of it.
+    state: HostedState,
+    /// Where its files are.
+    dir: PathBuf,
+    /// Where its sockets were on the host that defined it last.
+    run_dir: PathBuf,
+}
+
+impl Known {
+    fn occupancy(&self) -> Occupancy {
+        let mut holds = Resources::new();
+        // The amount comes out of another `Resources`, so it is within the range.
+        let _ = holds.set(
+            ResourceClass::disk_gb(),
+            self.note.start.resources.amount("DISK_GB"),
+        );
+        Occupancy::Present {
+            state: self.state,
+            holds,
+            since: self.note.since,
+        }
+    }
+}
+
+impl LibvirtDriver {
+    async fn on_storage<T: Send + 'static>(
+        &self,
+        storage: &Arc<SharedStorage>,
+        what: &'static str,
+        work: impl FnOnce(&SharedStorage) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, DriverError> {
+        let storage = Arc::clone(storage);
+        let done = task::blocking(move || work(&storage)).await;
+        done.map_err(|error| unusable(what, &error))
+    }
+
+    /// What is known of a server whose token this host holds.
+    async fn held(&self, id: ServerId, what: &'static str) -> Result<Option<Known>, DriverError> {
+        match &self.storage {
+            Some(storage) => self.on_storage(storage, what, move |s| s.held(id)).await,
+            None => Ok(None),
+        }
+    }
+
+    /// The directory on the storage of a server whose token this host holds.
+    pub(super) async fn storage_dir(
+        &self,
+        id: ServerId,
+        what: &'static str,
+    ) -> Result<Option<PathBuf>, DriverError> {
+        Ok(self.held(id, what).await?.map(|known| known.dir))
+    }
+
+    /// What is kept of a server that does not run, by this host last, or under the token that it holds.
+    pub(super) async fn kept(
+        &self,
+        id: ServerId,
+        what: &'static str,
+    ) -> Result<Option<Occupancy>, DriverError> {
+        let Some(storage) = &self.storage else {
+            return Ok(None);
+        };
+        let known: Option<Known> = self.on_storage(storage, what, move |s| s.known(id)).await?;
+        let kept = known.filter(|known| known.state != HostedState::Running);
+        Ok(kept.map(|known| known.occupancy()))
+    }
+
+    /// The same of all that libvirt does not have here.
+    pub(super) async fn all_kept(
+        &self,
+        here: BTreeSet<ServerId>,
+    ) -> Result<Vec<ServerView>, DriverError> {
+        let Some(storage) = &self.storage else {
+            return Ok(Vec::new());
+        };
+        let all = move |storage: &SharedStorage| {
+            let mut views = Vec::new();
+            for server_id in storage.ours()? {
+                let known: Option<Known> = match here.contains(&server_id) {
+                    true => None,
+                    false => storage.known(server_id)?,
+                };
+                if let Some(known) = known.filter(|k| k.state != HostedState::Running) {
+                    views.push(ServerView {
+                        server_id,
+                        state: known.state,
+                        released: None,
+                    });
+                }
+            }
+            Ok(views)
+        };
+        self.on_storage(storage, "list its servers", all).await
+    }
+
+    /// Before a server begins: its token, and its directory if that is on the storage.
+    pub(super) async fn hold_token(
+        &self,
+        start: &Start,
+        since: Timestamp,
+    ) -> Result<Option<PathBuf>, DriverError> {
+        let Some(storage) = self.storage.as_ref().filter(|_| start.preemptible) else {
+            return Ok(None);
+        };
+        let id = start.server_id;
+        let known = Known {
+            note: Note {
+                start: start.clone(),
+                since,
+                notice: None,
+                ended_by: None,
+            },
+            state: HostedState::Running,
+            dir: storage.dir_of(id),
+            run_dir: self.settings.run_dir.clone(),
+        };
+        let dir = known.dir.clone();
+        let hold = move |storage: &SharedStorage| storage.write(id, &known);
+        self.on_storage(storage, START, hold).await?;
+        Ok(Some(dir))
+    }
+
+    /// Takes the token of a server that is to go on here.
+    pub(super) async fn take_token(&self, start: &Start) -> Result<(), DriverError> {
+        let server_id = start.server_id;
+        let named = start.storage.as_deref();
+        // What is kept where this host has no access cannot go on here.
+        let storage = self.storage.as_ref();
+        let storage = storage.filter(|s| named.is_none() || s.is_named(named));
+        let Some(storage) = storage else {
+            return Err(DriverError::NotFound { server_id });
+        };
+        match self
+            .on_storage(storage, START, move |s| s.take(server_id))
+            .await?
+        {
+            Grip::Ours => Ok(()),
+            Grip::Theirs(host) => Err(DriverError::HeldElsewhere { server_id, host }),
+            Grip::Nobodys => Err(DriverError::NotFound { server_id }),
+        }
+    }
+
+    /// Defines a server whose token is held here, and lets it go on with what is kept of it.
+    pub(super) async fn go_on_from_storage(
+        &self,
+        start: &Start,
+        since: Timestamp,
+    ) -> Result<(), DriverError> {
+        let server_id = start.server_id;
+        let known = self.held(server_id, START).await?;
+        let known = known.ok_or(DriverError::NotFound { server_id })?;
+        let ended_by = known.note.ended_by;
+        let note = Note {
+            start: start.clone(),
+            since,
+            notice: None,
+            ended_by,
+        };
+        self.noted(START, move |records| records.put(&note)).await?;
+        self.define_from_storage(server_id, &known).await?;
+        let memory = known.dir.join(names::MEMORY);
+        let hibernated = self.has_memory(&memory, START).await?;
+        let started = if hibernated {
+            self.restore(server_id, &known, &memory).await
+        } else {
+            let domain = names::domain(server_id);
+            let begun = self.virsh.wait(&["start", &domain]).await;
+            begun
+                .map(drop)
+                .map_err(|refused| super::starting::refusal(refused, server_id))
+        };
+        started?;
+        self.runs_from_storage(server_id).await?;
+        if let (Some(evacuation_id), true) = (ended_by, hibernated) {
+            self.messengers.take_back(server_id, evacuation_id);
+        }
+        Ok(())
+    }
+
+    pub(super) async fn has_memory(
+        &self,
+        memory: &Path,
+        what: &'static str,
+    ) -> Result<bool, DriverError> {
+        let memory = memory.to_owned();
+        task::blocking(move || has_memory(&memory))
+            .await
+            .map_err(|error| unusable(what, &error))
+    }
+
+    /// With the sockets where they are on this host.
+    fn moved_here(&self, known: &Known, xml: &str) -> String {
+        let from = format!("'{}/", known.run_dir.display());
+        let to = format!("'{}/", self.settings.run_dir.display());
+        xml.replace(&from, &to)
+    }
+
+    async fn define_from_storage(&self, id: ServerId, known: &Known) -> Result<(), DriverError> {
+        let from = known.dir.join(DOMAIN);
+        let xml = task::blocking(move || fs::read_to_string(from)).await;
+        let xml = xml.map_err(|error| unusable(START, &error))?;
+        let file = self
+            .write_xml(id, DOMAIN, self.moved_here(known, &xml))
+            .await?;
+        let defined = self.virsh.call(&["define", &file]).await;
+        defined
+            .map(drop)
+            .map_err(|refused| refused.about(id, START))
+    }
+
+    async fn write_xml(
+        &self,
+        id: ServerId,
+        name: &'static str,
+        xml: String,
+    ) -> Result<String, DriverError> {
+        let path = self.records.dir_of(id).join(name);
+        let file = path.clone();
+        self.noted(START, move |_| fs::write(file, xml)).await?;
+        Ok(path.display().to_string())
+    }
+
+    async fn restore(&self, id: ServerId, known: &Known, memory: &Path) -> Result<(), DriverError> {
+        let memory = memory.display().to_string();
+        let saved = self.virsh.call(&["save-image-dumpxml", &memory]).await;
+        let saved = saved.map_err(|refused| refused.failed(START))?;
+        let file = self
+            .write_xml(id, "restore.xml", self.moved_here(known, &saved))
+            .await?;
+        let words = ["restore", &memory, "--xml", &file, "--running"];
+        self.virsh
+            .wait(&words)
+            .await
+            .map(drop)
+            .map_err(|refused| super::starting::refusal(refused, id))
+    }
+
+    /// It runs here: what was kept of its memory is over. Without effect for servers that are not on the storage.
+    pub(super) async fn runs_from_storage(&self, id: ServerId) -> Result<(), DriverError> {
+        let (Some(storage), Some(mut known)) = (&self.storage, self.held(id, START).await?) else {
+            return Ok(());
+        };
+        if known.state == HostedState::Running {
+            return Ok(());
+        }
+        // A start that was cut off may have left it without a definition of its own.
+        self.define_from_storage(id, &known).await?;
+        known.state = HostedState::Running;
+        known.run_dir.clone_from(&self.settings.run_dir);
+        let end = move |storage: &SharedStorage| {
+            storage.write(id, &known)?;
+            remove_file(&known.dir.join(names::MEMORY))
+        };
+        self.on_storage(storage, START, end).await
+    }
+
+    /// What does not run here and has its token here is written down, undefined, and its token put down. True if it is kept on the storage then.
+    pub(super) async fn keep(&self, id: ServerId, what: &'static str) -> Result<bool, DriverError> {
+        let Some(storage) = &self.storage else {
+            return Ok(false);
+        };
+        let Some(mut known) = self.held(id, what).await? else {
+            return Ok(self.kept(id, what).await?.is_some());
+        };
+        let domain = self.look(what).await?.servers.get(&id).copied();
+        match domain.map(|domain| domain.state()) {
+            Some(HostedState::Running) => return Ok(false),
+            Some(_) => {
+                // Otherwise a start has failed, and all that is to be known is written.
+                if known.state == HostedState::Running {
+                    let memory = known.dir.join(names::MEMORY);
+                    known.state = match self.has_memory(&memory, what).await? {
+                        true => HostedState::Hibernated,
+                        false => HostedState::Stopped,
+                    };
+                    if let Some(note) = self.note_of(id, what).await? {
+                        known.note = note;
+                    }
+                    self.write_known(storage, id, known, what).await?;
+                }
+                self.drop_definition(id, what).await?;
+            }
+            // It was lost while it ran: nothing of it can go on.
+            None if known.state == HostedState::Running => return Ok(false),
+            None => {}
+        }
+        self.messengers.forget(id);
+        self.metadata.shut(id);
+        self.noted(what, move |records| records.remove(id)).await?;
+        // What has begun to run behind our back shows itself here, and keeps its token.
+        let now = self.look(what).await?.servers.get(&id).copied();
+        if now.is_some_and(|domain| domain.state() == HostedState::Running) {
+            return Err(DriverError::Failed {
+                what,
+                detail: "it runs again although it had ended".to_owned(),
+            });
+        }
+        self.on_storage(storage, what, move |s| s.put_down(id))
+            .await?;
+        Ok(true)
+    }
+
+    async fn write_known(
+        &self,
+        storage: &Arc<SharedStorage>,
+        id: ServerId,
+        mut known: Known,
+        what: &'static str,
+    ) -> Result<(), DriverError> {
+        let domain = names::domain(id);
+        let xml = self.virsh.call(&["dumpxml", &domain, "--inactive"]).await;
+        let xml = xml.map_err(|refused| refused.about(id, what))?;
+        known.run_dir.clone_from(&self.settings.run_dir);
+        let write = move |storage: &SharedStorage| {
+            fs::write(known.dir.join(DOMAIN), xml)?;
+            storage.write(id, &known)
+        };
+        self.on_storage(storage, what, write).await
+    }
+
+    /// By its UUID, which is the server's: another domain may have the name.
+    async fn drop_definition(&self, id: ServerId, what: &'static str) -> Result<(), DriverError> {
+        // Variables of its firmware, if it has any, belong to what is kept.
+        let words = [
+            "undefine",
+            &id.to_string(),
+            "--snapshots-metadata",
+            "--checkpoints-metadata",
+            "--keep-nvram",
+        ];
+        match self.virsh.call(&words).await {
+            Ok(_) | Err(Refused::Gone) => Ok(()),
+            Err(refused) => Err(refused.about(id, what)),
+        }
+    }
+
+    /// Throws away what is on the storage under the token that is held here; with `named` also what anybody has put down there. True if there
+    /// was a token.
+    pub(super) async fn clear_storage(
+        &self,
+        id: ServerId,
+        named: Option<&str>,
+        what: &'static str,
+    ) -> Result<bool, DriverError> {
+        let Some(storage) = &self.storage else {
+            return Ok(false);
+        };
+        let all = storage.is_named(named);
+        let clear = move |storage: &SharedStorage| {
+            let grip = match all {
+                true => storage.take(id)?,
+                false if storage.take_own(id)? => Grip::Ours,
+                false => Grip::Nobodys,
+            };
+            let Some(known) = storage.held::<Known>(id)? else {
+                return Ok(match grip {
+                    Grip::Ours => Grip::Nobodys,
+                    grip => grip,
+                });
+            };
+            match fs::remove_dir_all(&known.dir) {
+                Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+                _ => storage.throw_away(id)?,
+            }
+            Ok(Grip::Ours)
+        };
+        match self.on_storage(storage, what, clear).await? {
+            Grip::Ours => Ok(true),
+            Grip::Nobodys => Ok(false),
+            Grip::Theirs(host) => Err(DriverError::HeldElsewhere {
+                server_id: id,
+                host,
+            }),
+        }
+    }
+}
+
+/// Removes a file that may not be there.
+pub(super) fn remove_file(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

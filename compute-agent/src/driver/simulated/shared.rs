@@ -1,0 +1,231 @@
+//! Servers of a simulated hypervisor whose place is on shared storage. Called while the hypervisor's file is locked; what is in the file rules, and
+//! the token says what is kept.
+
+use super::SimulatedDriver;
+use super::faults::FaultyAction;
+use super::state::SimulatedGuest;
+use crate::driver::storage::{Grip, SharedStorage, unusable};
+use crate::driver::{DriverError, Occupancy, ServerView};
+use crate::task;
+use ebbtide_model::ServerId;
+use ebbtide_model::message::{HostedState, Start};
+use std::io;
+use std::sync::Arc;
+
+/// What is known of a server under its token. `state` is `running` while a host runs it: then there is nothing to go on with but that.
+pub(super) type Known = SimulatedGuest;
+
+impl SimulatedDriver {
+    /// Works on the storage, beside the async threads. Only with storage.
+    async fn on_storage<T: Send + 'static>(
+        &self,
+        storage: &Arc<SharedStorage>,
+        what: FaultyAction,
+        work: impl FnOnce(&SharedStorage) -> io::Result<T> + Send + 'static,
+    ) -> Result<T, DriverError> {
+        let storage = Arc::clone(storage);
+        let done = task::blocking(move || work(&storage)).await;
+        done.map_err(|error| unusable(what.words(), &error))
+    }
+
+    /// Before a server begins here: its token.
+    pub(super) async fn hold_token(&self, start: &Start) -> Result<(), DriverError> {
+        let Some(storage) = self.storage.as_ref().filter(|_| start.preemptible) else {
+            return Ok(());
+        };
+        let (id, guest) = (start.server_id, SimulatedGuest::of(start, self.clock.now()));
+        let hold = move |storage: &SharedStorage| match storage.held::<Known>(id)? {
+            Some(_) => Ok(()),
+            None => storage.write(id, &guest),
+        };
+        self.on_storage(storage, FaultyAction::Start, hold).await
+    }
+
+    /// Takes the token of a server that is to go on, and puts it into the hypervisor's file, where it does not run yet.
+    pub(super) async fn take_over(
+        &self,
+        storage: &Arc<SharedStorage>,
+        id: ServerId,
+    ) -> Result<(), DriverError> {
+        let take = move |storage: &SharedStorage| match storage.take(id)? {
+            Grip::Ours => Ok(Ok(storage.held::<Known>(id)?)),
+            Grip::Theirs(host) => Ok(Err(DriverError::HeldElsewhere {
+                server_id: id,
+                host,
+            })),
+            Grip::Nobodys => Ok(Err(DriverError::NotFound { server_id: id })),
+        };
+        let known = self.on_storage(storage, FaultyAction::Start, take);
+        let known = known.await??;
+        let here = self
+            .change(FaultyAction::Start, move |state, _| {
+                state.servers.contains_key(&id)
+            })
+            .await?;
+        // It was lost while it ran: nothing of it can go on.
+        let known = known.filter(|known| here || known.state != HostedState::Running);
+        let Some(known) = known else {
+            return Err(DriverError::NotFound { server_id: id });
+        };
+        self.change(FaultyAction::Start, move |state, _| {
+            state.servers.entry(id).or_insert(known);
+        })
+        .await
+    }
+
+    /// It runs here: what was kept of it is over.
+    pub(super) async fn runs_now(&self, id: ServerId) -> Result<(), DriverError> {
+        let Some(storage) = &self.storage else {
+            return Ok(());
+        };
+        let note = move |storage: &SharedStorage| match storage.held::<Known>(id)? {
+            Some(mut known) => {
+                known.state = HostedState::Running;
+                storage.write(id, &known)
+            }
+            None => Ok(()),
+        };
+        self.on_storage(storage, FaultyAction::Start, note).await
+    }
+
+    /// What does not run here and has its token here is written down, dropped, and its token put down. True if it is kept on the storage.
+    pub(super) async fn keep(&self, id: ServerId, what: FaultyAction) -> Result<bool, DriverError> {
+        let Some(storage) = &self.storage else {
+            return Ok(false);
+        };
+        let held = move |storage: &SharedStorage| storage.held::<Known>(id);
+        let Some(held) = self.on_storage(storage, what, held).await? else {
+            let known = move |storage: &SharedStorage| storage.known::<Known>(id);
+            return Ok(self.on_storage(storage, what, known).await?.is_some());
+        };
+        let guest = self
+            .change(what, move |state, _| state.servers.get(&id).cloned())
+            .await?;
+        match guest {
+            Some(guest) if guest.state == HostedState::Running => return Ok(false),
+            Some(guest) => {
+                let write = move |storage: &SharedStorage| storage.write(id, &guest);
+                self.on_storage(storage, what, write).await?;
+                self.change(what, move |state, _| drop(state.servers.remove(&id)))
+                    .await?;
+            }
+            // It was lost while it ran: nothing of it can go on.
+            None if held.state == HostedState::Running => return Ok(false),
+            None => {}
+        }
+        let put_down = move |storage: &SharedStorage| storage.put_down(id);
+        self.on_storage(storage, what, put_down).await?;
+        Ok(true)
+    }
+
+    /// Why a start has failed; not for good as long as the token is held here.
+    pub(super) async fn unless_held(
+        &self,
+        id: ServerId,
+        error: DriverError,
+    ) -> Result<DriverError, DriverError> {
+        let what = FaultyAction::Start;
+        let Some(storage) = &self.storage else {
+            return Ok(error);
+        };
+        let held = move |storage: &SharedStorage| storage.held::<Known>(id);
+        Ok(match self.on_storage(storage, what, held).await? {
+            Some(_) => DriverError::Failed {
+                what: what.words(),
+                detail: error.to_string(),
+            },
+            None => error,
+        })
+    }
+
+    /// What is kept of a server by this host, or held without running.
+    pub(super) async fn kept(
+        &self,
+        id: ServerId,
+        what: FaultyAction,
+    ) -> Result<Option<Known>, DriverError> {
+        let Some(storage) = &self.storage else {
+            return Ok(None);
+        };
+        let known = move |storage: &SharedStorage| storage.known::<Known>(id);
+        let known = self.on_storage(storage, what, known).await?;
+        Ok(known.filter(|known| known.state != HostedState::Running))
+    }
+
+    /// The same of all servers.
+    pub(super) async fn all_kept(&self) -> Result<Vec<ServerView>, DriverError> {
+        let Some(storage) = &self.storage else {
+            return Ok(Vec::new());
+        };
+        let all = |storage: &SharedStorage| {
+            let mut views = Vec::new();
+            for server_id in storage.ours()? {
+                if let Some(known) = storage.known::<Known>(server_id)?
+                    && known.state != HostedState::Running
+                {
+                    views.push(ServerView {
+                        server_id,
+                        state: known.state,
+                        released: None,
+                    });
+                }
+            }
+            Ok(views)
+        };
+        self.on_storage(storage, FaultyAction::List, all).await
+    }
+
+    /// What a look finds of a server that does not run here. A token that is held for nothing is put down first: whoever hears that it does not
+    /// run here may ask another host.
+    pub(super) async fn look_on_storage(
+        &self,
+        id: ServerId,
+        here: Occupancy,
+    ) -> Result<Occupancy, DriverError> {
+        let what = FaultyAction::Look;
+        if self.kept(id, what).await?.is_none() {
+            return Ok(here);
+        }
+        self.keep(id, what).await?;
+        let known = self.kept(id, what).await?;
+        Ok(known.map_or(Occupancy::Absent, |known| Occupancy::Present {
+            state: known.state,
+            holds: known.holds(),
+            since: known.since,
+        }))
+    }
+
+    /// Takes the token of a server that is to be deleted with all that is kept of it, and throws it away. True if there was one.
+    pub(super) async fn clear_kept(
+        &self,
+        id: ServerId,
+        named: Option<&str>,
+    ) -> Result<bool, DriverError> {
+        let Some(storage) = &self.storage else {
+            return Ok(false);
+        };
+        let all = storage.is_named(named);
+        let clear = move |storage: &SharedStorage| {
+            let held = match all {
+                true => storage.take(id)?,
+                false if storage.take_own(id)? => Grip::Ours,
+                false => Grip::Nobodys,
+            };
+            if held == Grip::Ours {
+                storage.throw_away(id)?;
+            }
+            Ok(held)
+        };
+        match self
+            .on_storage(storage, FaultyAction::Delete, clear)
+            .await?
+        {
+            Grip::Ours => Ok(true),
+            Grip::Nobodys => Ok(false),
+            Grip::Theirs(host) => Err(DriverError::HeldElsewhere {
+                server_id: id,
+                host,
+            }),
+        }
+    }
+}

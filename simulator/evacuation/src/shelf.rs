@@ -1,0 +1,363 @@
+//! Storage that several hypervisors share: what is kept there, and who has the token of it. The drivers' rules (`compute-agent/src/driver/storage.rs`)
+//! step by step, so that a host can die between any two of them.
+//!
+//! A server that may be kept has its token taken by the host that runs it. Keeping it: the guest ends, what is kept is written, the host
+//! drops what it has of it, the token is put down. Letting it go on: the token is taken, the guest begins. Whoever holds a token and does
+//! not run the guest puts it down again when it is asked what it has of it.
+
+use crate::hypervisor::{Guest, Hypervisor, no_room};
+use crate::violation::{Broken, Promise};
+use ebbtide_agent_protocol::{Action, Done, DriverError, Occupancy};
+use ebbtide_model::message::{Hosted, HostedState, Start};
+use ebbtide_model::{InterruptionBehaviour, ResourceClass, Resources, ServerId, Timestamp};
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Its name.
+pub(crate) const STORAGE: &str = "shelf";
+
+/// What is kept of a server.
+#[derive(Debug, Clone)]
+pub(crate) struct Saved {
+    state: HostedState,
+    takes: Resources,
+    since: Timestamp,
+}
+
+/// All that is kept.
+#[derive(Debug, Default)]
+pub(crate) struct Shelf {
+    /// Tokens that anybody may take: what is kept, and who has put it down.
+    kept: BTreeMap<ServerId, (String, Saved)>,
+    /// Tokens that somebody has taken, by server and host; with what is kept while the guest does not run.
+    taken: BTreeMap<(ServerId, String), Option<Saved>>,
+}
+
+impl Shelf {
+    pub(crate) fn all_kept(&self) -> Vec<ServerId> {
+        self.kept.keys().copied().collect()
+    }
+
+    pub(crate) fn is_kept(&self, id: ServerId) -> bool {
+        self.kept.contains_key(&id)
+    }
+}
+
+/// A hypervisor's end of it.
+#[derive(Debug, Clone)]
+pub(crate) struct Shared {
+    pub(crate) shelf: Rc<RefCell<Shelf>>,
+    pub(crate) host: String,
+    /// The rule that is broken on purpose: nobody takes tokens.
+    pub(crate) without_token: bool,
+    /// How far the next call goes that is cut off.
+    cuts: u32,
+}
+
+/// How far a call goes: all of it, or so many steps.
+type Steps = Option<u32>;
+
+fn cut(steps: &mut Steps) -> bool {
+    match steps {
+        Some(0) => true,
+        Some(n) => {
+            *n -= 1;
+            false
+        }
+        None => false,
+    }
+}
+
+fn cut_off() -> DriverError {
+    DriverError::Failed {
+        what: "end what it has begun",
+        detail: "so the world wants it".to_owned(),
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(shelf: &Rc<RefCell<Shelf>>, host: &str) -> Self {
+        Self {
+            shelf: Rc::clone(shelf),
+            host: host.to_owned(),
+            without_token: false,
+            cuts: 0,
+        }
+    }
+
+    fn key(&self, id: ServerId) -> (ServerId, String) {
+        (id, self.host.clone())
+    }
+
+    /// Its token is taken here.
+    pub(crate) fn is_taken(&self, id: ServerId) -> bool {
+        self.shelf.borrow().taken.contains_key(&self.key(id))
+    }
+
+    /// What is kept under the token that is taken here, if it does not run.
+    fn saved(&self, id: ServerId) -> Option<Saved> {
+        self.shelf.borrow().taken.get(&self.key(id)).cloned()?
+    }
+
+    /// The token goes down, with what is kept.
+    fn put_down(&self, id: ServerId, saved: Saved) -> Option<Broken> {
+        let mut shelf = self.shelf.borrow_mut();
+        shelf.taken.remove(&self.key(id));
+        let before = shelf.kept.insert(id, (self.host.clone(), saved));
+        before.map(|(who, _)| {
+            let what = format!(
+                "a server that {who} has kept is kept once more by {}",
+                self.host
+            );
+            (Promise::ExactlyOnce, what)
+        })
+    }
+
+    /// What this host has put down last, or holds without running it.
+    fn mine(&self, id: ServerId) -> Option<Saved> {
+        let shelf = self.shelf.borrow();
+        let kept = shelf.kept.get(&id).filter(|(who, _)| *who == self.host);
+        let kept = kept.map(|(_, saved)| saved.clone());
+        drop(shelf);
+        kept.or_else(|| self.saved(id))
+    }
+
+    /// The same of all servers.
+    pub(crate) fn all_mine(&self) -> Vec<Hosted> {
+        let shelf = self.shelf.borrow();
+        let kept = shelf.kept.iter();
+        let kept = kept.filter(|(_, (who, _))| *who == self.host);
+        let kept = kept.map(|(id, (_, saved))| (*id, saved.state));
+        let taken = shelf.taken.iter().filter(|((_, who), _)| *who == self.host);
+        let taken = taken.filter_map(|((id, _), saved)| Some((*id, saved.as_ref()?.state)));
+        let all = kept.chain(taken);
+        all.map(|(server_id, state)| Hosted { server_id, state })
+            .collect()
+    }
+}
+
+impl Hypervisor {
+    /// A call about a server whose place is on the shelf. `None`: it is not, and is dealt with as on any other host.
+    pub(crate) fn act_on_shelf(
+        &mut self,
+        id: ServerId,
+        what: &Action,
+        now: Timestamp,
+        steps: Steps,
+    ) -> Option<Result<Done, DriverError>> {
+        let shared = self.shared.clone()?;
+        let ours = shared.is_taken(id) || shared.mine(id).is_some();
+        match what {
+            Action::Start(start) if start.storage.as_deref() == Some(STORAGE) => {
+                Some(self.go_on(&shared, start, now, steps))
+            }
+            Action::Start(start) if start.preemptible && !start.resume => {
+                // What another one has kept is not meant: this is an attempt that was given up, and comes late.
+                if shared.mine(id).is_some() {
+                    let what = "a server that is kept is made anew".to_owned();
+                    self.broken.get_or_insert((Promise::ExactlyOnce, what));
+                }
+                let mut shelf = shared.shelf.borrow_mut();
+                shelf.taken.entry(shared.key(id)).or_insert(None);
+                None
+            }
+            Action::Interrupt(
+                behaviour @ (InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate),
+            ) if ours => Some(self.keep(&shared, id, *behaviour, steps)),
+            Action::Look if ours && !self.guests.contains_key(&id) => {
+                self.leave_to_others(id);
+                let saved = shared.mine(id)?;
+                Some(Ok(Done::Seen {
+                    occupancy: Occupancy::Present {
+                        state: saved.state,
+                        holds: saved.takes.only(&ResourceClass::disk_gb()),
+                        since: saved.since,
+                    },
+                    unbilled: None,
+                    storage: Some(STORAGE.to_owned()),
+                }))
+            }
+            Action::Delete(storage) => Some(self.clear(&shared, id, storage.is_some())),
+            Action::Interrupt(_) => {
+                shared.shelf.borrow_mut().taken.remove(&shared.key(id));
+                None
+            }
+            _ => None,
+        }
+    }
+
+    fn keep(
+        &mut self,
+        shared: &Shared,
+        id: ServerId,
+        behaviour: InterruptionBehaviour,
+        mut steps: Steps,
+    ) -> Result<Done, DriverError> {
+        if let Some(guest) = self.guests.get_mut(&id) {
+            if guest.state == HostedState::Running {
+                self.ended.push(id);
+                guest.state = match behaviour {
+                    InterruptionBehaviour::Hibernate => HostedState::Hibernated,
+                    _ => HostedState::Stopped,
+                };
+            }
+            if cut(&mut steps) {
+                return Err(cut_off());
+            }
+            let saved = Saved {
+                state: guest.state,
+                takes: guest.takes.clone(),
+                since: guest.since,
+            };
+            let mut shelf = shared.shelf.borrow_mut();
+            shelf.taken.insert(shared.key(id), Some(saved));
+            if cut(&mut steps) {
+                return Err(cut_off());
+            }
+            self.guests.remove(&id);
+        }
+        if cut(&mut steps) {
+            return Err(cut_off());
+        }
+        if let Some(saved) = shared.saved(id) {
+            let broken = shared.put_down(id, saved);
+            self.broken = self.broken.take().or(broken);
+        } else if shared.mine(id).is_none() {
+            return Err(DriverError::NotFound { server_id: id });
+        }
+        Ok(Done::Interrupted)
+    }
+
+    fn go_on(
+        &mut self,
+        shared: &Shared,
+        start: &Start,
+        now: Timestamp,
+        mut steps: Steps,
+    ) -> Result<Done, DriverError> {
+        let id = start.server_id;
+        if let Some(guest) = self.guests.get_mut(&id) {
+            if guest.state != HostedState::Running {
+                (guest.state, guest.since) = (HostedState::Running, now);
+            }
+            shared.shelf.borrow_mut().taken.insert(shared.key(id), None);
+            return Ok(Done::Started(guest.since));
+        }
+        if self.guards && !self.fits(&start.resources, id) {
+            self.leave_to_others(id);
+            return Err(no_room());
+        }
+        if shared.saved(id).is_none() {
+            let mut shelf = shared.shelf.borrow_mut();
+            let Some((_, saved)) = shelf.kept.get(&id).cloned() else {
+                let other = shelf.taken.keys().find(|(server, _)| *server == id);
+                return Err(match other {
+                    Some((_, who)) => DriverError::Failed {
+                        what: "start the server",
+                        detail: format!("host {who} has its token"),
+                    },
+                    None => DriverError::NotFound { server_id: id },
+                });
+            };
+            if shared.without_token {
+                drop(shelf);
+                self.boot_resumed(id, &saved, now);
+                return Ok(Done::Started(now));
+            }
+            shelf.kept.remove(&id);
+            shelf.taken.insert(shared.key(id), Some(saved));
+        }
+        if cut(&mut steps) {
+            return Err(cut_off());
+        }
+        if let Some(saved) = shared.saved(id) {
+            self.boot_resumed(id, &saved, now);
+            if cut(&mut steps) {
+                return Err(cut_off());
+            }
+            shared.shelf.borrow_mut().taken.insert(shared.key(id), None);
+        }
+        Ok(Done::Started(now))
+    }
+
+    /// A token that is held for nothing goes down.
+    pub(crate) fn leave_to_others(&mut self, id: ServerId) {
+        if !self.guests.contains_key(&id)
+            && let Some(shared) = &self.shared
+            && let Some(saved) = shared.saved(id)
+        {
+            let broken = shared.put_down(id, saved);
+            self.broken = self.broken.take().or(broken);
+        }
+    }
+
+    fn boot_resumed(&mut self, id: ServerId, saved: &Saved, now: Timestamp) {
+        let guest = Guest {
+            state: HostedState::Running,
+            takes: saved.takes.clone(),
+            since: now,
+            resumed: true,
+        };
+        self.guests.insert(id, guest);
+        self.check_room();
+    }
+
+    fn clear(&mut self, shared: &Shared, id: ServerId, all: bool) -> Result<Done, DriverError> {
+        let mut shelf = shared.shelf.borrow_mut();
+        // Sent before it was kept, it does not say where.
+        let own = shelf
+            .kept
+            .get(&id)
+            .is_some_and(|(who, _)| *who == shared.host);
+        let here = shelf.taken.contains_key(&shared.key(id)) || shelf.is_kept(id);
+        let other = shelf
+            .taken
+            .keys()
+            .find(|(server, who)| *server == id && *who != shared.host);
+        if let Some((_, who)) = other.filter(|_| all && !here) {
+            return Err(DriverError::Failed {
+                what: "delete the server",
+                detail: format!("host {who} has its token"),
+            });
+        }
+        let had = [
+            self.guests.remove(&id).is_some(),
+            shelf.taken.remove(&shared.key(id)).is_some(),
+            (all || own) && shelf.kept.remove(&id).is_some(),
+            self.forget_kept(id),
+        ];
+        match had.contains(&true) {
+            true => Ok(Done::Deleted),
+            false => Err(DriverError::NotFound { server_id: id }),
+        }
+    }
+
+    /// A call is cut off between two steps: its process has died, or it failed.
+    pub(crate) fn cut_off(&mut self, id: ServerId, what: &Action, now: Timestamp) {
+        let far = match &mut self.shared {
+            Some(shared) => {
+                shared.cuts += 1;
+                shared.cuts % 4
+            }
+            None => return,
+        };
+        let begins = matches!(what, Action::Start(s) if s.storage.is_some());
+        let keeps = matches!(
+            what,
+            Action::Interrupt(InterruptionBehaviour::Stop | InterruptionBehaviour::Hibernate)
+        );
+        if far > 0 && (begins || keeps) {
+            let _ = self.act_on_shelf(id, what, now, Some(far - 1));
+        }
+    }
+
+    /// True if what was kept of a server can go on here.
+    pub(crate) fn can_go_on(&self, id: ServerId) -> bool {
+        let shelved = self
+            .shared
+            .as_ref()
+            .is_some_and(|shared| shared.shelf.borrow().is_kept(id) || shared.saved(id).is_some());
+        shelved || self.guests.contains_key(&id)
+    }
+}
