@@ -13,7 +13,7 @@ use crate::step::Step;
 use crate::{Event, Region};
 use ebbtide_engine::HostUsage;
 use ebbtide_model::record::Change;
-use ebbtide_model::{HostHealth, Outcome, Resources, Server, ServerId, Timestamp};
+use ebbtide_model::{HostHealth, Outcome, Resources, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::BTreeMap;
 
 /// A host that could take somebody.
@@ -170,6 +170,15 @@ impl Region {
         self.resume(step, server);
         Some(host)
     }
+}
+
+/// How and where a server is kept still that waits, or was on its way back and of whose start nothing has been heard. A host that has nothing of it
+/// says that it is gone already; but what was kept of it is where it was, for any host that shares the storage.
+pub(crate) fn still_kept(server: &Server) -> Option<(ServerStatus, String)> {
+    let comeback = server.comeback.as_ref()?;
+    let storage = comeback.storage.clone()?;
+    let runs = server.launched_at.is_some() && !server.waits_to_come_back();
+    (!runs).then(|| (comeback.kept.status(), storage))
 }
 
 /// Whether its owner, and what has happened so far, let it be there. Its own host has been asked already.

@@ -244,7 +244,9 @@ impl Region {
                 && v.host.as_ref() == Some(&evacuation.host)
                 && v.starts == evacuation.victim_starts
         };
-        if let Some(mut victim) = victim.filter(here) {
+        // Chosen twice in one life, it left by the first of the two: when it may come back is known.
+        let waits_so = |v: &Server| v.waits_to_come_back() && v.status == status;
+        if let Some(mut victim) = victim.filter(here).filter(|v| !waits_so(v)) {
             victim.fault = Some(Fault {
                 code: servers::PREEMPTED.to_owned(),
                 message: format!(

@@ -134,7 +134,7 @@ impl Region {
                 .filter(|s| s.host.as_deref() == Some(name));
             let remains = self.servers.contains_key(&remains::id_of(*id, name));
             match known {
-                None if remains => {}
+                None if remains || self.is_kept_for_others(*id, *state, entry) => {}
                 None if self.gone.contains(*id) && !settled(self.gone.since(*id)) => {}
                 None => found.push(Finding {
                     code: "EB-AUDIT-104",
@@ -165,6 +165,28 @@ impl Region {
         }
     }
 
+    /// What a host has put down last on storage that it shares is another one's business as soon as that one was told to take it.
+    fn is_kept_for_others(&self, id: ServerId, state: HostedState, entry: &HostEntry) -> bool {
+        let kept_in = self.servers.get(&id).and_then(Server::kept_in);
+        state != HostedState::Running && kept_in.is_some() && kept_in == entry.host.storage
+    }
+
+    /// Another host has put it down on storage that both share: it was to go on here, and has not begun.
+    fn is_kept_elsewhere(&self, server: &Server) -> bool {
+        let Some(storage) = server.kept_in() else {
+            return false;
+        };
+        let sharing = self.hosts.values();
+        let mut sharing = sharing.filter(|entry| entry.host.storage.as_ref() == Some(&storage));
+        sharing.any(|entry| {
+            let hosted = entry.heard().map(|(_, hosted)| hosted);
+            hosted.is_some_and(|all| {
+                all.iter()
+                    .any(|h| h.server_id == server.id && h.state != HostedState::Running)
+            })
+        })
+    }
+
     fn missing(
         &self,
         host: &str,
@@ -179,7 +201,7 @@ impl Region {
                 state != Some(&HostedState::Running) && settled(server.launched_at)
             }
             ServerStatus::Stopped | ServerStatus::Hibernated => {
-                state.is_none() && settled(server.ended_at)
+                state.is_none() && settled(server.ended_at) && !self.is_kept_elsewhere(server)
             }
             _ => false,
         };

@@ -3,7 +3,7 @@
 
 use crate::Region;
 use crate::step::Step;
-use crate::{remains, servers};
+use crate::{elsewhere, remains, servers};
 use ebbtide_model::message::{
     Body, Deleted, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Message, Spared,
     StartFailed, Started,
@@ -145,8 +145,13 @@ impl Region {
             evacuation.reason =
                 Some("fenced: the hypervisor did not end it when it was asked".to_owned());
         }
+        let still_kept = self.servers.get(&m.server_id).and_then(elsewhere::still_kept);
+        let (status, storage) = match still_kept {
+            Some((kept, storage)) if status == ServerStatus::Preempted => (kept, Some(storage)),
+            _ => (status, m.storage.clone()),
+        };
         // After "failed" or "spared" the agent has acted all the same: what is true is written down.
-        self.end_evacuated(step, evacuation, status, m.storage.as_deref());
+        self.end_evacuated(step, evacuation, status, storage.as_deref());
     }
 
     /// Whether the victim still runs or not: its room is not free, so nobody gets it. If it does not run, the heartbeats say so

@@ -199,3 +199,47 @@ fn who_is_deleted_while_it_is_kept_is_cleared_from_the_storage() {
     });
     assert_eq!(storages.next(), Some(Some("nfs-1".to_owned())));
 }
+
+#[test]
+fn who_has_to_leave_again_before_it_was_started_elsewhere_is_still_kept() {
+    let mut world = world(&[Some("nfs-1"), Some("nfs-1")]);
+    let (victim, pet) = kept(&mut world, "hibernate");
+    world.host("host-1").alive = false;
+    enabled(&mut world, "host-1", true);
+    world.run(35);
+    assert_eq!(world.server(victim).status, ServerStatus::Building);
+    let other = world.create(&normal(4));
+    assert_eq!(world.server(victim).status, ServerStatus::Evacuating);
+    world.run(2);
+    // The broker hands out the notice before the start.
+    let host = world.host("host-1");
+    assert_eq!(host.queue.len(), 2);
+    host.queue.swap(0, 1);
+    let now = world.now;
+    world.host("host-1").restart(now);
+    world.run(60);
+    assert!(world.runs(other));
+    let server = world.server(victim);
+    assert_eq!(server.status, ServerStatus::Hibernated);
+    assert_eq!(server.kept_in().as_deref(), Some("nfs-1"));
+    assert_eq!(server.host.as_deref(), Some("host-1"));
+    // Its former host says that it has it, its present one does not: that is no disagreement.
+    let found = world.region.examine(world.now, true).findings;
+    assert_eq!(found, []);
+    world.delete(pet);
+    world.run(300);
+    assert_eq!(runs_on(&world, victim), ["host-0"]);
+}
+
+#[test]
+fn a_server_of_which_no_host_of_its_storage_has_anything_is_found_by_the_audit() {
+    let mut world = world(&[Some("nfs-1"), Some("nfs-1")]);
+    let (victim, _) = kept(&mut world, "hibernate");
+    let host = world.host("host-0");
+    let (_, shelf) = host.storage.clone().expect("it has one");
+    shelf.borrow_mut().remove(&victim);
+    world.run(120);
+    let found = world.region.examine(world.now, true).findings;
+    let codes: Vec<_> = found.iter().map(|f| (f.code, f.subject.clone())).collect();
+    assert_eq!(codes, [("EB-AUDIT-106", format!("server {victim}"))]);
+}

@@ -16,8 +16,8 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 use uuid::Uuid;
 
-/// Storage that several hosts share: who is kept there. Whoever takes somebody out has the token.
-pub(super) type Shelf = Rc<RefCell<BTreeMap<ServerId, Guest>>>;
+/// Storage that several hosts share: who is kept there, and by which host. Whoever takes somebody out has the token.
+pub(super) type Shelf = Rc<RefCell<BTreeMap<ServerId, (String, Guest)>>>;
 
 #[derive(Debug, Clone)]
 pub(super) struct Guest {
@@ -219,17 +219,24 @@ impl TestHost {
             return None;
         }
         self.sequence += 1;
-        let servers = self.guests.iter().map(|(id, guest)| Hosted {
-            server_id: *id,
+        let hosted = |server_id: &ServerId, guest: &Guest| Hosted {
+            server_id: *server_id,
             state: guest.state,
-        });
+        };
+        let guests = self.guests.iter();
+        let mut servers: Vec<Hosted> = guests.map(|(id, guest)| hosted(id, guest)).collect();
+        if let Some((_, shelf)) = &self.storage {
+            let shelf = shelf.borrow();
+            let own = shelf.iter().filter(|(_, (by, _))| *by == self.name);
+            servers.extend(own.map(|(id, (_, guest))| hosted(id, guest)));
+        }
         let beat = Heartbeat {
             host: self.name.clone(),
             session: Uuid::from_u128(self.session),
             sequence: self.sequence,
             inventory: self.inventory.clone(),
             traits: BTreeSet::new(),
-            servers: servers.collect(),
+            servers,
             storage: self.storage.as_ref().map(|(name, _)| name.clone()),
         };
         let words = format!("{} {} {}", self.name, self.session, self.sequence);
@@ -328,13 +335,15 @@ impl TestHost {
                 if let Some((_, shelf)) = &self.storage
                     && let Some(guest) = self.guests.remove(&id)
                 {
-                    shelf.borrow_mut().insert(id, guest);
+                    let kept = (self.name.clone(), guest);
+                    shelf.borrow_mut().insert(id, kept);
                 }
                 Ok(Done::Interrupted)
             }
             Action::Look
                 if let Some((name, shelf)) = &self.storage
-                    && let Some(guest) = shelf.borrow().get(&id) =>
+                    && let Some((by, guest)) = shelf.borrow().get(&id)
+                    && *by == self.name =>
             {
                 Ok(Done::Seen {
                     occupancy: Occupancy::Present {
@@ -364,7 +373,7 @@ impl TestHost {
                     }
                     _ => None,
                 };
-                let mut guest = kept.ok_or(gone)?;
+                let (_, mut guest) = kept.ok_or(gone)?;
                 (guest.state, guest.since) = (HostedState::Running, now);
                 self.guests.insert(id, guest);
                 self.check_room();
