@@ -145,7 +145,10 @@ impl Region {
             evacuation.reason =
                 Some("fenced: the hypervisor did not end it when it was asked".to_owned());
         }
-        let still_kept = self.servers.get(&m.server_id).and_then(elsewhere::still_kept);
+        let still_kept = self
+            .servers
+            .get(&m.server_id)
+            .and_then(elsewhere::still_kept);
         let (status, storage) = match still_kept {
             Some((kept, storage)) if status == ServerStatus::Preempted => (kept, Some(storage)),
             _ => (status, m.storage.clone()),
