@@ -95,6 +95,11 @@ impl Shared {
         self.shelf.borrow().taken.contains_key(&self.key(id))
     }
 
+    /// Its token is taken here, and nothing is kept under it: it runs, or was lost.
+    pub(crate) fn has_lost(&self, id: ServerId) -> bool {
+        matches!(self.shelf.borrow().taken.get(&self.key(id)), Some(None))
+    }
+
     /// What is kept under the token that is taken here, if it does not run.
     fn saved(&self, id: ServerId) -> Option<Saved> {
         self.shelf.borrow().taken.get(&self.key(id)).cloned()?
@@ -253,11 +258,12 @@ impl Hypervisor {
             let Some((_, saved)) = shelf.kept.get(&id).cloned() else {
                 let other = shelf.taken.keys().find(|(server, _)| *server == id);
                 return Err(match other {
-                    Some((_, who)) => DriverError::Failed {
+                    Some((_, who)) if *who != shared.host => DriverError::Failed {
                         what: "start the server",
                         detail: format!("host {who} has its token"),
                     },
-                    None => DriverError::NotFound { server_id: id },
+                    // With nothing under our own token it was lost while it ran.
+                    _ => DriverError::NotFound { server_id: id },
                 });
             };
             if shared.without_token {

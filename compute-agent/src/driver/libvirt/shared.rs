@@ -278,9 +278,10 @@ impl LibvirtDriver {
         self.define_from_storage(id, &known).await?;
         known.state = HostedState::Running;
         known.run_dir.clone_from(&self.settings.run_dir);
+        // In this order: memory that a guest has left behind must not be found by whoever lets it go on the next time, when its disk has moved on.
         let end = move |storage: &SharedStorage| {
-            storage.write(id, &known)?;
-            remove_file(&known.dir.join(names::MEMORY))
+            remove_file(&known.dir.join(names::MEMORY))?;
+            storage.write(id, &known)
         };
         self.on_storage(storage, START, end).await
     }

@@ -147,14 +147,15 @@ impl RegionWorld {
                 .agents
                 .iter()
                 .find(|a| Some(&a.name) == s.host.as_ref());
-            // A guest that was lost before its start was reported is no token's fault.
+            // A guest that was lost before its start was reported is no token's fault: who let it go on last has it.
             let lost = |a: &Agent| {
                 let shared = a.hypervisor.shared.as_ref();
-                shared.is_some_and(|shared| shared.is_taken(s.id))
+                shared.is_some_and(|shared| shared.has_lost(s.id))
+                    && !a.hypervisor.guests.contains_key(&s.id)
             };
             s.waits_to_come_back()
                 && s.kept_in().is_some()
-                && !own.is_some_and(lost)
+                && !self.agents.iter().any(lost)
                 && !own.is_some_and(|a| a.hypervisor.can_go_on(s.id))
         });
         astray.map(|s| {
