@@ -6,6 +6,7 @@
     clippy::print_stderr
 )] // These are tests.
 
+mod at;
 mod bad_days;
 mod bad_input;
 mod command;

@@ -1,5 +1,6 @@
 //! Several schedulers that are active at once on one database and one broker.
 
+use super::at::{get, until_at};
 use super::kit::{
     create, evacuations, fill, flavor, nothing_is_overcommitted, preemptible, request, until,
     until_evacuation,
@@ -16,33 +17,6 @@ fn on(database: Database) -> RegionOptions {
         database,
         ..RegionOptions::default()
     }
-}
-
-async fn get(peer: &Peer, id: &str) -> v1::Server {
-    let get = v1::GetServerRequest { id: id.to_owned() };
-    let mut servers = peer.servers().await.unwrap();
-    servers
-        .get_server(get)
-        .await
-        .unwrap()
-        .into_inner()
-        .server
-        .unwrap()
-}
-
-/// Waits until a server has a status as another scheduler sees it.
-async fn until_at(peer: &Peer, id: &str, status: &str) {
-    eventually(PATIENCE, async || {
-        let server = get(peer, id).await;
-        match server.status == status {
-            true => Ok(()),
-            false => Err(format!(
-                "{} is {}, not {status}",
-                server.name, server.status
-            )),
-        }
-    })
-    .await;
 }
 
 fn creation(name: &str, flavor: &str) -> v1::CreateServersRequest {
@@ -67,7 +41,7 @@ async fn what_one_has_written_the_others_show_at_once(database: Database) {
     let created = servers.create_servers(creation("there", "small")).await;
     let created = created.unwrap().into_inner();
     let id = created.servers[0].id.clone();
-    assert_eq!(get(&third, &id).await.name, "there");
+    assert_eq!(get(&third, &id).await.unwrap().name, "there");
     until(&region, &id, "active").await;
     until_at(&second, &id, "active").await;
     let delete = v1::DeleteServerRequest { id: id.clone() };

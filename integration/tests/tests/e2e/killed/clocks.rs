@@ -41,6 +41,15 @@ fn ids(round: u128) -> (Uuid, Uuid) {
     (Uuid::from_u128(1000 + round), Uuid::from_u128(2000 + round))
 }
 
+/// Lets scheduler and agent begin.
+async fn begin(region: &mut Region) {
+    region.start_scheduler().await.unwrap();
+    region.start_agent(HOST).unwrap();
+    region.wait_for_hosts_up().await.unwrap();
+    flavors(region).await;
+    preemptible(region, "warned", 8, GRACE).await;
+}
+
 /// A preemption in the middle of whose grace period something happens to a clock.
 async fn one_round(region: &mut Region, round: u128, set: impl AsyncFnOnce(&mut Region)) {
     let (victim, pet) = ids(round);
@@ -69,11 +78,7 @@ async fn a_hosts_clock_that_is_set_takes_no_time_from_its_guests_and_gives_none(
     let mut region = Region::prepare(one_host()).await.unwrap();
     let clock = Clock::beside(region.dir());
     region.agent_will_run_in(HOST, Surroundings::with_clock(&clock.0).unwrap());
-    region.start_scheduler().await.unwrap();
-    region.start_agent(HOST).unwrap();
-    region.wait_for_hosts_up().await.unwrap();
-    flavors(&region).await;
-    preemptible(&region, "warned", 8, GRACE).await;
+    begin(&mut region).await;
     one_round(&mut region, 1, async |_| clock.set(3600)).await;
     // A notice of a scheduler that is an hour behind would be too late.
     clock.set(0);
@@ -102,11 +107,7 @@ async fn a_schedulers_clock_that_is_set_fails_nothing(database: Database) {
     let mut region = Region::prepare(options).await.unwrap();
     let clock = Clock::beside(region.dir());
     region.scheduler_will_run_in(Surroundings::with_clock(&clock.0).unwrap());
-    region.start_scheduler().await.unwrap();
-    region.start_agent(HOST).unwrap();
-    region.wait_for_hosts_up().await.unwrap();
-    flavors(&region).await;
-    preemptible(&region, "warned", 8, GRACE).await;
+    begin(&mut region).await;
     one_round(&mut region, 1, async |_| clock.set(3600)).await;
     one_round(&mut region, 2, async |_| clock.set(0)).await;
     // The lease that it leaves behind seems to last for an hour.

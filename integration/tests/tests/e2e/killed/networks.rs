@@ -3,6 +3,7 @@
 use super::kit::{
     LIMITS, audited, delete, flavors, insist, one_host, only_evacuation, runs_exactly,
 };
+use crate::at::{create_at, until_at};
 use crate::kit::{create, request, until, until_evacuation};
 use ebbtide_harness::hypervisor::in_private_network;
 use ebbtide_harness::{Direction, Network, Postgres, RabbitMq, Signal, eventually};
@@ -134,46 +135,6 @@ async fn an_agent_that_is_cut_off_from_the_broker_in_any_direction_ends_nobody_f
     let broker = RabbitMq::start().await.unwrap();
     let lanes = (0u8..).zip(DIRECTIONS);
     join_all(lanes.map(|(n, direction)| an_agent_is_cut_off(&broker, 10 + 2 * n, direction))).await;
-}
-
-async fn get(peer: &Peer, id: &str) -> Result<v1::Server, String> {
-    let get = v1::GetServerRequest { id: id.to_owned() };
-    let mut servers = peer.servers().await.map_err(|e| e.to_string())?;
-    let got = servers.get_server(get).await.map_err(|e| e.to_string())?;
-    Ok(got.into_inner().server.unwrap())
-}
-
-async fn until_at(peer: &Peer, id: &str, status: &str) {
-    eventually(PATIENCE, async || {
-        let server = get(peer, id).await?;
-        match server.status == status {
-            true => Ok(()),
-            false => Err(format!(
-                "{} is {}, not {status}",
-                server.name, server.status
-            )),
-        }
-    })
-    .await;
-}
-
-async fn create_at(peer: &Peer, name: &str, flavor: &str, id: Uuid) -> v1::Server {
-    let create = || v1::CreateServersRequest {
-        name: name.to_owned(),
-        request: Some(v1::PlacementRequest {
-            server_ids: vec![id.to_string()],
-            ..request(flavor, 1)
-        }),
-    };
-    eventually(PATIENCE, async || {
-        let mut servers = peer.servers().await.map_err(|e| e.to_string())?;
-        let created = servers.create_servers(create()).await;
-        created.map_err(|e| e.to_string())
-    })
-    .await
-    .into_inner()
-    .servers
-    .remove(0)
 }
 
 /// The one that is on duty is cut off; the other one is asked, and has to take over.

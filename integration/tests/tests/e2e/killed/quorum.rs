@@ -1,6 +1,7 @@
 //! Several schedulers over quorum queues, with a broker and a scheduler that are killed meanwhile.
 
 use super::kit::{LIMITS, audited};
+use crate::at;
 use crate::kit::{evacuations, fill, nothing_is_overcommitted, request, until};
 use ebbtide_harness::{RabbitMq, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
@@ -11,23 +12,13 @@ use std::time::Duration;
 use uuid::Uuid;
 
 async fn create_at(peer: &Peer, n: u128) -> v1::Server {
-    let id = Uuid::from_u128(0xbee0 + n).to_string();
-    let create = || v1::CreateServersRequest {
-        name: format!("pet-{n}"),
-        request: Some(v1::PlacementRequest {
-            server_ids: vec![id.clone()],
-            ..request("half", 1)
-        }),
-    };
-    eventually(PATIENCE, async || {
-        let mut servers = peer.servers().await.map_err(|e| e.to_string())?;
-        let created = servers.create_servers(create()).await;
-        created.map_err(|e| e.to_string())
-    })
+    at::create_at(
+        peer,
+        &format!("pet-{n}"),
+        "half",
+        Uuid::from_u128(0xbee0 + n),
+    )
     .await
-    .into_inner()
-    .servers
-    .remove(0)
 }
 
 #[tokio::test]
