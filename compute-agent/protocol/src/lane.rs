@@ -10,7 +10,7 @@ use super::objection::Announced;
 use super::server::StartAnswer;
 use super::{Action, ActionId, AgentCore, Done, Drain, Effect, Phase, Verdict};
 use crate::{DriverError, GuestNotice, NoticeOutcome, Occupancy};
-use ebbtide_model::message::EvacuatedHow;
+use ebbtide_model::message::{EvacuatedHow, HostedState};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, ServerId, Timestamp};
 use std::collections::BTreeSet;
 
@@ -230,9 +230,8 @@ impl AgentCore {
     fn withdrawn(&mut self, turn: &mut Turn, e: &mut Evacuation, then: Verdict, answer: Answer) {
         match answer {
             Ok(_) => self.finish(turn, e, then),
-            Err(DriverError::NotFound { .. }) => {
-                self.finish(turn, e, Verdict::already_gone(turn.now));
-            }
+            // Gone, or kept by an evacuation before this one.
+            Err(DriverError::NotFound { .. }) => e.step = Step::gone(),
             Err(error) => {
                 e.tries += 1;
                 if e.tries >= self.policy.notice_tries || is_final(&error) {
@@ -305,6 +304,19 @@ impl AgentCore {
                 storage,
             }) => {
                 let at = turn.now;
+                if how == EvacuatedHow::AlreadyGone
+                    && storage.is_some()
+                    && let Some(how) = kept(&occupancy)
+                {
+                    // By an evacuation before this one, whose report may come after ours.
+                    let verdict = Verdict::Evacuated {
+                        how,
+                        at,
+                        unbilled,
+                        storage,
+                    };
+                    return self.finish(turn, e, verdict);
+                }
                 match (acting, &occupancy) {
                     (
                         Some(InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate),
@@ -379,6 +391,21 @@ fn how(behaviour: InterruptionBehaviour) -> EvacuatedHow {
         InterruptionBehaviour::Stop => EvacuatedHow::Stopped,
         InterruptionBehaviour::Hibernate => EvacuatedHow::Hibernated,
         InterruptionBehaviour::LiveMigrate => EvacuatedHow::Migrated,
+    }
+}
+
+/// How a server was kept that does not run.
+fn kept(occupancy: &Occupancy) -> Option<EvacuatedHow> {
+    match occupancy {
+        Occupancy::Present {
+            state: HostedState::Stopped,
+            ..
+        } => Some(EvacuatedHow::Stopped),
+        Occupancy::Present {
+            state: HostedState::Hibernated,
+            ..
+        } => Some(EvacuatedHow::Hibernated),
+        _ => None,
     }
 }
 

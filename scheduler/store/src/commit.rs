@@ -38,6 +38,16 @@ impl Store {
         .await
     }
 
+    /// Refuses a lease that is not the present one, as a commit would that has something to write.
+    pub(crate) async fn confirm_lease(&self, lease: &Lease) -> Result<(), StoreError> {
+        let lease = lease.clone();
+        self.write("a look at the lease", move |transaction| -> Work<'_, ()> {
+            let lease = lease.clone();
+            Box::pin(async move { check_lease(transaction, &lease).await })
+        })
+        .await
+    }
+
     /// The statements of a batch: rows come before what refers to them, and go after it.
     pub(crate) fn statements(&self, batch: Batch) -> Vec<Statement> {
         let backend = self.database();

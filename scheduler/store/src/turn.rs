@@ -240,6 +240,21 @@ impl Turn {
         }
     }
 
+    /// Ends the turn without writing anything, and says whether this scheduler still decides: what was found to change nothing may be settled only then.
+    /// Where turns lock the database that is certain already.
+    ///
+    /// # Errors
+    /// `Fenced` if the lease was taken over; those of the database.
+    pub async fn confirm(self) -> Result<(), StoreError> {
+        match (&self.transaction, &self.duty) {
+            (None, Some(lease)) => self.store.confirm_lease(lease).await,
+            _ => {
+                self.give_back().await;
+                Ok(())
+            }
+        }
+    }
+
     /// Writes all of the changes, or none, and ends the turn. Returns the commit's number. `token` is different for every call: by it the
     /// commit is known again.
     ///

@@ -39,6 +39,8 @@ pub(super) struct Batch {
     pub(super) looks: Vec<Look>,
     pub(super) changes: Vec<Change>,
     pub(super) events: Vec<Event>,
+    /// With its answers something is settled that came from the broker: it is not said again.
+    pub(super) settles: bool,
     answered: Vec<Answered>,
 }
 
@@ -122,6 +124,7 @@ impl Batch {
                 input,
                 Input::Command(Command::CreateServers(_) | Command::WhatIf(_))
             );
+            self.settles |= matches!(input, Input::Report(_));
             let speculated = speculation.is_some();
             let watch = Stopwatch::start();
             let outcome = region.handle_speculated(now, &mut RandomIds, input.clone(), speculation);

@@ -235,7 +235,12 @@ impl Task {
         self.holdings
             .metrics
             .speculated(after.kept - before.kept, after.conflicts - before.conflicts);
-        if batch.changes.is_empty() {
+        if batch.changes.is_empty() && batch.settles {
+            // A scheduler that stood still may know too little to follow a report, and nobody else would hear it.
+            if let Err(error) = turn.confirm().await {
+                return self.not_written(&error, batch, alone);
+            }
+        } else if batch.changes.is_empty() {
             turn.give_back().await;
         } else {
             places::decided(&batch.changes);

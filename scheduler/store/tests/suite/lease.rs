@@ -60,6 +60,19 @@ async fn an_expired_lease_is_taken_over_and_the_old_holder_is_fenced(db: TestDb)
     assert!(fenced.to_string().contains("scheduler-b"), "{fenced}");
     let fenced = first.renew_lease(&old, at(10), TTL).await.unwrap_err();
     assert!(matches!(fenced, StoreError::Fenced { .. }), "{fenced}");
+    // Also when it has nothing to write.
+    let (_, seen) = first.load_all(at(0)).await.unwrap();
+    let turn = first.turn(seen, Some(&old)).await.unwrap();
+    match first.is_shared() {
+        true => {
+            assert!(!turn.on_duty());
+            turn.confirm().await.unwrap();
+        }
+        false => {
+            let fenced = turn.confirm().await.unwrap_err();
+            assert!(matches!(fenced, StoreError::Fenced { .. }), "{fenced}");
+        }
+    }
     // What is fenced cannot give away what it no longer has.
     first.release_lease(&old).await.unwrap();
     second.commit(&new, &[put_server(server(3))]).await.unwrap();

@@ -70,10 +70,8 @@ fn countdown(counter: &mut Option<u32>) -> bool {
 impl Database {
     /// What would become of a commit now, with the lease that is shown.
     pub(crate) fn judge(&mut self, lease: Option<(usize, u64)>) -> Commit {
-        let stale = lease.is_some_and(|(who, epoch)| {
-            self.lease.holder != Some(who) || self.lease.epoch != epoch
-        });
-        if stale && !self.unfenced {
+        let stale = lease.is_some_and(|(who, epoch)| !self.is_led_by(who, epoch));
+        if stale {
             return Commit::Fenced;
         }
         if self.disk_full || countdown(&mut self.fail_after) {
@@ -83,6 +81,11 @@ impl Database {
             return Commit::Unknown;
         }
         Commit::Written
+    }
+
+    /// Whether this is the present lease, or nobody looks.
+    pub(crate) fn is_led_by(&self, who: usize, epoch: u64) -> bool {
+        self.unfenced || self.lease.holder == Some(who) && self.lease.epoch == epoch
     }
 
     /// Takes the lease if it is free by this clock.

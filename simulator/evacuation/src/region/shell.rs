@@ -120,6 +120,7 @@ impl RegionWorld {
             inputs.as_slice(),
             [Input::Command(Command::CreateServers(_))]
         );
+        let settles = inputs.iter().any(|input| matches!(input, Input::Report(_)));
         let mut changes = Vec::new();
         let mut replies = Vec::with_capacity(inputs.len());
         for input in inputs {
@@ -130,6 +131,10 @@ impl RegionWorld {
                 }
                 Err(error) => replies.push(Err(error)),
             }
+        }
+        if changes.is_empty() && settles && !self.database.is_led_by(who, epoch) {
+            self.schedulers[who].forget();
+            return Err(NotWritten);
         }
         if changes.is_empty() {
             return Ok(replies);
