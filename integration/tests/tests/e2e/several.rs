@@ -7,7 +7,7 @@ use super::kit::{
 };
 use ebbtide_harness::{MariaDb, Signal, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
-use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions};
+use ebbtide_integration_tests::{Database, Region, RegionOptions};
 use ebbtide_proto::v1;
 use std::collections::{BTreeMap, BTreeSet};
 use tokio_stream::StreamExt;

@@ -2,9 +2,8 @@
 
 use super::kit::{LIMITS, audited};
 use crate::at;
-use crate::kit::{evacuations, fill, nothing_is_overcommitted, request, until};
-use ebbtide_harness::{RabbitMq, eventually};
-use ebbtide_integration_tests::region::PATIENCE;
+use crate::kit::{evacuations, fill, nothing_is_overcommitted, until};
+use ebbtide_harness::RabbitMq;
 use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions};
 use ebbtide_proto::v1;
 use std::collections::BTreeSet;
