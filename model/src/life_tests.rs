@@ -43,6 +43,7 @@ fn server(status: ServerStatus) -> Server {
         force_hosts: Vec::new(),
         refused_hosts: Vec::new(),
         told_at: Some(at(15)),
+        reported_at: None,
         starts: 1,
         comeback: None,
     }

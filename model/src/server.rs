@@ -166,6 +166,9 @@ pub struct Server {
     /// When it began to run; hours are counted from here.
     #[serde(default)]
     pub launched_at: Option<Timestamp>,
+    /// When its agent said that it runs, by the agent's clock: what the agent said before that knows nothing of it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reported_at: Option<Timestamp>,
     /// When it ended.
     #[serde(default)]
     pub ended_at: Option<Timestamp>,

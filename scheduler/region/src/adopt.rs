@@ -74,6 +74,7 @@ impl Region {
             force_hosts: Vec::new(),
             refused_hosts: Vec::new(),
             told_at: None,
+            reported_at: None,
             starts: 0,
             comeback: None,
         };

@@ -245,6 +245,7 @@ impl Region {
         self.started_at.remove(&server.id);
         server.ended_at = None;
         server.launched_at = None;
+        server.reported_at = None;
         server.evacuation_id = None;
         if let Some(comeback) = &mut server.comeback {
             comeback.resumed_at = Some(step.now);

@@ -125,8 +125,8 @@ impl Region {
                 self.started_at.remove(&id);
             }
             _ => {
-                if let Some(launched) = server.launched_at {
-                    self.started_at.entry(id).or_insert(launched);
+                if let Some(reported) = server.reported_at.or(server.launched_at) {
+                    self.started_at.entry(id).or_insert(reported);
                 }
             }
         }

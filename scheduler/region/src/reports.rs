@@ -244,6 +244,7 @@ impl Region {
             } else if !news {
                 return;
             }
+            server.reported_at = Some(said_at);
             // An adopted server keeps its age.
             server.launched_at = server.launched_at.or_else(|| Some(m.at.min(step.now)));
             server.fault = server.fault.filter(|f| f.code != servers::PREEMPTED);

@@ -84,8 +84,10 @@ impl Region {
         let patience = now.plus(region.config.act_timeout_seconds);
         for server in snapshot.servers {
             let (id, status) = (server.id, server.status);
-            if let Some(launched) = server.launched_at.filter(|_| runs_by_now(status)) {
-                region.started_at.insert(id, launched);
+            // By the agent's clock if it is known: what was said before is held against it.
+            let reported = server.reported_at.or(server.launched_at);
+            if let Some(reported) = reported.filter(|_| runs_by_now(status)) {
+                region.started_at.insert(id, reported);
             }
             region.index_server(server, patience)?;
             if matches!(status, ServerStatus::Building | ServerStatus::Deleting) {

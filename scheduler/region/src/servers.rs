@@ -148,6 +148,7 @@ impl Region {
             force_hosts: request.force_hosts.clone(),
             refused_hosts: Vec::new(),
             told_at: None,
+            reported_at: None,
             starts: 0,
             comeback: None,
         })

@@ -116,6 +116,7 @@ fn server(n: u64, kind: u64, status: ServerStatus) -> Server {
         force_hosts: Vec::new(),
         refused_hosts: Vec::new(),
         told_at: None,
+        reported_at: None,
         starts: 0,
         comeback: None,
     }

@@ -65,6 +65,7 @@ pub(crate) fn server(n: u64) -> Server {
         force_hosts: Vec::new(),
         refused_hosts: vec!["host-8".to_owned()],
         told_at: Some(at(n as i64 + 4)),
+        reported_at: None,
         starts: n as u32,
         comeback: None,
     }
