@@ -304,32 +304,25 @@ impl AgentCore {
                 storage,
             }) => {
                 let at = turn.now;
+                let left = |how, storage| Verdict::Evacuated {
+                    how,
+                    at,
+                    unbilled,
+                    storage,
+                };
                 if how == EvacuatedHow::AlreadyGone
                     && storage.is_some()
                     && let Some(how) = kept(&occupancy)
                 {
                     // By an evacuation before this one, whose report may come after ours.
-                    let verdict = Verdict::Evacuated {
-                        how,
-                        at,
-                        unbilled,
-                        storage,
-                    };
-                    return self.finish(turn, e, verdict);
+                    return self.finish(turn, e, left(how, storage));
                 }
                 match (acting, &occupancy) {
                     (
                         Some(InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate),
                         Occupancy::Absent,
                     ) => {
-                        let storage = None;
-                        let verdict = Verdict::Evacuated {
-                            how,
-                            at,
-                            unbilled,
-                            storage,
-                        };
-                        return self.finish(turn, e, verdict);
+                        return self.finish(turn, e, left(how, None));
                     }
                     // Its owner had it put away before we came; what does not hold anything here is nobody's victim.
                     (Some(_), occupancy)
@@ -342,13 +335,7 @@ impl AgentCore {
                         return self.finish(turn, e, Verdict::already_gone(at));
                     }
                     (Some(behaviour), _) if occupancy.is_free_after(behaviour) => {
-                        let verdict = Verdict::Evacuated {
-                            how,
-                            at,
-                            unbilled,
-                            storage,
-                        };
-                        return self.finish(turn, e, verdict);
+                        return self.finish(turn, e, left(how, storage));
                     }
                     (Some(_), _) if failure.is_some() => {
                         // Also if it does not run: "not running" would be taken for a free room, and this one is not.

@@ -24,8 +24,6 @@ struct Candidate {
     held: Held,
     /// Nobody runs there.
     alone: bool,
-    /// How many more may be on their way there at the same time.
-    left: usize,
 }
 
 impl Region {
@@ -105,8 +103,7 @@ impl Region {
             .get(name)
             .is_some_and(|entry| entry.health == HostHealth::Up);
         let limit = usize::try_from(self.config.comeback.at_once).unwrap_or(usize::MAX);
-        let left = limit.saturating_sub(self.comebacks.returning_on(name));
-        if !up || left == 0 {
+        if !up || self.comebacks.returning_on(name) >= limit {
             return None;
         }
         Some(Candidate {
@@ -114,7 +111,6 @@ impl Region {
             usage: self.table.usage(name)?,
             held: self.held_on(name, now),
             alone: self.is_alone(name),
-            left,
         })
     }
 
@@ -131,7 +127,7 @@ impl Region {
         let needs: Resources = properties.resources;
         let fit: Vec<&str> = candidates
             .iter()
-            .filter(|c| c.left > 0 && may_be_on(server, &c.name))
+            .filter(|c| may_be_on(server, &c.name))
             .filter(|c| self.has_room(&c.usage, &needs, &c.held, c.alone))
             .map(|c| c.name.as_str())
             .collect();
