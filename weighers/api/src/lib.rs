@@ -21,73 +21,14 @@
 //!   request (and says so in the explanation) or refuses the request.
 
 pub mod arithmetic;
+mod column;
+mod facts;
+
+pub use column::Column;
+pub use facts::{Fact, FactColumn, Texts};
 
 use ebbtide_model::{GroupPolicy, Resources};
 use thiserror::Error;
-
-/// What is known about each host, one number a host. Free amounts are those of h_f (all instances count) and may be
-/// negative where a host is over-committed or a victim has not left yet.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(usize)]
-pub enum Column {
-    /// Free memory in MiB, before the request. Nova's `free_ram_mb`: total − used, no allocation ratio.
-    FreeRamMb,
-    /// Virtual CPUs × allocation ratio − used. Nova's CPUWeigher.
-    FreeVcpus,
-    /// Free local disk in MiB (1024 × GiB). Nova's `free_disk_mb`.
-    FreeDiskMb,
-    /// Instances on the host, leaving ones and claims included.
-    NumInstances,
-    /// Instances that are being built or are leaving: each is I/O work. Nova's `num_io_ops`.
-    NumIoOps,
-    /// Members of the request's server group on the host; 0 without a group.
-    GroupMembers,
-    /// Preemptible instances on the host that are not leaving.
-    NumPreemptible,
-    /// 1 if the request fits the host only when instances leave, else 0.
-    PreemptionNeeded,
-    /// Cost of the host's cheapest sufficient victim set, in the cost module's unit; 0 if nobody has to leave.
-    EvictionCost,
-    /// How many victims that set has.
-    EvictionVictims,
-    /// Builds that failed since the last that did not. Nova's `stats.failed_builds`.
-    FailedBuilds,
-    /// Version of the hypervisor as a number (8.2.0 is 8002000); 0 if unknown.
-    HypervisorVersion,
-    /// Free PCI devices in all pools of the host.
-    FreePciDevices,
-    /// 1 in the cell that a move prefers, -1 in another, 0 where no cell is preferred.
-    CellPreference,
-}
-
-impl Column {
-    /// How many columns there are.
-    pub const COUNT: usize = 14;
-
-    /// All of them, in the order of their index.
-    pub const ALL: [Self; Self::COUNT] = [
-        Self::FreeRamMb,
-        Self::FreeVcpus,
-        Self::FreeDiskMb,
-        Self::NumInstances,
-        Self::NumIoOps,
-        Self::GroupMembers,
-        Self::NumPreemptible,
-        Self::PreemptionNeeded,
-        Self::EvictionCost,
-        Self::EvictionVictims,
-        Self::FailedBuilds,
-        Self::HypervisorVersion,
-        Self::FreePciDevices,
-        Self::CellPreference,
-    ];
-
-    /// Its place in [`HostBatch::columns`].
-    #[must_use]
-    pub fn index(self) -> usize {
-        self as usize
-    }
-}
 
 /// The preemptible instances of all hosts of a batch that are not leaving, host after host.
 #[derive(Debug, Clone, Copy)]
@@ -146,6 +87,8 @@ pub struct Details<'a> {
     pub image_properties: &'a [PropertyColumn],
     /// The weigher's own multiplier on each host; empty if the caller does not tell.
     pub multipliers: &'a [f64],
+    /// The facts that some weigher of this call [reads](Weigher::facts).
+    pub facts: &'a [(Fact, FactColumn)],
 }
 
 /// The hosts of one call.
@@ -174,6 +117,17 @@ impl<'a> HostBatch<'a> {
             Err(WeigherError::MissingColumn(column))
         }
     }
+
+    /// One fact.
+    ///
+    /// # Errors
+    /// [`WeigherError::MissingFact`] if the weigher has not declared that it reads it.
+    pub fn fact(&self, fact: &Fact) -> Result<&'a FactColumn, WeigherError> {
+        let mut known = self.details.facts.iter();
+        let found = known.find(|(known, _)| known == fact);
+        let (_, column) = found.ok_or_else(|| WeigherError::MissingFact(fact.clone()))?;
+        Ok(column)
+    }
 }
 
 /// What a weigher may know about the request.
@@ -187,6 +141,19 @@ pub struct RequestView<'a> {
     pub preemptible: bool,
     /// The policy of the server group that it joins, if any.
     pub group_policy: Option<GroupPolicy>,
+    /// What only few weighers read.
+    pub details: RequestDetails<'a>,
+}
+
+/// What only few weighers read of a request, and only who can tell fills in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RequestDetails<'a> {
+    /// The flavor's name.
+    pub flavor: &'a str,
+    /// The flavor's extra specs, in the order of their keys.
+    pub extra_specs: &'a [(&'a str, &'a str)],
+    /// The image's identifier.
+    pub image_id: Option<&'a str>,
 }
 
 /// Fixed ends of the scale (Nova's `minval` and `maxval`). Raw numbers beyond are clamped.
@@ -218,6 +185,9 @@ pub enum WeigherError {
     /// It asked for a column that it had not declared.
     #[error("column {0:?} was not declared in needs()")]
     MissingColumn(Column),
+    /// It asked for a fact that it had not declared.
+    #[error("the fact {0} was not declared in facts()")]
+    MissingFact(Fact),
     /// It asked for the preemptible instances without having declared it.
     #[error("the preemptible instances were not declared in needs_preemptibles()")]
     MissingPreemptibles,
@@ -268,6 +238,11 @@ pub trait Weigher: Send + Sync {
 
     /// Which columns it reads.
     fn needs(&self) -> &[Column];
+
+    /// Which facts it reads.
+    fn facts(&self) -> &[Fact] {
+        &[]
+    }
 
     /// True if it reads the preemptible instances one by one.
     fn needs_preemptibles(&self) -> bool {

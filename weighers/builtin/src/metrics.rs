@@ -12,7 +12,8 @@
 
 use crate::columns;
 use ebbtide_weigher_api::{
-    Column, HostBatch, MetricColumn, MetricValue, RequestView, Weigher, WeigherError,
+    Column, HostBatch, MetricColumn, MetricValue, RequestDetails, RequestView, Weigher,
+    WeigherError,
 };
 
 /// See the module's text.
@@ -132,6 +133,7 @@ mod tests {
         let details = Details {
             metrics: &metrics,
             multipliers: &multipliers,
+            facts: &[],
             ..Details::default()
         };
         let hosts = HostBatch {
@@ -146,6 +148,7 @@ mod tests {
             resources: &resources,
             preemptible: false,
             group_policy: None,
+            details: RequestDetails::default(),
         };
         let mut out = vec![f64::NAN; values.len()];
         weigher.weigh(&request, &hosts, &mut out).map(|()| out)

@@ -8,7 +8,9 @@
 mod support;
 
 use ebbtide_model::{GroupPolicy, Resources};
-use ebbtide_weigher_api::{Column, Details, HostBatch, PreemptibleRows, RequestView, WeigherError};
+use ebbtide_weigher_api::{
+    Column, Details, HostBatch, PreemptibleRows, RequestDetails, RequestView, WeigherError,
+};
 use ebbtide_weighers::{WeigherOptions, all, by_name, names, nova_default, preemption_default};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -110,6 +112,7 @@ fn batches_that_break_the_contract_are_errors_and_not_panics() {
         resources: &resources,
         preemptible: false,
         group_policy: Some(GroupPolicy::SoftAffinity),
+        details: RequestDetails::default(),
     };
     let empty: [Vec<f64>; Column::COUNT] = Default::default();
     let full: [Vec<f64>; Column::COUNT] = std::array::from_fn(|_| vec![0.0; 2]);

@@ -15,7 +15,7 @@ use crate::ranking::{
 use crate::state::State;
 use crate::table::{BLOCK, HostIndex, WeightColumn};
 use ebbtide_model::decision::Weight;
-use ebbtide_weigher_api::{Bounds, Column, RequestView, WeigherForm};
+use ebbtide_weigher_api::{Bounds, Column, RequestDetails, RequestView, WeigherForm};
 use std::cmp::Ordering;
 
 /// Larger sums of multipliers are weighed host by host.
@@ -168,6 +168,8 @@ fn parts<'a>(
         resources: &state.ask.properties.resources,
         preemptible: state.ask.preemptible(),
         group_policy: state.ask.policy(),
+        // What it gives depends on nothing that only few weighers read, or it would be opaque.
+        details: RequestDetails::default(),
     };
     let mut parts = Vec::with_capacity(engine.weighers.len());
     for (place, used) in engine.weighers.iter().enumerate() {

@@ -1,10 +1,10 @@
 //! What weighers are shown about the hosts, as flat columns.
 
-use super::{Place, Tier};
+use super::{Place, Tier, facts};
 use crate::state::State;
 use crate::table::HostIndex;
 use ebbtide_model::ResourceClass;
-use ebbtide_weigher_api::{Column, PreemptibleRows};
+use ebbtide_weigher_api::{Column, Fact, FactColumn, PreemptibleRows};
 
 /// The columns that somebody needs, and the ages of preemptible instances if somebody needs those.
 #[derive(Debug)]
@@ -12,6 +12,7 @@ pub(crate) struct Batch {
     pub(crate) columns: [Vec<f64>; Column::COUNT],
     offsets: Vec<u32>,
     ages: Vec<f64>,
+    pub(super) facts: Vec<(Fact, FactColumn)>,
 }
 
 impl Batch {
@@ -34,11 +35,27 @@ impl Batch {
             columns,
             offsets: Vec::new(),
             ages: Vec::new(),
+            facts: Vec::new(),
         };
         if ages {
             batch.add_ages(state, places);
         }
         batch
+    }
+
+    /// Adds the facts that somebody reads, each once.
+    pub(super) fn add_facts<'f>(
+        &mut self,
+        state: &State<'_>,
+        places: &[Place],
+        facts: impl Iterator<Item = &'f Fact>,
+    ) {
+        for fact in facts {
+            if !self.facts.iter().any(|(known, _)| known == fact) {
+                let column = facts::column(state, places, fact);
+                self.facts.push((fact.clone(), column));
+            }
+        }
     }
 
     /// The rows, if they were asked for.

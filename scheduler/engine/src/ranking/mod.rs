@@ -5,6 +5,7 @@
 
 mod choice;
 mod columns;
+mod facts;
 mod first_fit;
 mod nova;
 mod tiered;

@@ -19,7 +19,7 @@ use crate::plugins::{Broken, Failure, UsedWeigher};
 use crate::pyfloat::python_float;
 use crate::state::State;
 use ebbtide_model::decision::Weight;
-use ebbtide_weigher_api::{Bounds, Column, Details, HostBatch, RequestView};
+use ebbtide_weigher_api::{Bounds, Column, Details, HostBatch, RequestDetails, RequestView};
 use std::cmp::Ordering;
 
 /// What one weigher gave to all hosts.
@@ -81,7 +81,9 @@ pub(crate) fn weigh(
             needed[column.index()] = true;
         }
         let ages = used.iter().any(|(_, w)| w.weigher.needs_preemptibles());
-        let batch = Batch::new(state, places, &needed, ages);
+        let mut batch = Batch::new(state, places, &needed, ages);
+        let facts = used.iter().flat_map(|(_, w)| w.weigher.facts());
+        batch.add_facts(state, places, facts);
         for (place, weigher) in used {
             let part = run(place, weigher, state, places, &batch)?;
             for (total, (m, n)) in totals
@@ -110,17 +112,29 @@ fn run(
     batch: &Batch,
 ) -> Result<Part, Failure> {
     let weigher = used.weigher.as_ref();
+    let flavor = &state.ask.request.flavor;
+    let extra_specs = flavor.extra_specs.iter();
+    let extra_specs: Vec<(&str, &str)> =
+        extra_specs.map(|(k, v)| (k.as_str(), v.as_str())).collect();
     let request = RequestView {
         project_id: &state.ask.request.project_id,
         resources: &state.ask.properties.resources,
         preemptible: state.ask.preemptible(),
         group_policy: state.ask.policy(),
+        details: RequestDetails {
+            flavor: &flavor.name,
+            extra_specs: &extra_specs,
+            image_id: None,
+        },
     };
     let hosts = HostBatch {
         len: places.len(),
         columns: &batch.columns,
         preemptibles: batch.preemptibles(),
-        details: Details::default(),
+        details: Details {
+            facts: &batch.facts,
+            ..Details::default()
+        },
     };
     // What a weigher forgets to write is not a weight either.
     let mut raw = vec![f64::NAN; places.len()];

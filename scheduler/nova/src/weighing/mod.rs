@@ -10,8 +10,8 @@ mod registry;
 use crate::fault::Fault;
 use crate::model::{HostState, Options, RequestSpec};
 use ebbtide_weigher_api::{
-    Column, Details, HostBatch, MetricColumn, MetricValue, RequestView, Weigher, WeigherError,
-    arithmetic,
+    Column, Details, HostBatch, MetricColumn, MetricValue, RequestDetails, RequestView, Weigher,
+    WeigherError, arithmetic,
 };
 
 pub use multiplier::{MultiplierSource, multiplier_of};
@@ -137,6 +137,7 @@ pub(crate) fn part(
         resources: &resources,
         preemptible: false,
         group_policy: columns::soft_policy(spec),
+        details: RequestDetails::default(),
     };
     let batch = HostBatch {
         len: hosts.len(),
@@ -146,6 +147,7 @@ pub(crate) fn part(
             metrics: &metrics,
             image_properties: &image_properties,
             multipliers: &mult,
+            facts: &[],
         },
     };
     let mut raw = vec![0.0; hosts.len()];
@@ -230,6 +232,7 @@ pub(crate) fn of_members(
         resources: &resources,
         preemptible: false,
         group_policy: columns::soft_policy(spec),
+        details: RequestDetails::default(),
     };
     let batch = HostBatch {
         len: raw.len(),

@@ -3,8 +3,8 @@
 
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_weigher_api::{
-    Column, Details, HostBatch, PreemptibleRows, RequestView, Weigher, WeigherError, WeigherForm,
-    arithmetic,
+    Column, Details, HostBatch, PreemptibleRows, RequestDetails, RequestView, Weigher,
+    WeigherError, WeigherForm, arithmetic,
 };
 use ebbtide_weighers::{WeigherOptions, by_name};
 use std::sync::Arc;
@@ -76,6 +76,7 @@ impl Hosts {
             resources: &resources,
             preemptible: false,
             group_policy: self.policy,
+            details: RequestDetails::default(),
         };
         let mut out = vec![f64::NAN; self.len];
         weigher.weigh(&request, &batch, &mut out)?;
@@ -90,6 +91,7 @@ impl Hosts {
             resources: &resources,
             preemptible: false,
             group_policy: self.policy,
+            details: RequestDetails::default(),
         };
         match weigher.form(&request) {
             WeigherForm::Opaque => None,

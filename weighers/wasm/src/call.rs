@@ -1,0 +1,150 @@
+//! Calling a function of a component: a new instance each time, and what went wrong in words.
+
+use crate::bindings::Pair;
+use crate::guest::{Guest, Used, explain, used};
+use crate::load::Compiled;
+use crate::{Grants, Limits, Settings, WasmError};
+use wasmtime::component::{ComponentExportIndex, ComponentNamedList, InstancePre, Lift, Lower};
+use wasmtime::{Engine, Store};
+
+/// A plugin ready to be called.
+#[derive(Clone)]
+pub(crate) struct Callee {
+    engine: Engine,
+    pre: InstancePre<Guest>,
+    limits: Limits,
+    grants: Grants,
+    describe: ComponentExportIndex,
+    answer: ComponentExportIndex,
+    settings: Settings,
+}
+
+/// A call that did not answer, in words.
+pub(crate) type Failed = String;
+
+impl Callee {
+    /// Finds the two functions of an interface.
+    pub(crate) fn new(
+        compiled: &Compiled,
+        interface: &str,
+        answer: &str,
+        settings: &Settings,
+        limits: Limits,
+        grants: Grants,
+    ) -> Result<Self, WasmError> {
+        limits.check()?;
+        let component = compiled.component();
+        let missing =
+            |what: &str| WasmError::Interface(format!("{interface} has no function {what}"));
+        let place = component
+            .get_export_index(None, interface)
+            .ok_or_else(|| missing("at all"))?;
+        let find = |name: &str| {
+            component
+                .get_export_index(Some(&place), name)
+                .ok_or_else(|| missing(name))
+        };
+        Ok(Self {
+            engine: compiled.engine().clone(),
+            pre: compiled.prepare(&grants)?,
+            limits,
+            grants,
+            describe: find("describe")?,
+            answer: find(answer)?,
+            settings: settings.clone(),
+        })
+    }
+
+    pub(crate) fn settings(&self) -> Vec<Pair<'_>> {
+        let pairs = self.settings.iter();
+        pairs.map(|(key, value)| Pair { key, value }).collect()
+    }
+
+    /// Asks what the plugin is.
+    pub(crate) fn describe<P, R>(&self, params: P) -> Result<R, WasmError>
+    where
+        P: ComponentNamedList + Lower,
+        R: Lift + 'static,
+        (Result<R, String>,): ComponentNamedList + Lift,
+    {
+        let (answer, _) =
+            self.call(&self.describe, params, 0, true)
+                .map_err(|failed| match failed {
+                    CallError::Type(problem) => WasmError::Interface(problem),
+                    CallError::Ran(problem) => WasmError::Describe(problem),
+                })?;
+        answer.map_err(|problem: String| WasmError::Describe(format!("it says: {problem}")))
+    }
+
+    /// Asks for the numbers of so many rows.
+    pub(crate) fn numbers<P>(&self, params: P, rows: usize) -> Result<(Vec<f64>, Used), Failed>
+    where
+        P: ComponentNamedList + Lower,
+    {
+        let answered = self.call(&self.answer, params, rows, false);
+        let (answer, used): (Result<Vec<f64>, String>, Used) =
+            answered.map_err(|failed| match failed {
+                CallError::Type(problem) | CallError::Ran(problem) => problem,
+            })?;
+        let numbers = answer.map_err(|problem| format!("it says: {problem}"))?;
+        match numbers.len() == rows {
+            true => Ok((numbers, used)),
+            false => Err(format!("gave {} numbers for {rows} rows", numbers.len())),
+        }
+    }
+
+    /// Checks the types of the second function without calling it.
+    pub(crate) fn check_types<P>(&self) -> Result<(), WasmError>
+    where
+        P: ComponentNamedList + Lower,
+    {
+        let mut store = self.store(0).map_err(WasmError::Sandbox)?;
+        let instance = self.pre.instantiate(&mut store);
+        let instance = instance
+            .map_err(|error| WasmError::Describe(explain(&store, &error, &self.limits, 0)))?;
+        let typed =
+            instance.get_typed_func::<P, (Result<Vec<f64>, String>,)>(&mut store, &self.answer);
+        typed
+            .map(drop)
+            .map_err(|error| WasmError::Interface(format!("{error:#}")))
+    }
+
+    fn store(&self, rows: usize) -> Result<Store<Guest>, Failed> {
+        Guest::store(&self.engine, &self.limits, &self.grants, rows)
+    }
+
+    fn call<P, R>(
+        &self,
+        function: &ComponentExportIndex,
+        params: P,
+        rows: usize,
+        is_new: bool,
+    ) -> Result<(Result<R, String>, Used), CallError>
+    where
+        P: ComponentNamedList + Lower,
+        R: Lift + 'static,
+        (Result<R, String>,): ComponentNamedList + Lift,
+    {
+        let mut store = self.store(rows).map_err(CallError::Ran)?;
+        let ran = |store: &Store<Guest>, error: &wasmtime::Error| {
+            CallError::Ran(explain(store, error, &self.limits, rows))
+        };
+        let instance = self.pre.instantiate(&mut store);
+        let instance = instance.map_err(|error| ran(&store, &error))?;
+        let typed = instance.get_typed_func::<P, (Result<R, String>,)>(&mut store, function);
+        let typed = typed.map_err(|error| match is_new {
+            true => CallError::Type(format!("{error:#}")),
+            false => ran(&store, &error),
+        })?;
+        let answered = typed.call(&mut store, params);
+        let (answer,) = answered.map_err(|error| ran(&store, &error))?;
+        Ok((answer, used(&store, &self.limits, rows)))
+    }
+}
+
+enum CallError {
+    /// The function has other types than the contract says.
+    Type(String),
+    /// It did not end well.
+    Ran(String),
+}
