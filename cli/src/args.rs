@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::commands::{
     aggregate, audit, bench, budget, completion, conform, decision, evacuation, explain, flavor,
-    host, replay, server, simulate, status, token, watch, what_if,
+    host, plugin, replay, server, simulate, status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -134,6 +134,9 @@ pub enum Command {
     /// Disruption budgets: how many victims a project or server group may have in a time
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
+    /// Weighers and cost modules beside those that are built in: write, check, measure, list
+    #[command(subcommand)]
+    Plugin(plugin::PluginCommand),
     /// Decide as for `server create`, but change nothing
     WhatIf(what_if::WhatIfArgs),
     /// Say why a decision is as it is

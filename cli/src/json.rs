@@ -207,6 +207,7 @@ contract!(
     Flavor,
     GetHostResponse,
     Host,
+    Plugin,
     RegionSummaryResponse,
     Server,
     ServerGroup,

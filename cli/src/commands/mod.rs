@@ -11,6 +11,7 @@ pub mod evacuation;
 pub mod explain;
 pub mod flavor;
 pub mod host;
+pub mod plugin;
 pub mod region_audit;
 pub mod replay;
 pub mod server;
@@ -39,6 +40,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Server(command) => server::run(context, command).await,
         Command::Aggregate(command) => aggregate::run(context, command).await,
         Command::Budget(command) => budget::run(context, command).await,
+        Command::Plugin(command) => plugin::run(context, command).await,
         Command::WhatIf(args) => what_if::run(context, args).await,
         Command::Explain(args) => explain::run(context, args).await,
         Command::Decision(command) => decision::run(context, command).await,

@@ -30,5 +30,6 @@ pub(super) fn run(bytes: &[u8]) {
         ListHostsRequest GetHostRequest DisableHostRequest EnableHostRequest ListFlavorsRequest GetFlavorRequest
         DeleteFlavorRequest ListAggregatesRequest DeleteAggregateRequest PutBudgetRequest ListBudgetsRequest
         DeleteBudgetRequest AuditRequest GetServerRequest ListServersRequest DeleteServerRequest ReleaseServerRequest
-        CreateServerGroupRequest ListServerGroupsRequest DeleteServerGroupRequest GetEvacuationRequest);
+        CreateServerGroupRequest ListServerGroupsRequest DeleteServerGroupRequest GetEvacuationRequest
+        ListPluginsRequest);
 }

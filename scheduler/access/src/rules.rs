@@ -76,6 +76,7 @@ rules! {
     "/ebbtide.v1.Admin/DeleteAggregate" Operate;
     "/ebbtide.v1.Admin/PutBudget" Operate;
     "/ebbtide.v1.Admin/ListBudgets" AnyRole;
+    "/ebbtide.v1.Admin/ListPlugins" SeeAll;
     "/ebbtide.v1.Admin/DeleteBudget" Operate;
     "/ebbtide.v1.Admin/AdoptServer" Operate;
     "/ebbtide.v1.Admin/Audit" SeeAll;

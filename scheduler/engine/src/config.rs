@@ -54,6 +54,9 @@ pub struct WeigherConfig {
     /// How much it counts; by default what the weigher itself says. The metadata of a host's aggregates can override it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<f64>,
+    /// What is done when it fails; by default as [`EngineConfig::plugin_failure`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub on_failure: Option<PluginFailure>,
 }
 
 impl WeigherConfig {
@@ -63,6 +66,7 @@ impl WeigherConfig {
         Self {
             name: name.to_owned(),
             multiplier: None,
+            on_failure: None,
         }
     }
 }
@@ -92,6 +96,9 @@ pub struct EngineConfig {
     pub shuffle_best_same_weighed_hosts: bool,
     /// What is done with plugins that fail. Default: `ignore`.
     pub plugin_failure: PluginFailure,
+    /// What is done when the cost module fails; by default as `plugin_failure`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_module_failure: Option<PluginFailure>,
     /// Nodes of the victim search that one request may spend in all before the search stops with a proven gap; a node takes 1 to
     /// 10 µs. Default: 200,000, a second or two at most. A host of usual size, with a handful of flavors, needs none; dozens of
     /// instances of which no two are alike may need all.
@@ -114,6 +121,7 @@ impl Default for EngineConfig {
             host_subset_size: 1,
             shuffle_best_same_weighed_hosts: false,
             plugin_failure: PluginFailure::default(),
+            cost_module_failure: None,
             max_solver_nodes: 200_000,
             explain_hosts: 10,
             explain_dropped: 5,
@@ -265,6 +273,7 @@ mod tests {
                     weighers: vec![WeigherConfig {
                         name: "ram".to_owned(),
                         multiplier: Some(f64::NAN),
+                        on_failure: None,
                     }],
                     ..Default::default()
                 },

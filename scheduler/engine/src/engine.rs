@@ -65,6 +65,7 @@ impl Engine {
             used.push(UsedWeigher {
                 weigher,
                 multiplier,
+                on_failure: wanted.on_failure,
             });
         }
         let plugin = cost_modules
@@ -97,6 +98,16 @@ impl Engine {
     #[must_use]
     pub fn config(&self) -> &EngineConfig {
         &self.config
+    }
+
+    /// How much a weigher counts where no aggregate says something else; `None` if it is not used.
+    #[must_use]
+    pub fn multiplier(&self, weigher: &str) -> Option<f64> {
+        let used = self
+            .weighers
+            .iter()
+            .find(|used| used.weigher.name() == weigher);
+        used.map(|used| used.multiplier)
     }
 
     /// What the costs of victims are, in the cost module's words, for example `seconds of the started billing period`.
@@ -217,8 +228,8 @@ impl Engine {
                     });
                 }
                 Err(failure) => {
-                    let policy = self.config.plugin_failure;
-                    broken.note(failure, policy, &self.weighers, self.cost_module.as_ref())?;
+                    let module = self.cost_module.as_ref();
+                    broken.note(failure, &self.config, &self.weighers, module)?;
                 }
             }
         }

@@ -3,7 +3,7 @@
 //! A failure interrupts the attempt to decide. With `plugin_failure = "refuse"` the request is refused; with `ignore` the attempt
 //! starts again from the beginning without the plugin, so that one decision is never made by two different measures.
 
-use crate::{EngineError, PluginFailure};
+use crate::{EngineConfig, EngineError, PluginFailure};
 use ebbtide_cost_api::CostModule;
 use ebbtide_weigher_api::Weigher;
 use std::collections::BTreeMap;
@@ -15,6 +15,8 @@ pub(crate) struct UsedWeigher {
     pub(crate) weigher: Arc<dyn Weigher>,
     /// From the configuration, or the weigher's own; aggregates may override it host by host.
     pub(crate) multiplier: f64,
+    /// What is done when it fails, if that is said for it alone.
+    pub(crate) on_failure: Option<PluginFailure>,
 }
 
 /// Why an attempt to decide has ended without an answer.
@@ -59,14 +61,17 @@ impl Broken {
     pub(crate) fn note(
         &mut self,
         failure: Failure,
-        policy: PluginFailure,
+        config: &EngineConfig,
         weighers: &[UsedWeigher],
         cost_module: &dyn CostModule,
     ) -> Result<(), EngineError> {
         match failure {
             Failure::Engine(error) => Err(error),
             Failure::Weigher(place, problem) => {
-                let name = weighers.get(place).map_or("?", |w| w.weigher.name());
+                let used = weighers.get(place);
+                let name = used.map_or("?", |w| w.weigher.name());
+                let policy = used.and_then(|w| w.on_failure);
+                let policy = policy.unwrap_or(config.plugin_failure);
                 if policy == PluginFailure::Refuse {
                     return Err(EngineError::Weigher {
                         weigher: name.to_owned(),
@@ -81,6 +86,7 @@ impl Broken {
             }
             Failure::CostModule(problem) => {
                 let name = cost_module.name();
+                let policy = config.cost_module_failure.unwrap_or(config.plugin_failure);
                 if policy == PluginFailure::Refuse {
                     return Err(EngineError::CostModule {
                         module: name.to_owned(),

@@ -144,6 +144,18 @@ impl Region {
         }
     }
 
+    /// True if this very engine decides here.
+    #[must_use]
+    pub fn decides_with(&self, engine: &Arc<Engine>) -> bool {
+        Arc::ptr_eq(&self.engine, engine)
+    }
+
+    /// Another engine decides from now on. What was asked before it was told is decided anew.
+    pub fn set_engine(&mut self, engine: Arc<Engine>) {
+        self.engine = engine;
+        self.catalog += 1;
+    }
+
     /// How the engine decides here.
     #[must_use]
     pub fn engine(&self) -> &Engine {

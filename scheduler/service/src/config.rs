@@ -10,6 +10,7 @@ pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
 use crate::ServiceError;
 use ebbtide_engine::EngineConfig;
 use ebbtide_model::{Seconds, names};
+use ebbtide_plugins::PluginConfig;
 use ebbtide_region::RegionConfig;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -42,6 +43,9 @@ pub struct Config {
     pub region: RegionConfig,
     /// How decisions are made.
     pub engine: EngineConfig,
+    /// Weighers and cost modules beside those that are built in.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub plugins: Vec<PluginConfig>,
 }
 
 /// See [`Config::grpc`].
@@ -305,6 +309,22 @@ impl Config {
         Ok(config)
     }
 
+    /// Checks what can be checked without reading the plugins' files.
+    fn check_plugins(&self) -> Result<(), ServiceError> {
+        let mut engine = self.engine.clone();
+        for plugin in &self.plugins {
+            plugin.check()?;
+            engine
+                .weighers
+                .retain(|weigher| weigher.name != plugin.name);
+            if engine.cost_module == plugin.name {
+                engine.cost_module = EngineConfig::default().cost_module;
+            }
+        }
+        ebbtide_engine::Engine::new(engine)?;
+        Ok(())
+    }
+
     /// A copy that can be shown: URLs without their passwords.
     #[must_use]
     pub fn without_passwords(&self) -> Self {
@@ -329,7 +349,7 @@ impl Config {
         if self.bus.urls.is_empty() {
             return wrong("bus.urls is empty: name at least one broker".to_owned());
         }
-        ebbtide_engine::Engine::new(self.engine.clone())?;
+        self.check_plugins()?;
         ebbtide_bus::QueuePrefix::new(&self.bus.prefix)?;
         for url in &self.bus.urls {
             let url = url.parse::<ebbtide_bus::BrokerUrl>()?;

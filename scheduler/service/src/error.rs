@@ -3,6 +3,7 @@
 use ebbtide_access::AccessError;
 use ebbtide_bus::BusError;
 use ebbtide_engine::EngineError;
+use ebbtide_plugins::PluginError;
 use ebbtide_region::RegionError;
 use ebbtide_store::StoreError;
 use thiserror::Error;
@@ -104,6 +105,14 @@ pub enum ServiceError {
     /// A list was to be continued after a record that is not there (any more); in the store's words.
     #[error("{0}")]
     NoSuchMarker(String),
+    /// A set of plugins cannot be used; in the words of the one that is wrong.
+    #[error("{message}")]
+    Plugin {
+        /// Its code.
+        code: &'static str,
+        /// Its words.
+        message: String,
+    },
     /// Another scheduler has taken over the database.
     #[error(
         "another scheduler has taken over this database, so this one ends; run one scheduler for a database"
@@ -120,6 +129,7 @@ impl ServiceError {
             Self::NotWritten { code, .. }
             | Self::NotRead { code, .. }
             | Self::Bus { code, .. }
+            | Self::Plugin { code, .. }
             | Self::Store { code, .. } => code,
             Self::NoSuchMarker(_) => "EB-STORE-011",
             Self::NotFound { .. } => "EB-SERVICE-001",
@@ -131,6 +141,7 @@ impl ServiceError {
             Self::Fenced => "EB-SERVICE-006",
             Self::TooSlow { .. } => "EB-SERVICE-007",
             Self::Access(error) => error.code(),
+
         }
     }
 }
@@ -138,6 +149,15 @@ impl ServiceError {
 impl From<EngineError> for ServiceError {
     fn from(error: EngineError) -> Self {
         Self::Region(error.into())
+    }
+}
+
+impl From<PluginError> for ServiceError {
+    fn from(error: PluginError) -> Self {
+        Self::Plugin {
+            code: error.code(),
+            message: error.to_string(),
+        }
     }
 }
 

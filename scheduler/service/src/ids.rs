@@ -18,3 +18,10 @@ impl Ids for RandomIds {
 pub(crate) fn new() -> Uuid {
     Uuid::now_v7()
 }
+
+/// Random bytes, for plugins to which they are granted.
+pub(crate) fn fill(bytes: &mut [u8]) {
+    if let Err(error) = getrandom::fill(bytes) {
+        tracing::error!("the system has no random numbers: {error}");
+    }
+}

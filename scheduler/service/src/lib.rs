@@ -26,6 +26,7 @@ mod metrics;
 pub mod nova;
 mod outbox;
 mod places;
+mod plugins;
 mod run;
 mod speakers;
 mod task;

@@ -36,7 +36,7 @@ fn main() -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return complain(&ServiceError::Config(format!("no runtime: {error}")), 1),
     };
-    match runtime.block_on(run(config, args.ready_file.as_deref())) {
+    match runtime.block_on(run(config, &args)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => complain(&error, 1),
     }
@@ -77,25 +77,36 @@ fn complain(error: &ServiceError, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-async fn run(config: Config, ready_file: Option<&Path>) -> Result<(), ServiceError> {
+async fn run(config: Config, args: &Args) -> Result<(), ServiceError> {
     let stop = CancellationToken::new();
     let watched = |kind| signal(kind).map_err(|e| ServiceError::Config(format!("signals: {e}")));
-    let (mut terminate, mut interrupt) = (
+    let (mut terminate, mut interrupt, mut hangup) = (
         watched(SignalKind::terminate())?,
         watched(SignalKind::interrupt())?,
+        watched(SignalKind::hangup())?,
     );
     let bus = ebbtide_scheduler::open_bus(&config)?;
     let running = ebbtide_scheduler::start(config, bus, stop.clone()).await?;
-    if let Some(path) = ready_file {
+    if let Some(path) = &args.ready_file {
         running.write_ready_file(path)?;
     }
     let asked = stop.clone();
+    let plugins = running.plugins().clone();
     let finished = running.finish();
     tokio::pin!(finished);
-    tokio::select! {
-        _ = terminate.recv() => tracing::info!("SIGTERM: ending"),
-        _ = interrupt.recv() => tracing::info!("SIGINT: ending"),
-        ended = &mut finished => return ended,
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => {
+                tracing::info!("SIGTERM: ending");
+                break;
+            }
+            _ = interrupt.recv() => {
+                tracing::info!("SIGINT: ending");
+                break;
+            }
+            _ = hangup.recv() => plugins.read_again(args).await,
+            ended = &mut finished => return ended,
+        }
     }
     asked.cancel();
     finished.await

@@ -11,12 +11,12 @@ use crate::http::{self, Pages};
 use crate::keeper::{self, Holdings, Keeper};
 use crate::metrics::Metrics;
 use crate::outbox::{self, Outbox, Sender};
+use crate::plugins::Plugins;
 use crate::speakers::Speakers;
 use crate::task::Tasks;
 use crate::wire::{Port, TlsServer};
 use crate::{ids, inbox, ticker};
 use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, Identity, QueueKind, QueuePrefix};
-use ebbtide_engine::Engine;
 use ebbtide_model::Seconds;
 use ebbtide_store::{Lease, Store, StoreConfig, StoreError};
 use std::net::SocketAddr;
@@ -43,11 +43,18 @@ pub struct Running {
     /// Where metrics and health are.
     pub http: SocketAddr,
     keeper: Keeper,
+    plugins: Plugins,
     bus: Arc<dyn Bus>,
     tasks: Tasks,
 }
 
 impl Running {
+    /// The plugins that it uses.
+    #[must_use]
+    pub fn plugins(&self) -> &Plugins {
+        &self.plugins
+    }
+
     /// The way to the region, for those in the same process.
     #[must_use]
     pub fn keeper(&self) -> &Keeper {
@@ -129,7 +136,7 @@ pub async fn start(
     let Carrier { name: carrier, bus } = carrier;
     config.check()?;
     let prefix = QueuePrefix::new(&config.bus.prefix)?;
-    let engine = Arc::new(Engine::new(config.engine.clone())?);
+    let plugins = Plugins::load(&config)?;
     // The ports come first: whoever started a second copy by mistake shall hear it before it touches the database.
     let grpc_port = Port::take("gRPC", config.grpc.listen, "--listen").await?;
     let http_port = Port::take("HTTP (metrics)", config.http.listen, "--http-listen").await?;
@@ -178,7 +185,7 @@ pub async fn start(
         Holdings {
             store: store.clone(),
             duty: duty.clone(),
-            engine,
+            engines: plugins.engines(),
             region_config: config.region.clone(),
             outbox: outbox.clone(),
             metrics: metrics.clone(),
@@ -239,6 +246,7 @@ pub async fn start(
         store,
         bus: bus.status(),
         carrier,
+        plugins: plugins.clone(),
         policy: config.engine.policy.as_str().to_owned(),
         cost_module: config.engine.cost_module.clone(),
         database: store_name.to_owned(),
@@ -250,6 +258,7 @@ pub async fn start(
         grpc,
         http,
         keeper,
+        plugins,
         bus,
         tasks,
     })

@@ -12,7 +12,7 @@
 //! hash set; here it is the order of the columns.
 
 use crate::columns;
-use ebbtide_weigher_api::{Column, HostBatch, RequestDetails, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
 
 /// See the module's text.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -104,7 +104,7 @@ mod tests {
             resources: &resources,
             preemptible: false,
             group_policy: None,
-            details: RequestDetails::default(),
+            details: ebbtide_weigher_api::RequestDetails::default(),
         };
         let mut out = vec![f64::NAN; 2];
         weigher.weigh(&request, &hosts, &mut out).unwrap();

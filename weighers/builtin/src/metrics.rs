@@ -12,8 +12,7 @@
 
 use crate::columns;
 use ebbtide_weigher_api::{
-    Column, HostBatch, MetricColumn, MetricValue, RequestDetails, RequestView, Weigher,
-    WeigherError,
+    Column, HostBatch, MetricColumn, MetricValue, RequestView, Weigher, WeigherError,
 };
 
 /// See the module's text.
@@ -148,7 +147,7 @@ mod tests {
             resources: &resources,
             preemptible: false,
             group_policy: None,
-            details: RequestDetails::default(),
+            details: ebbtide_weigher_api::RequestDetails::default(),
         };
         let mut out = vec![f64::NAN; values.len()];
         weigher.weigh(&request, &hosts, &mut out).map(|()| out)

@@ -12,6 +12,8 @@ mod report;
 mod request;
 mod service;
 
+pub(crate) use report::warn_if_debug;
+
 use crate::Context;
 use crate::errors::CliError;
 use clap::Subcommand;
@@ -46,7 +48,7 @@ pub enum BenchCommand {
 /// # Errors
 /// [`CliError::Bench`] for options and files, [`CliError::Disagrees`] if an answer was wrong.
 pub fn run(context: &mut Context, command: BenchCommand) -> Result<(), CliError> {
-    report::warn_if_debug(context);
+    warn_if_debug(context);
     match command {
         BenchCommand::Preempt(args) => preempt::run(context, args),
         BenchCommand::Request(args) => request::run(context, args),

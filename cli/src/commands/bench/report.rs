@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
 /// Says loudly that figures of a debug build mean nothing.
-pub(super) fn warn_if_debug(context: &mut Context) {
+pub(crate) fn warn_if_debug(context: &mut Context) {
     if ebbtide_bench::machine::build() == "debug" {
         context.output.say(
             "WARNING: this is a debug build. Its figures say nothing about Ebbtide: use `cargo run --release -p ebbtide-cli -- bench …`.",

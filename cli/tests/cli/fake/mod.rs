@@ -30,6 +30,7 @@ pub struct State {
     pub groups: Vec<ServerGroup>,
     pub aggregates: Vec<Aggregate>,
     pub budgets: Vec<DisruptionBudget>,
+    pub plugins: Vec<Plugin>,
     pub policy: String,
     /// Servers made, for ids and as a clock of creation.
     pub made: u32,

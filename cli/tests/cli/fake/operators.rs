@@ -153,6 +153,12 @@ impl Admin for Fake {
         }))
     }
 
+    async fn list_plugins(&self, _: Request<ListPluginsRequest>) -> Answer<ListPluginsResponse> {
+        Ok(Response::new(ListPluginsResponse {
+            plugins: self.with(|s| s.plugins.clone()),
+        }))
+    }
+
     async fn delete_budget(
         &self,
         request: Request<DeleteBudgetRequest>,

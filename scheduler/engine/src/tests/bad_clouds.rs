@@ -103,6 +103,7 @@ fn multipliers_that_are_no_numbers_are_refused_in_the_configuration_and_rank_las
             weighers: vec![WeigherConfig {
                 name: "ram".to_owned(),
                 multiplier: Some(multiplier),
+                on_failure: None,
             }],
             ..EngineConfig::default()
         };
@@ -133,6 +134,7 @@ fn multipliers_beyond_all_measure_give_what_the_arithmetic_gives() {
                 .map(|name| WeigherConfig {
                     name: name.to_owned(),
                     multiplier: Some(multiplier),
+                    on_failure: None,
                 })
                 .to_vec(),
             ..EngineConfig::default()

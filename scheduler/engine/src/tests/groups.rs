@@ -149,6 +149,7 @@ fn soft_policies_are_wishes() {
         weighers: vec![crate::WeigherConfig {
             name: "soft_affinity".into(),
             multiplier: Some(10.0),
+            on_failure: None,
         }],
         ..EngineConfig::default()
     };

@@ -11,6 +11,7 @@ fn nova(weighers: &[(&str, f64)]) -> EngineConfig {
         .map(|(name, multiplier)| WeigherConfig {
             name: (*name).to_owned(),
             multiplier: Some(*multiplier),
+            on_failure: None,
         })
         .collect();
     EngineConfig {

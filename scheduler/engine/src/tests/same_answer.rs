@@ -281,6 +281,7 @@ fn any_engine() -> impl Strategy<Value = Engine> {
                     .map(|(name, multiplier)| WeigherConfig {
                         name: name.to_owned(),
                         multiplier: Some(multiplier),
+                        on_failure: None,
                     })
                     .collect();
             }

@@ -263,6 +263,20 @@ impl v1::admin_server::Admin for Door {
         Ok(Response::new(v1::ListBudgetsResponse { budgets }))
     }
 
+    async fn list_plugins(
+        &self,
+        _request: Request<v1::ListPluginsRequest>,
+    ) -> Result<Response<v1::ListPluginsResponse>, Status> {
+        let engine = self.api.plugins.engine();
+        let plugins = self.api.plugins.list();
+        let plugins = plugins
+            .iter()
+            .map(|plugin| convert::plugin(plugin, &engine));
+        Ok(Response::new(v1::ListPluginsResponse {
+            plugins: plugins.collect(),
+        }))
+    }
+
     async fn delete_budget(
         &self,
         request: Request<v1::DeleteBudgetRequest>,

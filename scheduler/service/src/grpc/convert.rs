@@ -1,11 +1,12 @@
 //! From the model to the wire. Every field of a message is set in one place, here.
 
-use ebbtide_engine::ClassUsage;
+use ebbtide_engine::{ClassUsage, Engine, PluginFailure};
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Explanation, Flavor, Host,
     HostHealth, Life, NoValidHost, Outcome, Placement, Resources, Server, ServerGroup, Timestamp,
     Victim, decision,
 };
+use ebbtide_plugins::{Plugin, PluginKind};
 use ebbtide_proto::v1;
 use ebbtide_region::{Event, HostView};
 use std::collections::HashMap;
@@ -325,5 +326,42 @@ pub(super) fn concerns(event: &Event, project: &str) -> bool {
         Event::Server(s) => s.project_id == project,
         Event::Evacuation(e) => e.victim_project_id == project,
         Event::Host(..) | Event::Ignored(_) => false,
+    }
+}
+
+/// With how it counts in the engine that decides now.
+pub(super) fn plugin(plugin: &Plugin, engine: &Engine) -> v1::Plugin {
+    let config = engine.config();
+    let name = &plugin.config.name;
+    let health = plugin.health.report();
+    let (used, multiplier, failure) = match plugin.kind {
+        PluginKind::Weigher => {
+            let used = config.weighers.iter().find(|weigher| weigher.name == *name);
+            let failure = used.and_then(|weigher| weigher.on_failure);
+            (used.is_some(), engine.multiplier(name), failure)
+        }
+        PluginKind::CostModule => (
+            config.cost_module == *name,
+            None,
+            config.cost_module_failure,
+        ),
+    };
+    let failure = failure.or(plugin.config.on_failure);
+    let refuses = failure.unwrap_or(config.plugin_failure) == PluginFailure::Refuse;
+    v1::Plugin {
+        name: name.clone(),
+        kind: plugin.kind.as_str().to_owned(),
+        carrier: plugin.carrier.as_str().to_owned(),
+        enabled: plugin.config.enabled,
+        multiplier,
+        on_failure: if refuses { "refuse" } else { "ignore" }.to_owned(),
+        file: plugin.config.file.display().to_string(),
+        digest: plugin.digest.clone(),
+        calls: health.calls,
+        failures: health.failures,
+        skipped: health.skipped,
+        resting: health.resting,
+        last_failure: health.last_failure.unwrap_or_default(),
+        in_use: used && plugin.config.enabled,
     }
 }

@@ -12,6 +12,7 @@ mod status;
 use crate::duty::Duty;
 use crate::gate::{Gate, GateLayer};
 use crate::keeper::Keeper;
+use crate::plugins::Plugins;
 use crate::task::Tasks;
 use crate::wire::Connections;
 use ebbtide_bus::BusStatus;
@@ -36,6 +37,7 @@ pub(crate) struct Api {
     pub(crate) bus: watch::Receiver<BusStatus>,
     /// `amqp` or `in-process`.
     pub(crate) carrier: &'static str,
+    pub(crate) plugins: Plugins,
     pub(crate) policy: String,
     pub(crate) cost_module: String,
     pub(crate) database: String,

@@ -62,6 +62,7 @@ fn canonical(error: &ServiceError) -> Code {
                 Code::Internal
             }
         },
+        ServiceError::Plugin { .. } => Code::FailedPrecondition,
         ServiceError::Config(_) | ServiceError::Listen { .. } => Code::Internal,
     }
 }

@@ -19,7 +19,7 @@ use ebbtide_model::Timestamp;
 use ebbtide_region::{Command, Event, Input, Region, RegionConfig, Reply};
 use ebbtide_store::{Store, StoreError};
 use std::sync::Arc;
-use tokio::sync::{broadcast, mpsc, oneshot};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
 /// Inputs that may wait. Beyond that callers wait for their turn to ask.
@@ -117,7 +117,8 @@ impl Keeper {
 pub(crate) struct Holdings {
     pub(crate) store: Store,
     pub(crate) duty: Duty,
-    pub(crate) engine: Arc<Engine>,
+    /// The engine of the moment.
+    pub(crate) engines: watch::Receiver<Arc<Engine>>,
     pub(crate) region_config: RegionConfig,
     pub(crate) outbox: Outbox,
     pub(crate) metrics: Metrics,

@@ -10,6 +10,7 @@ use crate::task::{Tasks, pause};
 use ebbtide_model::{DecisionId, Timestamp};
 use ebbtide_region::{Event, Region};
 use ebbtide_store::{Lease, News, StoreError};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::{broadcast, mpsc};
 
@@ -94,9 +95,18 @@ impl Task {
         };
         holdings.outbox.replace(unsent);
         let config = holdings.region_config.clone();
-        let region = Region::restore(config, holdings.engine.clone(), snapshot, now)?;
+        let engine = holdings.engines.borrow().clone();
+        let region = Region::restore(config, engine, snapshot, now)?;
         self.memory = Some(Memory { region, seen });
         Ok(())
+    }
+
+    /// Plugins may have been replaced: what is decided from now on is decided with the new ones.
+    fn take_engine(&self, memory: &mut Memory) {
+        let engine = self.holdings.engines.borrow();
+        if !memory.region.decides_with(&engine) {
+            memory.region.set_engine(Arc::clone(&engine));
+        }
     }
 
     /// Whoever comes on duty reads everything anew: what it takes to be the time that agents have left begins then.
@@ -161,6 +171,7 @@ impl Task {
             batch.refuse(&away());
             return Vec::new();
         };
+        self.take_engine(&mut memory);
         let mut ticked = self.lease.is_none() && batch.leave_duties();
         if batch.waiting.is_empty() {
             self.only_look(memory, batch, ticked).await;

@@ -1,0 +1,166 @@
+//! `ebbtide plugin new`, `check` and `bench`.
+
+use super::{BenchArgs, FileArgs, Kind, Lang, NewArgs};
+use crate::Context;
+use crate::clock;
+use crate::errors::CliError;
+use crate::json::Json;
+use crate::output::{Cell, Details, Listing, text};
+use crate::render::Tone;
+use ebbtide_plugin_kit::{Check, KitError, Language, NewProject, Outcome, Subject};
+use std::path::PathBuf;
+use std::time::Duration;
+
+fn refused(error: &KitError) -> CliError {
+    let next = match error {
+        KitError::Io { .. } => "name a file that can be read, or a place that can be written to",
+        KitError::Exists(_) => "choose another name, or another place with --into",
+        KitError::Name(_) => "for example: ebbtide plugin new spread_racks",
+        KitError::Plugin(_) | KitError::Failed(_) => {
+            "`ebbtide plugin check FILE` says what is wrong with it"
+        }
+        KitError::NoTemplate { .. } => {
+            "make one in rust, or write it in any language that makes components: `wit/plugin.wit` is the contract"
+        }
+    };
+    CliError::Refused {
+        problem: error.to_string(),
+        next: next.to_owned(),
+    }
+}
+
+fn subject(args: &FileArgs) -> Result<Subject, CliError> {
+    let mut subject = Subject::new(&args.file);
+    for setting in &args.set {
+        let (key, value) = setting
+            .split_once('=')
+            .ok_or_else(|| CliError::Usage(format!("--set {setting}: write KEY=VALUE")))?;
+        subject.settings.insert(key.to_owned(), value.to_owned());
+    }
+    Ok(subject)
+}
+
+pub(super) fn new(context: &mut Context, args: NewArgs) -> Result<(), CliError> {
+    let into = args.into.unwrap_or_else(|| PathBuf::from(&args.name));
+    let project = NewProject {
+        name: args.name,
+        is_cost_module: args.kind == Kind::Cost,
+        language: match args.lang {
+            Lang::Rust => Language::Rust,
+            Lang::Go => Language::Go,
+            Lang::Python => Language::Python,
+            Lang::C => Language::C,
+        },
+    };
+    let written = ebbtide_plugin_kit::write(&project, &into).map_err(|error| refused(&error))?;
+    let row = |path: &PathBuf| vec![Cell::new(path.display())];
+    let listing = Listing {
+        columns: vec![text("file", "File")],
+        rows: written.iter().map(row).collect(),
+        json: Json::List(
+            written
+                .iter()
+                .map(|path| Json::from(path.display().to_string()))
+                .collect(),
+        ),
+        none: "nothing",
+    };
+    context.output.listing(listing)?;
+    context
+        .output
+        .say(&format!("go on with {}", into.join("README.md").display()));
+    Ok(())
+}
+
+pub(super) fn check(context: &mut Context, args: &FileArgs) -> Result<(), CliError> {
+    let checks = ebbtide_plugin_kit::check(&subject(args)?).map_err(|error| refused(&error))?;
+    let row = |check: &Check| {
+        let (word, tone) = word(check.outcome);
+        vec![
+            Cell::new(word).tone(tone),
+            Cell::new(check.name),
+            Cell::new(&check.says),
+        ]
+    };
+    let json = |check: &Check| {
+        Json::object([("outcome", Json::from(word(check.outcome).0))])
+            .with("check", check.name)
+            .with("says", check.says.clone())
+    };
+    let listing = Listing {
+        columns: vec![
+            text("outcome", ""),
+            text("check", "Check"),
+            text("says", "What was seen"),
+        ],
+        rows: checks.iter().map(row).collect(),
+        json: Json::List(checks.iter().map(json).collect()),
+        none: "nothing was checked",
+    };
+    context.output.listing(listing)?;
+    let failed = checks
+        .iter()
+        .filter(|check| check.outcome == Outcome::Failed)
+        .count();
+    match failed {
+        0 => Ok(()),
+        n => Err(CliError::Disagrees(format!(
+            "{n} of {} checks failed: it must not be used",
+            checks.len()
+        ))),
+    }
+}
+
+fn word(outcome: Outcome) -> (&'static str, Tone) {
+    match outcome {
+        Outcome::Passed => ("ok", Tone::Good),
+        Outcome::Warned => ("look", Tone::Warn),
+        Outcome::Failed => ("WRONG", Tone::Bad),
+    }
+}
+
+pub(super) fn bench(context: &mut Context, args: &BenchArgs) -> Result<(), CliError> {
+    crate::commands::bench::warn_if_debug(context);
+    let stopwatch = |work: &mut dyn FnMut()| {
+        let began = clock::instant();
+        work();
+        began.elapsed()
+    };
+    let rows = usize::try_from(args.hosts).unwrap_or(usize::MAX);
+    let calls = usize::try_from(args.calls).unwrap_or(usize::MAX);
+    let subject = subject(&args.file)?;
+    let measured = ebbtide_plugin_kit::bench(&subject, rows, calls, &stopwatch)
+        .map_err(|error| refused(&error))?;
+    let micros = |time: Duration| format!("{:.1} µs", time.as_secs_f64() * 1e6);
+    let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
+    let seconds = |time: Duration| time.as_secs_f64();
+    let ns_per_host = (measured.ns_per_row * 100.0).round() / 100.0;
+    let json = Json::object([("hosts", Json::from(measured.rows as u64))])
+        .with("calls", measured.calls as u64)
+        .with("ns_per_host", ns_per_host)
+        .with("median_seconds", seconds(measured.median))
+        .with("p99_seconds", seconds(measured.p99))
+        .with("load_seconds", seconds(measured.load))
+        .with("work", measured.work);
+    context.output.details(Details {
+        fields: vec![
+            ("hosts", Cell::new(measured.rows)),
+            ("calls", Cell::new(measured.calls)),
+            ("ns_per_host", Cell::new(ns_per_host)),
+            (
+                "median",
+                Cell::new(micros(measured.median)).value(seconds(measured.median)),
+            ),
+            (
+                "p99",
+                Cell::new(micros(measured.p99)).value(seconds(measured.p99)),
+            ),
+            (
+                "load",
+                Cell::new(millis(measured.load)).value(seconds(measured.load)),
+            ),
+            ("work", Cell::new(measured.work)),
+        ],
+        json,
+    })
+}

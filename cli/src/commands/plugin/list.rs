@@ -1,0 +1,59 @@
+//! `ebbtide plugin list`.
+
+use crate::Context;
+use crate::errors::CliError;
+use crate::json;
+use crate::output::{Cell, Listing, number, text};
+use crate::render::{Tone, number as decimal, optional};
+use ebbtide_proto::v1;
+
+/// Digits of the digest that people compare.
+const DIGEST: usize = 12;
+
+pub(super) async fn run(context: &mut Context) -> Result<(), CliError> {
+    let mut region = context.region().await?;
+    let answer = region.admin.list_plugins(v1::ListPluginsRequest {}).await?;
+    let plugins = answer.into_inner().plugins;
+    let listing = Listing {
+        columns: vec![
+            text("name", "Name"),
+            text("kind", "Kind"),
+            text("carrier", "Carrier"),
+            text("state", "State"),
+            number("multiplier", "Multiplier"),
+            text("on_failure", "On failure"),
+            number("calls", "Calls"),
+            number("failures", "Failures"),
+            text("last_failure", "Last failure"),
+            text("digest", "Digest"),
+            text("file", "File").on_request(),
+        ],
+        rows: plugins.iter().map(row).collect(),
+        json: json::list(&plugins),
+        none: "no plugins: all weighers and cost modules are built in",
+    };
+    context.output.listing(listing)
+}
+
+fn row(plugin: &v1::Plugin) -> Vec<Cell> {
+    let (state, tone) = match plugin {
+        v1::Plugin { enabled: false, .. } => ("disabled", Tone::Plain),
+        v1::Plugin { resting: true, .. } => ("resting", Tone::Bad),
+        v1::Plugin { in_use: true, .. } => ("in use", Tone::Good),
+        _ => ("not used", Tone::Plain),
+    };
+    let digest: String = plugin.digest.chars().take(DIGEST).collect();
+    vec![
+        Cell::new(&plugin.name),
+        Cell::new(&plugin.kind),
+        Cell::new(&plugin.carrier),
+        Cell::new(state).tone(tone),
+        optional(&plugin.multiplier.map(decimal).unwrap_or_default()),
+        Cell::new(&plugin.on_failure),
+        Cell::new(plugin.calls),
+        Cell::new(plugin.failures),
+        optional(&plugin.last_failure),
+        Cell::new(digest).value(&plugin.digest),
+        Cell::new(&plugin.file),
+    ]
+}

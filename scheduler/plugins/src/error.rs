@@ -1,0 +1,61 @@
+//! Why a set of plugins cannot be used.
+
+use std::io;
+use std::path::PathBuf;
+use thiserror::Error;
+
+/// Why a set of plugins cannot be used. Every error names the plugin.
+#[derive(Debug, Error)]
+pub enum PluginError {
+    /// A key of the configuration is wrong.
+    #[error("plugins: {name:?}: {key}: {problem}")]
+    Config {
+        /// The plugin.
+        name: String,
+        /// Which key.
+        key: &'static str,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// Its file cannot be read.
+    #[error("plugins: {name:?}: {} cannot be read: {source}", path.display())]
+    Read {
+        /// The plugin.
+        name: String,
+        /// Its file.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// Its file is no plugin that can be used.
+    #[error("plugins: {name:?}: {}: {problem}; try `ebbtide plugin check {}`", path.display(), path.display())]
+    Refused {
+        /// The plugin.
+        name: String,
+        /// Its file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// This program was built without what it takes.
+    #[error(
+        "plugins: {name:?}: this program was built without WebAssembly; build it with --features wasm"
+    )]
+    NoWasm {
+        /// The plugin.
+        name: String,
+    },
+}
+
+impl PluginError {
+    /// Stable code, explained in `docs/errors.md`.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Config { .. } => "EB-PLUGIN-001",
+            Self::Read { .. } => "EB-PLUGIN-002",
+            Self::Refused { .. } => "EB-PLUGIN-003",
+            Self::NoWasm { .. } => "EB-PLUGIN-004",
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! How a plugin behaves.
+
+use ebbtide_model::names::brief;
+use std::sync::Mutex;
+
+/// Failures in a row after which a plugin is left alone.
+const PATIENCE: u32 = 5;
+/// For so many calls the first time; twice as many each further time in a row.
+const FIRST_REST: u64 = 16;
+/// At most.
+const LONGEST_REST: u64 = 4096;
+
+/// What a plugin was asked, and how it answered. Counts, and no clock: what is left out does not depend on how fast the machine is.
+#[derive(Debug, Default)]
+pub struct Health {
+    counts: Mutex<Counts>,
+}
+
+#[derive(Debug, Default)]
+struct Counts {
+    report: HealthReport,
+    in_a_row: u32,
+    rests: u32,
+    rest_left: u64,
+}
+
+/// A look at it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HealthReport {
+    /// How often it was called.
+    pub calls: u64,
+    /// How many calls failed.
+    pub failures: u64,
+    /// How often it was to be called and was not, because it had failed too often in a row.
+    pub skipped: u64,
+    /// What the last failure was, in words.
+    pub last_failure: Option<String>,
+    /// True while it is left alone.
+    pub resting: bool,
+}
+
+impl Health {
+    fn with<T>(&self, work: impl FnOnce(&mut Counts) -> T) -> T {
+        let mut counts = self
+            .counts
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        work(&mut counts)
+    }
+
+    /// Whether it may be called now. What is said instead is the failure of this call.
+    pub(crate) fn ask(&self) -> Result<(), String> {
+        self.with(|counts| {
+            if counts.rest_left == 0 {
+                counts.report.resting = false;
+                counts.report.calls += 1;
+                return Ok(());
+            }
+            counts.rest_left -= 1;
+            counts.report.skipped += 1;
+            let last = counts.report.last_failure.as_deref().unwrap_or("?");
+            Err(format!(
+                "failed {} times in a row and is left alone for {} more calls; the last time it {last}",
+                counts.in_a_row, counts.rest_left
+            ))
+        })
+    }
+
+    /// It answered well.
+    pub(crate) fn succeeded(&self) {
+        self.with(|counts| {
+            counts.in_a_row = 0;
+            counts.rests = 0;
+        });
+    }
+
+    /// It failed.
+    pub(crate) fn failed(&self, why: &str) {
+        self.with(|counts| {
+            counts.report.failures += 1;
+            counts.report.last_failure = Some(brief(why));
+            counts.in_a_row = counts.in_a_row.saturating_add(1);
+            if counts.in_a_row >= PATIENCE {
+                let rest = FIRST_REST.saturating_mul(1 << counts.rests.min(16));
+                counts.rest_left = rest.min(LONGEST_REST);
+                counts.rests = counts.rests.saturating_add(1);
+                counts.report.resting = true;
+            }
+        });
+    }
+
+    /// How it has behaved.
+    #[must_use]
+    pub fn report(&self) -> HealthReport {
+        self.with(|counts| counts.report.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fail_until_it_rests(health: &Health) {
+        while health.ask().is_ok() {
+            health.failed("looped");
+        }
+    }
+
+    #[test]
+    fn after_five_failures_in_a_row_it_is_left_alone_and_then_asked_again() {
+        let health = Health::default();
+        fail_until_it_rests(&health);
+        assert_eq!(health.report().calls, u64::from(PATIENCE));
+        for _ in 0..FIRST_REST - 1 {
+            let said = health.ask().unwrap_err();
+            assert!(
+                said.contains("failed 5 times in a row") && said.contains("looped"),
+                "{said}"
+            );
+        }
+        assert!(health.report().resting);
+        assert!(health.ask().is_ok());
+        health.succeeded();
+        assert!(!health.report().resting);
+    }
+
+    #[test]
+    fn who_fails_again_after_the_rest_rests_twice_as_long() {
+        let health = Health::default();
+        fail_until_it_rests(&health);
+        while health.ask().is_err() {}
+        health.failed("looped");
+        let mut skipped = 0;
+        while health.ask().is_err() {
+            skipped += 1;
+        }
+        assert_eq!(skipped, 2 * FIRST_REST);
+    }
+
+    #[test]
+    fn single_failures_among_good_answers_never_lead_to_a_rest() {
+        let health = Health::default();
+        for _ in 0..100 {
+            health.ask().unwrap();
+            health.failed("stumbled");
+            health.ask().unwrap();
+            health.succeeded();
+        }
+        let report = health.report();
+        assert_eq!(
+            (report.calls, report.failures, report.skipped),
+            (200, 100, 0)
+        );
+    }
+}

@@ -1,0 +1,18 @@
+//! The operator's plugins: which there are, how they are loaded, watched and replaced.
+//!
+//! An operator lists them in the configuration ([`PluginConfig`]); [`PluginSet::load`] reads and checks all of them, or refuses all with the name of the
+//! one that is wrong, so that a set is used whole or not at all. Each plugin is [watched](Health): what it is asked, how often it fails, with which
+//! words; one that fails again and again is left alone for a while, because an endless loop costs every request its whole allowance of work.
+
+mod config;
+mod error;
+mod health;
+mod load;
+mod set;
+mod watched;
+
+pub use config::PluginConfig;
+pub use error::PluginError;
+pub use health::{Health, HealthReport};
+pub use load::{Carrier, PluginKind};
+pub use set::{Plugin, PluginSet, Sources};

@@ -1,0 +1,116 @@
+//! A plugin with somebody who counts. To the engine it is the plugin itself.
+
+use crate::Health;
+use ebbtide_cost_api::{CostError, CostModule, MAX_COST, SetCost, VictimBatch};
+use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
+use std::sync::Arc;
+
+/// A weigher that is watched.
+pub(crate) struct WatchedWeigher {
+    pub(crate) inner: Arc<dyn Weigher>,
+    pub(crate) health: Arc<Health>,
+}
+
+impl Weigher for WatchedWeigher {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn multiplier_key(&self) -> &str {
+        self.inner.multiplier_key()
+    }
+
+    fn default_multiplier(&self) -> f64 {
+        self.inner.default_multiplier()
+    }
+
+    fn multiplier_sign(&self) -> f64 {
+        self.inner.multiplier_sign()
+    }
+
+    fn needs(&self) -> &[Column] {
+        self.inner.needs()
+    }
+
+    fn facts(&self) -> &[Fact] {
+        self.inner.facts()
+    }
+
+    fn needs_preemptibles(&self) -> bool {
+        self.inner.needs_preemptibles()
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.inner.bounds()
+    }
+
+    fn weigh(
+        &self,
+        request: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+        out: &mut [f64],
+    ) -> Result<(), WeigherError> {
+        self.health.ask().map_err(WeigherError::Other)?;
+        let done = self.inner.weigh(request, hosts, out).and_then(|()| {
+            match out.iter().position(|number| !number.is_finite()) {
+                None => Ok(()),
+                Some(index) => Err(WeigherError::NotFinite {
+                    index,
+                    value: out[index],
+                }),
+            }
+        });
+        match &done {
+            Ok(()) => self.health.succeeded(),
+            Err(error) => self.health.failed(&error.to_string()),
+        }
+        done
+    }
+}
+
+/// A cost module that is watched.
+pub(crate) struct WatchedCostModule {
+    pub(crate) inner: Arc<dyn CostModule>,
+    pub(crate) health: Arc<Health>,
+}
+
+impl CostModule for WatchedCostModule {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn unit(&self) -> &str {
+        self.inner.unit()
+    }
+
+    fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError> {
+        self.health.ask().map_err(CostError::Other)?;
+        let is_cost = |cost: &f64| (0.0..=MAX_COST).contains(cost);
+        let done = self.inner.cost(victims, out).and_then(|()| {
+            match out.iter().position(|cost| !is_cost(cost)) {
+                None => Ok(()),
+                Some(index) => Err(CostError::NotACost {
+                    index,
+                    value: out[index],
+                }),
+            }
+        });
+        match &done {
+            Ok(()) => self.health.succeeded(),
+            Err(error) => self.health.failed(&error.to_string()),
+        }
+        done
+    }
+
+    fn set_cost(&self) -> SetCost {
+        self.inner.set_cost()
+    }
+
+    fn nth_of_a_project(&self, n: u32) -> f64 {
+        self.inner.nth_of_a_project(n)
+    }
+
+    fn surcharge(&self, victims: &VictimBatch<'_>, set: &[usize]) -> Result<f64, CostError> {
+        self.inner.surcharge(victims, set)
+    }
+}

@@ -1,0 +1,99 @@
+//! How fast a plugin is.
+
+use crate::candidates::Candidates;
+use crate::hosts::{Hosts, Sort};
+use crate::subject::Loaded;
+use crate::{KitError, Subject};
+use std::time::Duration;
+
+/// Calls something and says how long that took. The kit has no clock of its own.
+pub type Stopwatch<'a> = &'a dyn Fn(&mut dyn FnMut()) -> Duration;
+
+/// What was measured.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Measured {
+    /// Rows of each call: hosts, or candidates of a cost module.
+    pub rows: usize,
+    /// How many calls were measured.
+    pub calls: usize,
+    /// Reading the component, until it can be called.
+    pub load: Duration,
+    /// Half of the calls took less.
+    pub median: Duration,
+    /// One in a hundred took more.
+    pub p99: Duration,
+    /// The median for each row, in nanoseconds. Handing the columns over is part of it.
+    pub ns_per_row: f64,
+    /// Units of work of a call.
+    pub work: u64,
+}
+
+/// Calls before those that count.
+const WARM_UP: usize = 5;
+
+/// Measures.
+///
+/// # Errors
+/// If it cannot be used, or fails.
+pub fn bench(
+    subject: &Subject,
+    rows: usize,
+    calls: usize,
+    stopwatch: Stopwatch<'_>,
+) -> Result<Measured, KitError> {
+    let bytes = subject.bytes()?;
+    let mut loaded = None;
+    let load = stopwatch(&mut || {
+        let compiled = Subject::compile(&bytes);
+        loaded = Some(compiled.and_then(|compiled| subject.load(&compiled)));
+    });
+    let loaded =
+        loaded.ok_or_else(|| KitError::Failed("the stopwatch did not call".to_owned()))??;
+    let mut call: Box<dyn FnMut() -> Result<u64, String>> = match loaded {
+        Loaded::Weigher(weigher) => {
+            let hosts = Hosts::new(&weigher, rows, Sort::Usual, 1);
+            Box::new(move || {
+                hosts
+                    .weigh(&weigher)
+                    .map(|(_, used)| used.work)
+                    .map_err(|error| error.to_string())
+            })
+        }
+        Loaded::CostModule(module) => {
+            let candidates = Candidates::usual(rows, 1);
+            Box::new(move || {
+                candidates
+                    .cost(&module)
+                    .map(|(_, used)| used.work)
+                    .map_err(|error| error.to_string())
+            })
+        }
+    };
+    let mut times = Vec::with_capacity(calls);
+    let mut work = 0;
+    for n in 0..calls + WARM_UP {
+        let mut done = Ok(0);
+        let time = stopwatch(&mut || done = call());
+        work = done.map_err(KitError::Failed)?;
+        if n >= WARM_UP {
+            times.push(time);
+        }
+    }
+    times.sort_unstable();
+    let at = |share: usize| {
+        times
+            .get((times.len() * share / 100).min(times.len().saturating_sub(1)))
+            .copied()
+            .unwrap_or_default()
+    };
+    let median = at(50);
+    Ok(Measured {
+        rows,
+        calls,
+        load,
+        median,
+        p99: at(99),
+        ns_per_row: median.as_nanos() as f64 / rows.max(1) as f64,
+        work,
+    })
+}

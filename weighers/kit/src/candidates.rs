@@ -1,0 +1,71 @@
+//! Made-up candidates to try a cost module on.
+
+use crate::chance::Chance;
+use ebbtide_cost_api::{CostError, VictimBatch};
+use ebbtide_wasm::{Used, WasmCostModule};
+
+/// Preemptible instances.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Candidates {
+    ages: Vec<f64>,
+    vcpus: Vec<f64>,
+    memory: Vec<f64>,
+    price: Vec<f64>,
+    priority: Vec<u8>,
+    project: Vec<u32>,
+}
+
+impl Candidates {
+    pub(crate) fn usual(len: usize, seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let mut all = Self::default();
+        for _ in 0..len {
+            all.ages.push(chance.between(0, 30 * 24 * 3600));
+            all.vcpus.push(chance.between(1, 64));
+            all.memory.push(chance.between(512, 1 << 19));
+            all.price.push(chance.between(0, 1000) / 100.0);
+            all.priority
+                .push(u8::try_from(chance.below(4)).unwrap_or(0));
+            all.project
+                .push(u32::try_from(chance.below(20)).unwrap_or(0));
+        }
+        all
+    }
+
+    /// All of everything as small, or as large, as it can be.
+    pub(crate) fn extreme(len: usize, large: bool) -> Self {
+        let number = |most: f64| vec![if large { most } else { 0.0 }; len];
+        Self {
+            ages: number(136.0 * 365.25 * 24.0 * 3600.0),
+            vcpus: number(1e6),
+            memory: number(1e12),
+            price: number(1e6),
+            priority: vec![if large { u8::MAX } else { 0 }; len],
+            project: vec![0; len],
+        }
+    }
+
+    pub(crate) fn only(&self, rows: &[usize]) -> Self {
+        let pick = |column: &[f64]| rows.iter().map(|at| column[*at]).collect();
+        Self {
+            ages: pick(&self.ages),
+            vcpus: pick(&self.vcpus),
+            memory: pick(&self.memory),
+            price: pick(&self.price),
+            priority: rows.iter().map(|at| self.priority[*at]).collect(),
+            project: rows.iter().map(|at| self.project[*at]).collect(),
+        }
+    }
+
+    pub(crate) fn cost(&self, module: &WasmCostModule) -> Result<(Vec<f64>, Used), CostError> {
+        module.cost_and_measure(&VictimBatch {
+            len: self.ages.len(),
+            age_seconds: &self.ages,
+            vcpus: &self.vcpus,
+            memory_mb: &self.memory,
+            price_per_hour: &self.price,
+            priority: &self.priority,
+            project: &self.project,
+        })
+    }
+}

@@ -1,0 +1,203 @@
+//! Made-up hosts to try a weigher on.
+
+use crate::chance::Chance;
+use ebbtide_model::{GroupPolicy, Resources};
+use ebbtide_wasm::{Used, WasmWeigher};
+use ebbtide_weigher_api::{
+    Column, Details, Fact, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
+    Texts, Weigher, WeigherError,
+};
+
+/// Which sort of numbers the hosts have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// As in a cloud.
+    Usual,
+    /// Nothing is free, nobody is there, no fact is known.
+    Empty,
+    /// More is used than there is.
+    Overcommitted,
+    /// As large as numbers get.
+    Huge,
+}
+
+impl Sort {
+    pub(crate) const ALL: [Self; 4] = [Self::Usual, Self::Empty, Self::Overcommitted, Self::Huge];
+
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            Self::Usual => "usual hosts",
+            Self::Empty => "hosts of which nothing is known",
+            Self::Overcommitted => "overcommitted hosts",
+            Self::Huge => "huge hosts",
+        }
+    }
+}
+
+/// Hosts with all that a weigher reads of them.
+#[derive(Debug, Clone)]
+pub(crate) struct Hosts {
+    len: usize,
+    columns: [Vec<f64>; Column::COUNT],
+    offsets: Vec<u32>,
+    ages: Vec<f64>,
+    facts: Vec<(Fact, FactColumn)>,
+}
+
+impl Hosts {
+    /// So many hosts for this weigher.
+    pub(crate) fn new(weigher: &WasmWeigher, len: usize, sort: Sort, seed: u64) -> Self {
+        let mut chance = Chance::new(seed);
+        let mut columns: [Vec<f64>; Column::COUNT] = Default::default();
+        for column in weigher.needs() {
+            columns[column.index()] = (0..len)
+                .map(|_| number(*column, sort, &mut chance))
+                .collect();
+        }
+        let facts = weigher
+            .facts()
+            .iter()
+            .map(|fact| (fact.clone(), values(fact, len, sort, &mut chance)));
+        let facts = facts.collect();
+        let mut offsets = vec![0];
+        let mut ages = Vec::new();
+        for _ in 0..len {
+            let there = if sort == Sort::Empty {
+                0
+            } else {
+                chance.below(5)
+            };
+            ages.extend((0..there).map(|_| chance.between(0, 500_000)));
+            offsets.push(u32::try_from(ages.len()).unwrap_or(u32::MAX));
+        }
+        Self {
+            len,
+            columns,
+            offsets,
+            ages,
+            facts,
+        }
+    }
+
+    /// The same hosts in another order: host `i` is what host `order[i]` was.
+    pub(crate) fn reordered(&self, order: &[usize]) -> Self {
+        let pick = |column: &Vec<f64>| match column.is_empty() {
+            true => Vec::new(),
+            false => order.iter().map(|at| column[*at]).collect(),
+        };
+        let mut offsets = vec![0];
+        let mut ages = Vec::new();
+        for at in order {
+            let (start, end) = (self.offsets[*at] as usize, self.offsets[at + 1] as usize);
+            ages.extend_from_slice(&self.ages[start..end]);
+            offsets.push(u32::try_from(ages.len()).unwrap_or(u32::MAX));
+        }
+        let facts = self.facts.iter().map(|(fact, column)| {
+            let column = match column {
+                FactColumn::Numbers(numbers) => FactColumn::Numbers(pick(numbers)),
+                FactColumn::Texts(texts) => FactColumn::Texts(Texts {
+                    codes: order.iter().map(|at| texts.codes[*at]).collect(),
+                    texts: texts.texts.clone(),
+                }),
+            };
+            (fact.clone(), column)
+        });
+        Self {
+            len: self.len,
+            columns: self.columns.each_ref().map(pick),
+            offsets,
+            ages,
+            facts: facts.collect(),
+        }
+    }
+
+    /// What the weigher gives, and what that took.
+    pub(crate) fn weigh(&self, weigher: &WasmWeigher) -> Result<(Vec<f64>, Used), WeigherError> {
+        let hosts = HostBatch {
+            len: self.len,
+            columns: &self.columns,
+            preemptibles: Some(PreemptibleRows {
+                offsets: &self.offsets,
+                age_seconds: &self.ages,
+            }),
+            details: Details {
+                facts: &self.facts,
+                ..Details::default()
+            },
+        };
+        let mut resources = Resources::new();
+        for (class, amount) in [("VCPU", 2), ("MEMORY_MB", 4096), ("DISK_GB", 20)] {
+            if let Ok(class) = class.parse() {
+                // These amounts are within the range.
+                let _ = resources.set(class, amount);
+            }
+        }
+        let request = RequestView {
+            project_id: "6d1a4b1f0c9e4c0f9a5e3c2b1a0f9e8d",
+            resources: &resources,
+            preemptible: false,
+            group_policy: Some(GroupPolicy::SoftAntiAffinity),
+            details: RequestDetails {
+                flavor: "m1.small",
+                extra_specs: &[("hw:cpu_policy", "shared")],
+                image_id: Some("0f9e8d7c-6b5a-4938-8716-253443526170"),
+            },
+        };
+        weigher.weigh_and_measure(&request, &hosts)
+    }
+}
+
+fn number(column: Column, sort: Sort, chance: &mut Chance) -> f64 {
+    let is_amount = matches!(
+        column,
+        Column::FreeRamMb | Column::FreeVcpus | Column::FreeDiskMb
+    );
+    match sort {
+        Sort::Empty => 0.0,
+        Sort::Overcommitted if is_amount => chance.between(-1_000_000, -1),
+        Sort::Huge if is_amount => 1e15 + chance.between(0, 1_000_000),
+        Sort::Usual | Sort::Overcommitted | Sort::Huge => match column {
+            Column::FreeRamMb | Column::FreeDiskMb => chance.between(0, 1 << 20),
+            Column::FreeVcpus => chance.between(0, 512),
+            Column::PreemptionNeeded => chance.between(0, 1),
+            Column::EvictionCost => chance.between(0, 7200),
+            Column::HypervisorVersion => 8_000_000.0 + chance.between(0, 2),
+            Column::CellPreference => chance.between(-1, 1),
+            _ => chance.between(0, 40),
+        },
+    }
+}
+
+fn values(fact: &Fact, len: usize, sort: Sort, chance: &mut Chance) -> FactColumn {
+    if sort == Sort::Empty {
+        return fact.unknown(len);
+    }
+    match fact {
+        Fact::HostName => FactColumn::Texts(Texts {
+            codes: (0..len)
+                .map(|n| u32::try_from(n).unwrap_or(u32::MAX))
+                .collect(),
+            texts: (0..len).map(|n| format!("compute-{n}")).collect(),
+        }),
+        Fact::Text(_) | Fact::AvailabilityZone => FactColumn::Texts(Texts {
+            codes: (0..len)
+                .map(|_| u32::try_from(chance.below(8)).unwrap_or(0))
+                .collect(),
+            texts: (0..8)
+                .map(|n| {
+                    if n == 0 {
+                        String::new()
+                    } else {
+                        format!("value-{n}")
+                    }
+                })
+                .collect(),
+        }),
+        Fact::Trait(_) | Fact::Has(_) => {
+            FactColumn::Numbers((0..len).map(|_| chance.between(0, 1)).collect())
+        }
+        Fact::Number(_) => {
+            FactColumn::Numbers((0..len).map(|_| chance.between(-100, 1000) / 8.0).collect())
+        }
+    }
+}
