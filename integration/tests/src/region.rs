@@ -412,6 +412,16 @@ impl Region {
         }
     }
 
+    /// Sends a signal to the scheduler.
+    ///
+    /// # Errors
+    /// It is not running.
+    pub fn signal_scheduler(&self, signal: Signal) -> Result<()> {
+        let scheduler = self.scheduler.as_ref().context("no scheduler")?;
+        scheduler.signal(signal)?;
+        Ok(())
+    }
+
     /// Sends a signal to an agent.
     ///
     /// # Errors

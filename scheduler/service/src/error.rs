@@ -141,7 +141,6 @@ impl ServiceError {
             Self::Fenced => "EB-SERVICE-006",
             Self::TooSlow { .. } => "EB-SERVICE-007",
             Self::Access(error) => error.code(),
-
         }
     }
 }

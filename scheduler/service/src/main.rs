@@ -6,7 +6,6 @@ use ebbtide_nova_door::DoorError;
 use ebbtide_scheduler::args::Args;
 use ebbtide_scheduler::nova;
 use ebbtide_scheduler::{Config, ServiceError};
-use std::path::Path;
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;

@@ -41,8 +41,29 @@ pub struct NewProject {
 
 const CARGO: &str = include_str!("../templates/Cargo.toml.in");
 const README: &str = include_str!("../templates/README.md.in");
-const RUST_WEIGHER: &str = include_str!("../templates/rust-weigher/lib.rs.in");
-const RUST_COST: &str = include_str!("../templates/rust-cost/lib.rs.in");
+/// What is worked out, and what Ebbtide calls.
+type Source = [(&'static str, &'static str); 2];
+
+const RUST_WEIGHER: Source = [
+    (
+        "src/lib.rs",
+        include_str!("../templates/rust-weigher/lib.rs.in"),
+    ),
+    (
+        "src/component.rs",
+        include_str!("../templates/rust-weigher/component.rs.in"),
+    ),
+];
+const RUST_COST: Source = [
+    (
+        "src/lib.rs",
+        include_str!("../templates/rust-cost/lib.rs.in"),
+    ),
+    (
+        "src/component.rs",
+        include_str!("../templates/rust-cost/component.rs.in"),
+    ),
+];
 
 /// Longest name: of a file and a crate, too.
 const LONGEST: usize = 60;
@@ -81,13 +102,14 @@ pub fn files(project: &NewProject) -> Result<Vec<(PathBuf, String)>, KitError> {
             .replace("{{use}}", used)
             .replace("{{name}}", name)
     };
-    Ok(vec![
+    let mut files: Vec<(PathBuf, String)> = vec![
         ("Cargo.toml".into(), fill(CARGO)),
         ("README.md".into(), fill(README)),
         (".gitignore".into(), "/target\n".to_owned()),
-        ("src/lib.rs".into(), fill(source)),
         ("wit/plugin.wit".into(), ebbtide_wasm::WIT.to_owned()),
-    ])
+    ];
+    files.extend(source.map(|(path, text)| (path.into(), fill(text))));
+    Ok(files)
 }
 
 /// Writes a project into a new directory.

@@ -16,6 +16,7 @@ mod killed;
 mod kit;
 mod life;
 mod paper;
+mod plugins;
 mod real_guests;
 mod secure;
 mod several;

@@ -1,0 +1,148 @@
+//! New projects build, pass their own tests and the conformance kit; what is wrong is found.
+
+use ebbtide_plugin_kit::{Check, Language, NewProject, Outcome, Subject, check, write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+fn project(name: &str, is_cost_module: bool) -> NewProject {
+    NewProject {
+        name: name.to_owned(),
+        is_cost_module,
+        language: Language::Rust,
+    }
+}
+
+/// Runs cargo in a project, with a target directory that all projects share.
+fn cargo(dir: &Path, words: &[&str]) -> String {
+    let target: PathBuf = [env!("CARGO_TARGET_TMPDIR"), "projects"].iter().collect();
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo
+        .args(words)
+        .current_dir(dir)
+        .env("CARGO_TARGET_DIR", target);
+    cargo
+        .env_remove("RUSTFLAGS")
+        .env_remove("CARGO_ENCODED_RUSTFLAGS");
+    let done = cargo.output().unwrap();
+    let said =
+        String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
+    assert!(done.status.success(), "cargo {words:?}: {said}");
+    said
+}
+
+fn component(name: &str) -> Subject {
+    let path: PathBuf = [
+        env!("CARGO_TARGET_TMPDIR"),
+        "projects",
+        "wasm32-wasip2",
+        "release",
+        name,
+    ]
+    .iter()
+    .collect();
+    Subject::new(&path.with_extension("wasm"))
+}
+
+fn failures(checks: &[Check]) -> Vec<&Check> {
+    checks
+        .iter()
+        .filter(|check| check.outcome == Outcome::Failed)
+        .collect()
+}
+
+fn a_new_project_works(name: &str, is_cost_module: bool) {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().join(name);
+    write(&project(name, is_cost_module), &into).unwrap();
+    let said = cargo(&into, &["test", "--quiet"]);
+    assert!(said.contains("test result: ok"), "{said}");
+    cargo(
+        &into,
+        &["build", "--release", "--quiet", "--target", "wasm32-wasip2"],
+    );
+    let checks = check(&component(name)).unwrap();
+    assert_eq!(failures(&checks), Vec::<&Check>::new());
+    let names: Vec<&str> = checks.iter().map(|check| check.name).collect();
+    assert!(
+        names.contains(&"deterministic") && names.contains(&"work"),
+        "{names:?}"
+    );
+}
+
+#[test]
+fn a_new_weigher_builds_passes_its_tests_and_the_kit() {
+    a_new_project_works("kit_weigher", false);
+}
+
+#[test]
+fn a_new_cost_module_builds_passes_its_tests_and_the_kit() {
+    a_new_project_works("kit_cost", true);
+}
+
+#[test]
+fn a_weigher_that_looks_at_the_order_of_hosts_is_found() {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().join("kit_order");
+    write(&project("kit_order", false), &into).unwrap();
+    let source = into.join("src/component.rs");
+    let text = std::fs::read_to_string(&source).unwrap();
+    let by_place =
+        "Ok((0..hosts.len).map(|place| f64::from(place) + floor + score(1.0, 1.0, 1.0)).collect())";
+    let honest = "Ok(ram_mb.iter().zip(vcpus).map(|(ram_mb, vcpus)| score(*ram_mb, *vcpus, floor)).collect())";
+    assert!(text.contains(honest));
+    std::fs::write(&source, text.replace(honest, by_place)).unwrap();
+    cargo(
+        &into,
+        &["build", "--release", "--quiet", "--target", "wasm32-wasip2"],
+    );
+    let checks = check(&component("kit_order")).unwrap();
+    let failed: Vec<&str> = failures(&checks).iter().map(|check| check.name).collect();
+    assert_eq!(failed, ["order"]);
+}
+
+#[test]
+fn settings_that_the_author_refuses_are_told_in_the_authors_words() {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().join("kit_settings");
+    write(&project("kit_settings", false), &into).unwrap();
+    cargo(
+        &into,
+        &["build", "--release", "--quiet", "--target", "wasm32-wasip2"],
+    );
+    let mut subject = component("kit_settings");
+    subject
+        .settings
+        .insert("floor".to_owned(), "none".to_owned());
+    let checks = check(&subject).unwrap();
+    let failed = failures(&checks);
+    assert_eq!(failed.len(), 1, "{checks:?}");
+    assert!(
+        failed[0].says.contains("it has to be a number above 0"),
+        "{}",
+        failed[0].says
+    );
+}
+
+#[test]
+fn a_project_overwrites_nothing_and_names_are_checked() {
+    let dir = tempfile::tempdir().unwrap();
+    let refused = write(&project("spread", false), dir.path()).unwrap_err();
+    assert!(refused.to_string().contains("exists already"));
+    for name in ["", "Spread", "1st", "a-b", "../x"] {
+        let refused = write(&project(name, false), &dir.path().join("x")).unwrap_err();
+        assert!(
+            refused.to_string().contains("cannot be a plugin's name"),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_file_that_is_no_component_fails_the_first_check_and_no_other_is_tried() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("notes.wasm");
+    std::fs::write(&file, "to do: write it").unwrap();
+    let checks = check(&Subject::new(&file)).unwrap();
+    assert_eq!(checks.len(), 1);
+    assert_eq!(checks[0].outcome, Outcome::Failed);
+}
