@@ -26,9 +26,11 @@ region_is_running() {
 }
 
 region_build() {
-    local flags=()
+    # WebAssembly's compiler takes minutes to build: only who wants plugins waits for it.
+    local flags=(--no-default-features)
+    [ -z "${plugins:-}" ] || flags=()
     if [ "$1" = release ]; then
-        flags=(--release)
+        flags+=(--release)
         region_bin=$region_target/release
     fi
     command -v cargo >/dev/null || { echo "devstack: cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }
