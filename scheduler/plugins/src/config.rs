@@ -133,7 +133,8 @@ mod tests {
     fn what_is_wrong_is_said_with_its_key() {
         let good = PluginConfig::new("spread", "spread.wasm".into());
         assert!(good.check().is_ok());
-        let wrong: [(&str, fn(&mut PluginConfig)); 6] = [
+        type Spoil = fn(&mut PluginConfig);
+        let wrong: [(&str, Spoil); 6] = [
             ("name", |c| c.name = "Spread it".to_owned()),
             ("name", |c| c.name = String::new()),
             ("multiplier", |c| c.multiplier = Some(f64::NAN)),

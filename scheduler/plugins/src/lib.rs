@@ -15,4 +15,4 @@ pub use config::PluginConfig;
 pub use error::PluginError;
 pub use health::{Health, HealthReport};
 pub use load::{Carrier, PluginKind};
-pub use set::{Plugin, PluginSet, Sources};
+pub use set::{Clock, Plugin, PluginSet, Randomness, Sources};

@@ -11,13 +11,18 @@ use std::fmt;
 use std::fs;
 use std::sync::Arc;
 
+/// Nanoseconds since 1970.
+pub type Clock = Arc<dyn Fn() -> u64 + Send + Sync>;
+/// Fills a buffer with random bytes.
+pub type Randomness = Arc<dyn Fn(&mut [u8]) + Send + Sync>;
+
 /// Where granted things come from.
 #[derive(Clone, Default)]
 pub struct Sources {
     /// Nanoseconds since 1970.
-    pub clock: Option<Arc<dyn Fn() -> u64 + Send + Sync>>,
+    pub clock: Option<Clock>,
     /// Fills a buffer with random bytes.
-    pub randomness: Option<Arc<dyn Fn(&mut [u8]) + Send + Sync>>,
+    pub randomness: Option<Randomness>,
 }
 
 impl fmt::Debug for Sources {

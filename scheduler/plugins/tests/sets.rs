@@ -1,4 +1,5 @@
 //! Sets of plugins: used whole or not at all, and each watched.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 #![cfg(feature = "wasm")]
 
 use ebbtide_engine::{EngineConfig, PluginFailure, WeigherConfig};
@@ -109,7 +110,7 @@ fn a_set_with_one_bad_plugin_is_refused_with_its_name() {
 fn a_plugin_that_has_not_changed_is_kept_with_its_counts_and_one_that_has_begins_anew() {
     let dir = tempfile::tempdir().unwrap();
     let config = PluginConfig::new("spread", file(dir.path(), "spread.wasm"));
-    let first = load(&[config.clone()], &PluginSet::default()).unwrap();
+    let first = load(std::slice::from_ref(&config), &PluginSet::default()).unwrap();
     let mut louder = config.clone();
     louder.multiplier = Some(5.0);
     let second = load(&[louder], &first).unwrap();

@@ -1,4 +1,5 @@
 //! New projects build, pass their own tests and the conformance kit; what is wrong is found.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 
 use ebbtide_plugin_kit::{Check, Language, NewProject, Outcome, Subject, check, write};
 use std::path::{Path, PathBuf};

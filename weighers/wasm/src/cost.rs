@@ -185,7 +185,10 @@ impl CostModule for WasmCostModule {
 
     fn nth_of_a_project(&self, n: u32) -> f64 {
         let place = usize::try_from(n.saturating_sub(1)).unwrap_or(usize::MAX);
-        let known = self.surcharges.get(place).or(self.surcharges.last());
+        let known = self
+            .surcharges
+            .get(place)
+            .or_else(|| self.surcharges.last());
         known.copied().unwrap_or(0.0)
     }
 }
