@@ -5,13 +5,18 @@ use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from("proto");
-    let files =
-        ["scheduler", "admin", "servers"].map(|name| root.join(format!("ebbtide/v1/{name}.proto")));
+    let files = ["v1/scheduler", "v1/admin", "v1/servers", "v1/plugins"]
+        .map(|name| root.join(format!("ebbtide/{name}.proto")));
     for file in &files {
         println!("cargo:rerun-if-changed={}", file.display());
     }
     println!("cargo:rerun-if-changed=proto/ebbtide/v1/types.proto");
     let descriptors = protox::compile(&files, [&root])?;
+    // What a scheduler asks, and does not answer itself: no part of what its reflection says.
+    let plugin = root.join("ebbtide/plugin/v1/plugin.proto");
+    println!("cargo:rerun-if-changed={}", plugin.display());
+    let asked = protox::compile([&plugin], [&root])?;
+    tonic_prost_build::configure().compile_fds(asked)?;
     let out = PathBuf::from(std::env::var("OUT_DIR")?);
     std::fs::write(out.join("ebbtide_descriptor.bin"), encode(&descriptors))?;
     tonic_prost_build::configure().compile_fds(descriptors)?;

@@ -4,6 +4,7 @@ use crate::credentials::{Bearer, Credentials};
 use crate::errors::CliError;
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1::admin_client::AdminClient;
+use ebbtide_proto::v1::plugins_client::PluginsClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
 use std::time::Duration;
@@ -27,6 +28,8 @@ pub struct Region {
     pub servers: ServersClient<Wire>,
     /// Deciding and watching.
     pub scheduler: SchedulerClient<Wire>,
+    /// Plugins, shadow reports, records.
+    pub plugins: PluginsClient<Wire>,
 }
 
 impl Region {
@@ -54,8 +57,11 @@ impl Region {
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             servers: ServersClient::with_interceptor(channel.clone(), token.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
-            scheduler: SchedulerClient::with_interceptor(channel, token.clone())
+            scheduler: SchedulerClient::with_interceptor(channel.clone(), token.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            plugins: PluginsClient::with_interceptor(channel, token.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES)
+                .max_encoding_message_size(MAX_MESSAGE_BYTES),
         })
     }
 }

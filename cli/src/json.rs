@@ -211,6 +211,8 @@ contract!(
     RegionSummaryResponse,
     Server,
     ServerGroup,
+    ShadowMove,
+    ShadowReportResponse,
     WatchEvent,
 );
 

@@ -65,7 +65,7 @@ pub enum Change {
 
 /// Everything that a region needs to go on after a restart. Servers, evacuations: only those to which something can still happen, and
 /// evacuations within the longest budget window.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Snapshot {
     /// All hosts, in the order of their registration.
     pub hosts: Vec<Host>,

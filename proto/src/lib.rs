@@ -13,5 +13,14 @@ pub mod v1 {
         include_bytes!(concat!(env!("OUT_DIR"), "/ebbtide_descriptor.bin"));
 }
 
+/// Plugins that are services of their own.
+pub mod plugin {
+    /// Version 1 of what they are asked.
+    #[allow(missing_docs, unreachable_pub, clippy::all, clippy::pedantic)]
+    pub mod v1 {
+        tonic::include_proto!("ebbtide.plugin.v1");
+    }
+}
+
 /// Highest size of one gRPC message in either direction: a decision over a thousand instances with its explanation.
 pub const MAX_MESSAGE_BYTES: usize = 16 * 1024 * 1024;

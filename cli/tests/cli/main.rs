@@ -10,6 +10,7 @@ mod conform;
 mod errors;
 mod fake;
 mod nouns;
+mod plugins;
 mod replay;
 mod run;
 mod simulate;

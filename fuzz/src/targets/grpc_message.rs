@@ -31,5 +31,5 @@ pub(super) fn run(bytes: &[u8]) {
         DeleteFlavorRequest ListAggregatesRequest DeleteAggregateRequest PutBudgetRequest ListBudgetsRequest
         DeleteBudgetRequest AuditRequest GetServerRequest ListServersRequest DeleteServerRequest ReleaseServerRequest
         CreateServerGroupRequest ListServerGroupsRequest DeleteServerGroupRequest GetEvacuationRequest
-        ListPluginsRequest);
+        ListPluginsRequest AddPluginRequest RemovePluginRequest ChangePluginRequest ShadowReportRequest RecordRegionRequest);
 }

@@ -7,6 +7,7 @@ pub use ebbtide_cli::client::Wire;
 use ebbtide_cli::credentials::Credentials;
 use ebbtide_harness::{Command, Process, Shared, SharedBroker, Signal, eventually};
 use ebbtide_proto::v1::admin_client::AdminClient;
+use ebbtide_proto::v1::plugins_client::PluginsClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
 use std::any::Any;
@@ -491,6 +492,14 @@ impl Region {
     /// No answer.
     pub async fn admin(&self) -> Result<AdminClient<Wire>> {
         Ok(self.clients(&self.options.credentials).await?.admin)
+    }
+
+    /// The calls about plugins.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn plugins(&self) -> Result<PluginsClient<Wire>> {
+        Ok(self.clients(&self.options.credentials).await?.plugins)
     }
 
     /// The tenant's calls.

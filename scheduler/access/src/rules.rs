@@ -77,6 +77,12 @@ rules! {
     "/ebbtide.v1.Admin/PutBudget" Operate;
     "/ebbtide.v1.Admin/ListBudgets" AnyRole;
     "/ebbtide.v1.Admin/ListPlugins" SeeAll;
+    "/ebbtide.v1.Plugins/AddPlugin" Operate;
+    "/ebbtide.v1.Plugins/RemovePlugin" Operate;
+    "/ebbtide.v1.Plugins/ChangePlugin" Operate;
+    "/ebbtide.v1.Plugins/ShadowReport" SeeAll;
+    // Every tenant's servers are in it.
+    "/ebbtide.v1.Plugins/RecordRegion" SeeAll;
     "/ebbtide.v1.Admin/DeleteBudget" Operate;
     "/ebbtide.v1.Admin/AdoptServer" Operate;
     "/ebbtide.v1.Admin/Audit" SeeAll;
@@ -169,6 +175,8 @@ mod tests {
                 "Watch",
                 "RegionSummary",
                 "Audit",
+                "ShadowReport",
+                "Record",
                 "Check",
                 "ServerReflectionInfo",
             ]

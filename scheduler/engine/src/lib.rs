@@ -23,6 +23,7 @@ mod filters;
 mod joint;
 pub mod papers;
 mod plugins;
+mod price;
 mod pyfloat;
 mod ranking;
 mod set_cost;

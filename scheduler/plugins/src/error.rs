@@ -27,15 +27,45 @@ pub enum PluginError {
         /// What the system said.
         source: io::Error,
     },
-    /// Its file is no plugin that can be used.
-    #[error("plugins: {name:?}: {}: {problem}; try `ebbtide plugin check {}`", path.display(), path.display())]
+    /// It is no plugin that can be used.
+    #[error("plugins: {name:?}: {from}: {problem}; try `ebbtide plugin check {from}`")]
     Refused {
         /// The plugin.
         name: String,
-        /// Its file.
-        path: PathBuf,
+        /// Its file or its address.
+        from: String,
         /// What is wrong with it.
         problem: String,
+    },
+    /// Its service does not answer.
+    #[error("plugins: {name:?}: {address}: {problem}; start the service, or look at the address")]
+    Away {
+        /// The plugin.
+        name: String,
+        /// Its address.
+        address: String,
+        /// What happened.
+        problem: String,
+    },
+    /// There is none of this name.
+    #[error("plugins: there is none with the name {name:?}; `ebbtide plugin list` shows all")]
+    Unknown {
+        /// The name.
+        name: String,
+    },
+    /// There is one of this name already.
+    #[error("plugins: there is one with the name {name:?} already; use another name, or --replace")]
+    Exists {
+        /// The name.
+        name: String,
+    },
+    /// It is in a configuration file, which nobody but its owner changes.
+    #[error(
+        "plugins: {name:?} is in the configuration file of the scheduler: take it out there and send SIGHUP, or disable it"
+    )]
+    InFile {
+        /// The name.
+        name: String,
     },
     /// This program was built without what it takes.
     #[error(
@@ -56,6 +86,10 @@ impl PluginError {
             Self::Read { .. } => "EB-PLUGIN-002",
             Self::Refused { .. } => "EB-PLUGIN-003",
             Self::NoWasm { .. } => "EB-PLUGIN-004",
+            Self::Away { .. } => "EB-PLUGIN-005",
+            Self::Unknown { .. } => "EB-PLUGIN-006",
+            Self::Exists { .. } => "EB-PLUGIN-007",
+            Self::InFile { .. } => "EB-PLUGIN-008",
         }
     }
 }

@@ -9,11 +9,22 @@ const PATIENCE: u32 = 5;
 const FIRST_REST: u64 = 16;
 /// At most.
 const LONGEST_REST: u64 = 4096;
+/// For so many milliseconds the first time, where time counts; twice as many each further time in a row.
+const FIRST_PAUSE: u64 = 1000;
+/// At most.
+const LONGEST_PAUSE: u64 = 60_000;
 
-/// What a plugin was asked, and how it answered. Counts, and no clock: what is left out does not depend on how fast the machine is.
+/// Milliseconds since anything; they never go back.
+pub type Milliseconds = fn() -> u64;
+
+/// What a plugin was asked, and how it answered: the circuit breaker.
+///
+/// A component that fails is left alone for so many calls, and no clock is looked at: what is left out does not depend on how fast the machine is. A
+/// service fails because of what happens elsewhere, so it is left alone [for a time](Self::timed).
 #[derive(Debug, Default)]
 pub struct Health {
     counts: Mutex<Counts>,
+    clock: Option<Milliseconds>,
 }
 
 #[derive(Debug, Default)]
@@ -22,6 +33,8 @@ struct Counts {
     in_a_row: u32,
     rests: u32,
     rest_left: u64,
+    /// Until when, by the clock.
+    rest_until: u64,
 }
 
 /// A look at it.
@@ -40,6 +53,15 @@ pub struct HealthReport {
 }
 
 impl Health {
+    /// Of a plugin that is left alone for a time.
+    #[must_use]
+    pub fn timed(clock: Milliseconds) -> Self {
+        Self {
+            counts: Mutex::default(),
+            clock: Some(clock),
+        }
+    }
+
     fn with<T>(&self, work: impl FnOnce(&mut Counts) -> T) -> T {
         let mut counts = self
             .counts
@@ -50,18 +72,26 @@ impl Health {
 
     /// Whether it may be called now. What is said instead is the failure of this call.
     pub(crate) fn ask(&self) -> Result<(), String> {
+        let now = self.clock.map(|clock| clock());
         self.with(|counts| {
-            if counts.rest_left == 0 {
+            let pause = now.map_or(0, |now| counts.rest_until.saturating_sub(now));
+            if counts.rest_left == 0 && pause == 0 {
                 counts.report.resting = false;
                 counts.report.calls += 1;
                 return Ok(());
             }
-            counts.rest_left -= 1;
+            let left = match now {
+                Some(_) => format!("{pause} more milliseconds"),
+                None => {
+                    counts.rest_left -= 1;
+                    format!("{} more calls", counts.rest_left)
+                }
+            };
             counts.report.skipped += 1;
             let last = counts.report.last_failure.as_deref().unwrap_or("?");
             Err(format!(
-                "failed {} times in a row and is left alone for {} more calls; the last time it {last}",
-                counts.in_a_row, counts.rest_left
+                "failed {} times in a row and is left alone for {left}; the last time it {last}",
+                counts.in_a_row
             ))
         })
     }
@@ -76,13 +106,22 @@ impl Health {
 
     /// It failed.
     pub(crate) fn failed(&self, why: &str) {
+        let now = self.clock.map(|clock| clock());
         self.with(|counts| {
             counts.report.failures += 1;
             counts.report.last_failure = Some(brief(why));
             counts.in_a_row = counts.in_a_row.saturating_add(1);
             if counts.in_a_row >= PATIENCE {
-                let rest = FIRST_REST.saturating_mul(1 << counts.rests.min(16));
-                counts.rest_left = rest.min(LONGEST_REST);
+                let longer = 1 << counts.rests.min(16);
+                match now {
+                    Some(now) => {
+                        let pause = FIRST_PAUSE.saturating_mul(longer).min(LONGEST_PAUSE);
+                        counts.rest_until = now.saturating_add(pause);
+                    }
+                    None => {
+                        counts.rest_left = FIRST_REST.saturating_mul(longer).min(LONGEST_REST);
+                    }
+                }
                 counts.rests = counts.rests.saturating_add(1);
                 counts.report.resting = true;
             }
@@ -135,6 +174,26 @@ mod tests {
             skipped += 1;
         }
         assert_eq!(skipped, 2 * FIRST_REST);
+    }
+
+    #[test]
+    fn a_service_is_left_alone_for_a_second_and_then_for_two() {
+        static NOW: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(10);
+        use std::sync::atomic::Ordering::SeqCst;
+        let health = Health::timed(|| NOW.load(SeqCst));
+        fail_until_it_rests(&health);
+        for (later, may) in [(999, false), (1000, true)] {
+            NOW.store(10 + later, SeqCst);
+            assert_eq!(health.ask().is_ok(), may, "after {later} ms");
+        }
+        health.failed("could not be reached");
+        NOW.store(10 + 1000 + 1999, SeqCst);
+        let said = health.ask().unwrap_err();
+        assert!(said.contains("1 more milliseconds") && said.contains("reached"), "{said}");
+        NOW.store(10 + 1000 + 2000, SeqCst);
+        assert!(health.ask().is_ok());
+        health.succeeded();
+        assert!(health.ask().is_ok());
     }
 
     #[test]

@@ -4,15 +4,20 @@
 //! one that is wrong, so that a set is used whole or not at all. Each plugin is [watched](Health): what it is asked, how often it fails, with which
 //! words; one that fails again and again is left alone for a while, because an endless loop costs every request its whole allowance of work.
 
+mod absent;
 mod config;
+mod engines;
 mod error;
 mod health;
+mod kept;
 mod load;
 mod set;
 mod watched;
 
 pub use config::PluginConfig;
+pub use engines::{Multipliers, Purpose};
 pub use error::PluginError;
-pub use health::{Health, HealthReport};
+pub use health::{Health, HealthReport, Milliseconds};
+pub use kept::{AllKept, Kept, merge};
 pub use load::{Carrier, PluginKind};
-pub use set::{Clock, Plugin, PluginSet, Randomness, Sources};
+pub use set::{Clock, Entry, Plugin, PluginSet, Randomness, Services, Sources};

@@ -2,8 +2,12 @@
 
 use crate::{PluginConfig, PluginError, Sources};
 use ebbtide_cost_api::CostModule;
+use ebbtide_remote::{Limits, RemoteError, RemotePlugin, Service, Tls};
 use ebbtide_weigher_api::Weigher;
+use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What a plugin is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +16,8 @@ pub enum PluginKind {
     Weigher,
     /// It says what victims cost.
     CostModule,
+    /// It could not be asked yet.
+    Unknown,
 }
 
 impl PluginKind {
@@ -21,6 +27,7 @@ impl PluginKind {
         match self {
             Self::Weigher => "weigher",
             Self::CostModule => "cost-module",
+            Self::Unknown => "unknown",
         }
     }
 }
@@ -30,6 +37,8 @@ impl PluginKind {
 pub enum Carrier {
     /// A WebAssembly component.
     Wasm,
+    /// A service, over gRPC.
+    Remote,
 }
 
 impl Carrier {
@@ -38,6 +47,7 @@ impl Carrier {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Wasm => "wasm",
+            Self::Remote => "remote",
         }
     }
 }
@@ -47,6 +57,49 @@ impl Carrier {
 pub(crate) enum Loaded {
     Weigher(Arc<dyn Weigher>),
     CostModule(Arc<dyn CostModule>),
+    /// A service that does not answer, and what happened.
+    Absent(String),
+}
+
+/// Asks a service.
+pub(crate) fn reach(config: &PluginConfig, address: &str) -> Result<Loaded, PluginError> {
+    let name = &config.name;
+    let refused = |error: RemoteError| match error.may_pass() {
+        true => PluginError::Away {
+            name: name.clone(),
+            address: address.to_owned(),
+            problem: error.to_string(),
+        },
+        false => PluginError::Refused {
+            name: name.clone(),
+            from: address.to_owned(),
+            problem: error.to_string(),
+        },
+    };
+    let read = |path: &Option<PathBuf>| -> Result<Option<Vec<u8>>, PluginError> {
+        let Some(path) = path else { return Ok(None) };
+        let bytes = fs::read(path).map_err(|source| PluginError::Read {
+            name: name.clone(),
+            path: path.clone(),
+            source,
+        })?;
+        Ok(Some(bytes))
+    };
+    let tls = Tls {
+        ca: read(&config.ca_file)?,
+        identity: read(&config.certificate_file)?.zip(read(&config.key_file)?),
+    };
+    let limits = Limits {
+        deadline: Duration::from_millis(config.deadline_ms.into()),
+        in_flight: usize::try_from(config.in_flight).unwrap_or(usize::MAX),
+    };
+    let plugin = config.plugin.as_deref().unwrap_or(name);
+    let reached = Service::at(address, &tls)
+        .and_then(|service| service.plugin(plugin, name, &config.settings, limits));
+    Ok(match reached.map_err(refused)? {
+        RemotePlugin::Weigher(weigher) => Loaded::Weigher(Arc::new(weigher)),
+        RemotePlugin::CostModule(module) => Loaded::CostModule(Arc::new(module)),
+    })
 }
 
 #[cfg(not(feature = "wasm"))]
@@ -67,13 +120,13 @@ pub(crate) fn load(
     bytes: &[u8],
     sources: &Sources,
 ) -> Result<Loaded, PluginError> {
-    use ebbtide_wasm::{Grants, Kind, Limits, Sandbox};
+    use ebbtide_wasm::{Grants, Kind, Sandbox};
     let refused = |problem: ebbtide_wasm::WasmError| PluginError::Refused {
         name: config.name.clone(),
-        path: config.file.clone(),
+        from: config.source(),
         problem: problem.to_string(),
     };
-    let limits = Limits {
+    let limits = ebbtide_wasm::Limits {
         memory_bytes: usize::try_from(config.memory_mb)
             .unwrap_or(usize::MAX)
             .saturating_mul(1 << 20),

@@ -1,11 +1,8 @@
 //! All plugins of a scheduler.
 
 use crate::load::{self, Loaded};
-use crate::watched::{WatchedCostModule, WatchedWeigher};
 use crate::{Carrier, Health, PluginConfig, PluginError, PluginKind};
-use ebbtide_cost_api::CostModule;
-use ebbtide_engine::{Engine, EngineConfig, EngineError, WeigherConfig};
-use ebbtide_weigher_api::Weigher;
+use ebbtide_engine::PluginFailure;
 use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs;
@@ -31,6 +28,36 @@ impl fmt::Debug for Sources {
     }
 }
 
+/// A plugin that is to be loaded.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Entry {
+    /// As the operator has it.
+    pub config: PluginConfig,
+    /// The component itself, if it is not to be read from the file: then the file is only what it is called.
+    pub component: Option<Arc<[u8]>>,
+    /// Whether a scheduler may [start](Services::MayBeAway) without it whatever is wrong with it: nobody can mend its configuration before.
+    pub may_be_missing: bool,
+}
+
+impl From<PluginConfig> for Entry {
+    fn from(config: PluginConfig) -> Self {
+        Self {
+            config,
+            component: None,
+            may_be_missing: false,
+        }
+    }
+}
+
+/// Whether a service has to answer when its plugin is loaded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Services {
+    /// It has to: a set with one that does not is refused.
+    MustAnswer,
+    /// It need not, unless its failures refuse requests: a scheduler starts without it, and its calls fail until it is [there](PluginSet::is_whole).
+    MayBeAway,
+}
+
 /// One plugin of a set.
 #[derive(Clone)]
 pub struct Plugin {
@@ -40,11 +67,13 @@ pub struct Plugin {
     pub kind: PluginKind,
     /// How it is reached.
     pub carrier: Carrier,
-    /// The SHA-256 of its file, in hexadecimal digits.
+    /// The SHA-256 of its file, in hexadecimal digits; empty for a service.
     pub digest: String,
     /// How it behaves.
     pub health: Arc<Health>,
-    loaded: Loaded,
+    /// How it behaves in shadow.
+    pub shadow_health: Arc<Health>,
+    pub(crate) loaded: Loaded,
 }
 
 impl fmt::Debug for Plugin {
@@ -56,10 +85,21 @@ impl fmt::Debug for Plugin {
     }
 }
 
+impl Plugin {
+    /// What happened, if it is not there.
+    #[must_use]
+    pub fn missing(&self) -> Option<&str> {
+        match &self.loaded {
+            Loaded::Absent(problem) => Some(problem),
+            Loaded::Weigher(_) | Loaded::CostModule(_) => None,
+        }
+    }
+}
+
 /// All plugins of a scheduler, those that are not enabled included.
 #[derive(Debug, Clone, Default)]
 pub struct PluginSet {
-    plugins: Vec<Plugin>,
+    pub(crate) plugins: Vec<Plugin>,
 }
 
 impl PluginSet {
@@ -68,12 +108,14 @@ impl PluginSet {
     /// # Errors
     /// The first one that cannot be used. Nothing has changed then.
     pub fn load(
-        configs: &[PluginConfig],
+        entries: &[Entry],
         before: &Self,
         sources: &Sources,
+        services: Services,
     ) -> Result<Self, PluginError> {
-        let mut plugins: Vec<Plugin> = Vec::with_capacity(configs.len());
-        for config in configs {
+        let mut plugins: Vec<Plugin> = Vec::with_capacity(entries.len());
+        for entry in entries {
+            let config = &entry.config;
             config.check()?;
             if plugins.iter().any(|known| known.config.name == config.name) {
                 return Err(PluginError::Config {
@@ -82,7 +124,7 @@ impl PluginSet {
                     problem: "another plugin has it already".to_owned(),
                 });
             }
-            plugins.push(one(config, before, sources)?);
+            plugins.push(one(entry, before, sources, services)?);
         }
         Ok(Self { plugins })
     }
@@ -93,78 +135,36 @@ impl PluginSet {
         &self.plugins
     }
 
-    /// An engine that uses them. Weighers that `engine.weighers` does not name come after those that it names.
-    ///
-    /// # Errors
-    /// [`EngineError::Config`], for example for a weigher that is neither built in nor enabled here.
-    pub fn engine(&self, config: &EngineConfig) -> Result<Engine, EngineError> {
-        let mut config = config.clone();
-        let mut weighers: Vec<Arc<dyn Weigher>> = Vec::new();
-        let mut cost_modules: Vec<Arc<dyn CostModule>> = Vec::new();
-        for plugin in self.plugins.iter().filter(|plugin| plugin.config.enabled) {
-            let own = &plugin.config;
-            match &plugin.loaded {
-                Loaded::Weigher(weigher) => {
-                    let named = config
-                        .weighers
-                        .iter_mut()
-                        .filter(|named| named.name == own.name);
-                    let mut is_named = false;
-                    for named in named {
-                        is_named = true;
-                        named.multiplier = named.multiplier.or(own.multiplier);
-                        named.on_failure = named.on_failure.or(own.on_failure);
-                    }
-                    if !is_named {
-                        config.weighers.push(WeigherConfig {
-                            name: own.name.clone(),
-                            multiplier: own.multiplier,
-                            on_failure: own.on_failure,
-                        });
-                    }
-                    weighers.push(Arc::new(WatchedWeigher {
-                        inner: Arc::clone(weigher),
-                        health: Arc::clone(&plugin.health),
-                    }));
-                }
-                Loaded::CostModule(module) => {
-                    if config.cost_module == own.name {
-                        config.cost_module_failure = config.cost_module_failure.or(own.on_failure);
-                    }
-                    cost_modules.push(Arc::new(WatchedCostModule {
-                        inner: Arc::clone(module),
-                        health: Arc::clone(&plugin.health),
-                    }));
-                }
-            }
-        }
-        Engine::with_plugins(config, weighers, cost_modules)
+    /// True if every service has answered. If not: load again later.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        let mut plugins = self.plugins.iter();
+        plugins.all(|plugin| plugin.missing().is_none())
     }
 }
 
 fn one(
-    config: &PluginConfig,
+    entry: &Entry,
     before: &PluginSet,
     sources: &Sources,
+    services: Services,
 ) -> Result<Plugin, PluginError> {
-    let bytes = fs::read(&config.file).map_err(|source| PluginError::Read {
-        name: config.name.clone(),
-        path: config.file.clone(),
-        source,
-    })?;
-    let digest: String = Sha256::digest(&bytes)
-        .iter()
-        .map(|byte| format!("{byte:02x}"))
-        .collect();
+    let config = &entry.config;
+    let forgiven = entry.may_be_missing && services == Services::MayBeAway;
+    let (digest, bytes) = match read(entry) {
+        Err(error) if forgiven => return Ok(missing(config, error.to_string())),
+        other => other?,
+    };
     let same = |known: &&Plugin| {
         // Whether it is used, and how much it counts, is no reason to begin anew.
         let like = PluginConfig {
             enabled: known.config.enabled,
+            shadow: known.config.shadow,
             multiplier: known.config.multiplier,
             on_failure: known.config.on_failure,
             ..config.clone()
         };
-        known.digest == digest && known.config == like
+        known.missing().is_none() && known.digest == digest && known.config == like
     };
     if let Some(known) = before.plugins.iter().find(same) {
         return Ok(Plugin {
@@ -172,17 +172,79 @@ fn one(
             ..known.clone()
         });
     }
-    let loaded = load::load(config, &bytes, sources)?;
+    let carrier = carrier(config);
+    let loaded = match (bytes, &config.address) {
+        (Some(bytes), _) => load::load(config, &bytes, sources),
+        (None, address) => load::reach(config, address.as_deref().unwrap_or_default()),
+    };
+    let may_be_away =
+        services == Services::MayBeAway && config.on_failure != Some(PluginFailure::Refuse);
+    let loaded = match loaded {
+        Err(PluginError::Away { problem, .. }) if may_be_away => Loaded::Absent(problem),
+        Err(error) if forgiven => Loaded::Absent(error.to_string()),
+        other => other?,
+    };
+    Ok(plugin(config, carrier, digest, loaded))
+}
+
+/// What one is made of: its digest and, if it is a component, the component.
+type Read = (String, Option<Arc<[u8]>>);
+
+fn read(entry: &Entry) -> Result<Read, PluginError> {
+    let config = &entry.config;
+    Ok(match (&entry.component, &config.file) {
+        (Some(component), _) => (digest(component), Some(Arc::clone(component))),
+        (None, Some(file)) => {
+            let bytes = fs::read(file).map_err(|source| PluginError::Read {
+                name: config.name.clone(),
+                path: file.clone(),
+                source,
+            })?;
+            (digest(&bytes), Some(bytes.into()))
+        }
+        (None, None) => (String::new(), None),
+    })
+}
+
+fn carrier(config: &PluginConfig) -> Carrier {
+    match config.address {
+        Some(_) => Carrier::Remote,
+        None => Carrier::Wasm,
+    }
+}
+
+/// One that is not there, and what happened.
+fn missing(config: &PluginConfig, problem: String) -> Plugin {
+    plugin(
+        config,
+        carrier(config),
+        String::new(),
+        Loaded::Absent(problem),
+    )
+}
+
+fn plugin(config: &PluginConfig, carrier: Carrier, digest: String, loaded: Loaded) -> Plugin {
     let kind = match &loaded {
         Loaded::Weigher(_) => PluginKind::Weigher,
         Loaded::CostModule(_) => PluginKind::CostModule,
+        Loaded::Absent(_) => PluginKind::Unknown,
     };
-    Ok(Plugin {
+    let health = || match carrier {
+        Carrier::Wasm => Arc::default(),
+        Carrier::Remote => Arc::new(Health::timed(ebbtide_remote::milliseconds)),
+    };
+    Plugin {
         config: config.clone(),
         kind,
-        carrier: Carrier::Wasm,
+        carrier,
         digest,
-        health: Arc::default(),
+        health: health(),
+        shadow_health: health(),
         loaded,
-    })
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    let digits = Sha256::digest(bytes);
+    digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -3,7 +3,9 @@
 #![cfg(feature = "wasm")]
 
 use ebbtide_engine::{EngineConfig, PluginFailure, WeigherConfig};
-use ebbtide_plugins::{PluginConfig, PluginKind, PluginSet, Sources};
+use ebbtide_plugins::{
+    Entry, Multipliers, PluginConfig, PluginKind, PluginSet, Purpose, Services, Sources,
+};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -17,7 +19,8 @@ fn file(dir: &Path, name: &str) -> PathBuf {
 }
 
 fn load(configs: &[PluginConfig], before: &PluginSet) -> Result<PluginSet, String> {
-    PluginSet::load(configs, before, &Sources::default())
+    let entries: Vec<Entry> = configs.iter().cloned().map(Entry::from).collect();
+    PluginSet::load(&entries, before, &Sources::default(), Services::MustAnswer)
         .map_err(|error| format!("{}: {error}", error.code()))
 }
 
@@ -30,7 +33,7 @@ fn a_weigher_that_nobody_has_named_comes_last_with_the_operators_multiplier() {
     let set = load(&[config], &PluginSet::default()).unwrap();
     assert_eq!(set.plugins()[0].kind, PluginKind::Weigher);
     assert_eq!(set.plugins()[0].digest.len(), 64);
-    let engine = set.engine(&EngineConfig::default()).unwrap();
+    let engine = set.engine(&EngineConfig::default(), &Multipliers::new(), Purpose::Deciding).unwrap();
     let last = engine.config().weighers.last().unwrap();
     assert_eq!(
         (last.name.as_str(), last.on_failure),
@@ -54,7 +57,7 @@ fn a_weigher_that_is_named_stays_in_its_place_with_its_multiplier() {
     };
     let engine = load(&[config], &PluginSet::default())
         .unwrap()
-        .engine(&engine)
+        .engine(&engine, &Multipliers::new(), Purpose::Deciding)
         .unwrap();
     let names: Vec<&str> = engine
         .config()
@@ -72,7 +75,7 @@ fn what_is_not_enabled_is_not_used() {
     let mut config = PluginConfig::new("spread", file(dir.path(), "spread.wasm"));
     config.enabled = false;
     let set = load(&[config], &PluginSet::default()).unwrap();
-    let engine = set.engine(&EngineConfig::default()).unwrap();
+    let engine = set.engine(&EngineConfig::default(), &Multipliers::new(), Purpose::Deciding).unwrap();
     assert_eq!(engine.multiplier("spread"), None);
 }
 

@@ -1,5 +1,6 @@
 //! What goes into a region and what comes out.
 
+use crate::shadow::Compared;
 use ebbtide_model::message::Message;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
@@ -156,6 +157,8 @@ pub struct Effects {
     pub changes: Vec<Change>,
     /// To be told once that is done.
     pub events: Vec<Event>,
+    /// Decisions beside those that would have been made in shadow.
+    pub compared: Vec<Compared>,
 }
 
 impl Effects {

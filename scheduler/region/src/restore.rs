@@ -35,6 +35,7 @@ impl Region {
         let mut region = Self {
             config,
             engine,
+            shadow: None,
             table: HostTable::new(),
             hosts: BTreeMap::new(),
             aggregates: snapshot.aggregates.into_iter().map(|a| (a.id, a)).collect(),

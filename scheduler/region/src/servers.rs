@@ -78,6 +78,7 @@ impl Region {
             Some(decision) => decision,
             None => self.decide(step, &create.request)?,
         };
+        self.in_shadow(step, &create.request, &decision);
         step.effects
             .changes
             .push(Change::PutDecision(Box::new(decision.clone())));

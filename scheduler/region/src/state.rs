@@ -23,6 +23,8 @@ pub(crate) type Queue = BTreeMap<(Timestamp, ServerId), Timestamp>;
 pub struct Region {
     pub(crate) config: RegionConfig,
     pub(crate) engine: Arc<Engine>,
+    /// Says what it would have decided, and decides nothing.
+    pub(crate) shadow: Option<Arc<Engine>>,
     pub(crate) table: HostTable,
     pub(crate) hosts: BTreeMap<String, HostEntry>,
     pub(crate) aggregates: BTreeMap<AggregateId, Aggregate>,

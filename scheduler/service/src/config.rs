@@ -4,7 +4,9 @@
 //! typing error would otherwise be a silent default.
 
 mod secure;
+mod shadow;
 
+pub use shadow::Shadow;
 pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
 
 use crate::ServiceError;
@@ -43,6 +45,9 @@ pub struct Config {
     pub region: RegionConfig,
     /// How decisions are made.
     pub engine: EngineConfig,
+    /// Another way to decide that is only looked at.
+    #[serde(skip_serializing_if = "Shadow::is_empty")]
+    pub shadow: Shadow,
     /// Weighers and cost modules beside those that are built in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub plugins: Vec<PluginConfig>,

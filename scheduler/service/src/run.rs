@@ -175,6 +175,8 @@ pub async fn start(
     };
     let duty = Duty::new(first_lease(&applicant, &stop).await?);
     let tasks = Tasks::new(stop);
+    plugins.begin(&store).await?;
+    plugins.follow(store.clone(), &tasks);
     gate.follow(&tasks);
     for tls in [&grpc_tls, &http_tls].into_iter().flatten() {
         tls.follow(&tasks);
@@ -186,6 +188,7 @@ pub async fn start(
             store: store.clone(),
             duty: duty.clone(),
             engines: plugins.engines(),
+            shadow: plugins.shadow().clone(),
             region_config: config.region.clone(),
             outbox: outbox.clone(),
             metrics: metrics.clone(),
@@ -247,6 +250,7 @@ pub async fn start(
         bus: bus.status(),
         carrier,
         plugins: plugins.clone(),
+        region: config.region.clone(),
         policy: config.engine.policy.as_str().to_owned(),
         cost_module: config.engine.cost_module.clone(),
         database: store_name.to_owned(),

@@ -21,6 +21,15 @@ pub enum Fact {
     /// `text:KEY`: what is under this key in the metadata of the host's aggregates; several different ones in ascending order with commas
     /// between; empty if there is none.
     Text(String),
+    /// `total:CLASS`: the inventory's total of a resource class, for example `total:VCPU`; 0 for hosts that have none. Not multiplied with the
+    /// allocation ratio.
+    Total(String),
+    /// `used:CLASS`: how much of it all instances use, claims and leaving ones included.
+    Used(String),
+    /// `allocation_ratio:CLASS`: the allocation ratio of it; 0 for hosts that have none.
+    AllocationRatio(String),
+    /// `aggregates`: the host's aggregates as text, a JSON list of objects with `name` and `metadata`, by name.
+    Aggregates,
     /// `host_name`: the host's name, as text.
     HostName,
     /// `availability_zone`: the host's zones, as text like `text:`.
@@ -63,7 +72,7 @@ impl Fact {
     pub fn is_text(&self) -> bool {
         matches!(
             self,
-            Self::Text(_) | Self::HostName | Self::AvailabilityZone
+            Self::Text(_) | Self::Aggregates | Self::HostName | Self::AvailabilityZone
         )
     }
 
@@ -87,6 +96,10 @@ impl fmt::Display for Fact {
             Self::Number(key) => write!(f, "number:{key}"),
             Self::Has(key) => write!(f, "has:{key}"),
             Self::Text(key) => write!(f, "text:{key}"),
+            Self::Total(class) => write!(f, "total:{class}"),
+            Self::Used(class) => write!(f, "used:{class}"),
+            Self::AllocationRatio(class) => write!(f, "allocation_ratio:{class}"),
+            Self::Aggregates => f.write_str("aggregates"),
             Self::HostName => f.write_str("host_name"),
             Self::AvailabilityZone => f.write_str("availability_zone"),
         }
@@ -105,9 +118,11 @@ impl FromStr for Fact {
         let (kind, key) = match name {
             "host_name" => return Ok(Self::HostName),
             "availability_zone" => return Ok(Self::AvailabilityZone),
+            "aggregates" => return Ok(Self::Aggregates),
             other => other.split_once(':').ok_or_else(|| {
                 wrong(
-                    "use trait:NAME, number:KEY, has:KEY, text:KEY, host_name or availability_zone",
+                    "use trait:NAME, number:KEY, has:KEY, text:KEY, total:CLASS, used:CLASS, allocation_ratio:CLASS, host_name, \
+                     availability_zone or aggregates",
                 )
             })?,
         };
@@ -120,7 +135,12 @@ impl FromStr for Fact {
             "number" => Ok(Self::Number(key)),
             "has" => Ok(Self::Has(key)),
             "text" => Ok(Self::Text(key)),
-            _ => Err(wrong("before the colon is trait, number, has or text")),
+            "total" => Ok(Self::Total(key)),
+            "used" => Ok(Self::Used(key)),
+            "allocation_ratio" => Ok(Self::AllocationRatio(key)),
+            _ => Err(wrong(
+                "before the colon is trait, number, has, text, total, used or allocation_ratio",
+            )),
         }
     }
 }

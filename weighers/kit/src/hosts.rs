@@ -179,6 +179,24 @@ fn values(fact: &Fact, len: usize, sort: Sort, chance: &mut Chance) -> FactColum
                 .collect(),
             texts: (0..len).map(|n| format!("compute-{n}")).collect(),
         }),
+        Fact::Aggregates => {
+            let text = |zone: u32| {
+                format!(
+                    r#"[{{"metadata":{{"availability_zone":"z{zone}","ram_weight_multiplier":"2.0"}},"name":"agg{zone}"}}]"#
+                )
+            };
+            FactColumn::Texts(Texts {
+                codes: (0..len)
+                    .map(|_| u32::try_from(chance.below(4)).unwrap_or(0))
+                    .collect(),
+                texts: [vec!["[]".to_owned()], (1..4).map(text).collect()].concat(),
+            })
+        }
+        Fact::Total(_) => FactColumn::Numbers((0..len).map(|_| chance.between(0, 1024)).collect()),
+        Fact::Used(_) => FactColumn::Numbers((0..len).map(|_| chance.between(0, 900)).collect()),
+        Fact::AllocationRatio(_) => {
+            FactColumn::Numbers((0..len).map(|_| chance.between(1, 16)).collect())
+        }
         Fact::Text(_) | Fact::AvailabilityZone => FactColumn::Texts(Texts {
             codes: (0..len)
                 .map(|_| u32::try_from(chance.below(8)).unwrap_or(0))

@@ -1,6 +1,6 @@
 //! The types of `wit/plugin.wit` as Rust sees them. What goes in is borrowed, so nothing is copied but into the guest's memory; what comes out is owned.
 
-use crate::needs::Handed;
+use ebbtide_plugin_contract::Handed;
 use wasmtime::component::{ComponentType, Lift, Lower};
 
 /// A key and its value.

@@ -28,7 +28,7 @@ pub enum WasmError {
     Describe(String),
     /// It described itself wrongly.
     #[error("what it says of itself cannot be right: {0}")]
-    Description(String),
+    Description(#[from] ebbtide_plugin_contract::DescriptionError),
     /// A limit is out of range.
     #[error("{key}: {problem}")]
     Limit {

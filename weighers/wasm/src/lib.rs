@@ -20,7 +20,6 @@ mod error;
 mod guest;
 mod limits;
 mod load;
-mod needs;
 mod wasi;
 mod weigher;
 

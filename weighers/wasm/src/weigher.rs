@@ -1,11 +1,11 @@
 //! A weigher that is a component.
 
-use crate::bindings::{Amount, Column as Handed, Pair, Pairs, Request, Rows, WeigherDescription};
+use crate::bindings::{Amount, Column as Handed, Pair, Pairs, Request, Rows, WeigherDescription as Said};
 use crate::call::Callee;
 use crate::guest::Used;
 use crate::load::Compiled;
-use crate::needs::{self, Need};
 use crate::{Grants, Limits, Settings, WasmError};
+use ebbtide_plugin_contract::{self as contract, WeigherDescription};
 use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
 use std::fmt;
 
@@ -13,11 +13,7 @@ use std::fmt;
 pub struct WasmWeigher {
     name: String,
     multiplier_key: String,
-    default_multiplier: f64,
-    bounds: Bounds,
-    needs: Vec<Need>,
-    columns: Vec<Column>,
-    facts: Vec<Fact>,
+    described: WeigherDescription,
     callee: Callee,
 }
 
@@ -25,7 +21,7 @@ impl fmt::Debug for WasmWeigher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WasmWeigher")
             .field("name", &self.name)
-            .field("needs", &self.needs)
+            .field("described", &self.described)
             .finish_non_exhaustive()
     }
 }
@@ -47,29 +43,17 @@ impl WasmWeigher {
             grants,
         )?;
         callee.check_types::<(Pairs<'_>, Request<'_>, Rows<'_>)>()?;
-        let described: WeigherDescription = callee.describe((callee.settings().as_slice(),))?;
-        let needs = Need::read_all(&described.needs)?;
-        let bounds = bounds(&described)?;
-        if !described.default_multiplier.is_finite() {
-            let problem = format!("its default multiplier is {}", described.default_multiplier);
-            return Err(WasmError::Description(problem));
-        }
-        let columns = needs.iter().filter_map(|need| match need {
-            Need::Column(column) => Some(*column),
-            _ => None,
-        });
-        let facts = needs.iter().filter_map(|need| match need {
-            Need::Fact(fact) => Some(fact.clone()),
-            _ => None,
-        });
+        let said: Said = callee.describe((callee.settings().as_slice(),))?;
+        let bounds = Bounds {
+            min: said.min,
+            max: said.max,
+        };
+        let described =
+            WeigherDescription::check(said.default_multiplier, &said.needs, bounds)?;
         Ok(Self {
             name: name.to_owned(),
             multiplier_key: format!("{name}_weight_multiplier"),
-            default_multiplier: described.default_multiplier,
-            bounds,
-            columns: columns.collect(),
-            facts: facts.collect(),
-            needs,
+            described,
             callee,
         })
     }
@@ -77,7 +61,7 @@ impl WasmWeigher {
     /// What it reads, by name, in its own order.
     #[must_use]
     pub fn reads(&self) -> Vec<String> {
-        self.needs.iter().map(Need::to_string).collect()
+        self.described.reads()
     }
 
     /// Weighs, and says what that took.
@@ -89,8 +73,9 @@ impl WasmWeigher {
         request: &RequestView<'_>,
         hosts: &HostBatch<'_>,
     ) -> Result<(Vec<f64>, Used), WeigherError> {
-        let texts = needs::texts(&self.needs, hosts)?;
-        let handed = needs::hand_over(&self.needs, hosts, &texts)?;
+        let needs = &self.described.needs;
+        let texts = contract::texts(needs, hosts)?;
+        let handed = contract::hand_over(needs, hosts, &texts)?;
         let columns: Vec<Handed<'_>> = handed.into_iter().map(Handed::from).collect();
         let resources: Vec<Amount<'_>> = request
             .resources
@@ -100,17 +85,16 @@ impl WasmWeigher {
                 amount,
             })
             .collect();
-        let specs: Vec<String> = request
-            .details
-            .extra_specs
+        let known = contract::properties(request);
+        let properties: Vec<Pair<'_>> = known
             .iter()
-            .map(|(key, _)| format!("extra_spec:{key}"))
+            .map(|(key, value)| Pair { key, value })
             .collect();
         let asked = Request {
             project_id: request.project_id,
             preemptible: request.preemptible,
             resources: &resources,
-            properties: &properties(request, &specs),
+            properties: &properties,
         };
         let rows = Rows {
             len: u32::try_from(hosts.len).unwrap_or(u32::MAX),
@@ -124,63 +108,6 @@ impl WasmWeigher {
     }
 }
 
-fn properties<'a>(request: &RequestView<'a>, specs: &'a [String]) -> Vec<Pair<'a>> {
-    let mut pairs = Vec::new();
-    let details = &request.details;
-    if !details.flavor.is_empty() {
-        pairs.push(Pair {
-            key: "flavor",
-            value: details.flavor,
-        });
-    }
-    if let Some(value) = details.image_id {
-        pairs.push(Pair {
-            key: "image_id",
-            value,
-        });
-    }
-    if let Some(policy) = request.group_policy {
-        pairs.push(Pair {
-            key: "group_policy",
-            value: policy.as_str(),
-        });
-    }
-    let values = details.extra_specs.iter().map(|(_, value)| *value);
-    pairs.extend(
-        specs
-            .iter()
-            .zip(values)
-            .map(|(key, value)| Pair { key, value }),
-    );
-    pairs
-}
-
-/// The ends of its scale, if they are ends.
-fn bounds(described: &WeigherDescription) -> Result<Bounds, WasmError> {
-    let bounds = Bounds {
-        min: described.min,
-        max: described.max,
-    };
-    let finite = [bounds.min, bounds.max]
-        .into_iter()
-        .flatten()
-        .all(f64::is_finite);
-    let ordered = bounds
-        .min
-        .zip(bounds.max)
-        .is_none_or(|(min, max)| min <= max);
-    match finite && ordered {
-        true => Ok(bounds),
-        false => {
-            let problem = format!(
-                "its scale reaches from {:?} to {:?}",
-                bounds.min, bounds.max
-            );
-            Err(WasmError::Description(problem))
-        }
-    }
-}
-
 impl Weigher for WasmWeigher {
     fn name(&self) -> &str {
         &self.name
@@ -191,23 +118,23 @@ impl Weigher for WasmWeigher {
     }
 
     fn default_multiplier(&self) -> f64 {
-        self.default_multiplier
+        self.described.default_multiplier
     }
 
     fn needs(&self) -> &[Column] {
-        &self.columns
+        &self.described.columns
     }
 
     fn facts(&self) -> &[Fact] {
-        &self.facts
+        &self.described.facts
     }
 
     fn needs_preemptibles(&self) -> bool {
-        self.needs.contains(&Need::PreemptibleAges)
+        self.described.needs_preemptibles()
     }
 
     fn bounds(&self) -> Bounds {
-        self.bounds
+        self.described.bounds
     }
 
     fn weigh(

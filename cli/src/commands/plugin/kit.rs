@@ -31,12 +31,7 @@ fn refused(error: &KitError) -> CliError {
 
 fn subject(args: &FileArgs) -> Result<Subject, CliError> {
     let mut subject = Subject::new(&args.file);
-    for setting in &args.set {
-        let (key, value) = setting
-            .split_once('=')
-            .ok_or_else(|| CliError::Usage(format!("--set {setting}: write KEY=VALUE")))?;
-        subject.settings.insert(key.to_owned(), value.to_owned());
-    }
+    subject.settings = super::settings(&args.set)?;
     Ok(subject)
 }
 

@@ -38,6 +38,8 @@ pub(super) async fn run(context: &mut Context) -> Result<(), CliError> {
 fn row(plugin: &v1::Plugin) -> Vec<Cell> {
     let (state, tone) = match plugin {
         v1::Plugin { enabled: false, .. } => ("disabled", Tone::Plain),
+        plugin if !plugin.missing.is_empty() => ("missing", Tone::Bad),
+        v1::Plugin { shadow: true, .. } => ("shadow", Tone::Warn),
         v1::Plugin { resting: true, .. } => ("resting", Tone::Bad),
         v1::Plugin { in_use: true, .. } => ("in use", Tone::Good),
         _ => ("not used", Tone::Plain),

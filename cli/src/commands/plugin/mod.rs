@@ -1,8 +1,12 @@
 //! `ebbtide plugin`: the author's kit, and what a region says of its plugins.
 
+mod change;
 #[cfg(feature = "wasm")]
 mod kit;
 mod list;
+mod record;
+mod shadow;
+mod trial;
 #[cfg(not(feature = "wasm"))]
 mod without;
 
@@ -12,6 +16,7 @@ use without as kit;
 use crate::Context;
 use crate::errors::CliError;
 use clap::{Args, Subcommand, ValueEnum};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 const LIST: &str = "\
@@ -41,12 +46,83 @@ Examples:
   ebbtide plugin bench spread_racks.wasm
   ebbtide plugin bench spread_racks.wasm --hosts 10000 -o json | jq .ns_per_host";
 
+const ADD: &str = "\
+Loads and checks a plugin, and takes it into use in all schedulers of the region; decisions under way
+end as they began. A component is kept in the database; one that is larger than 12 MB has to be on
+the schedulers' own disks (--at).
+
+Examples:
+  ebbtide plugin add spread_racks --file spread_racks.wasm --multiplier 2
+  ebbtide plugin add spread_racks --file spread_racks.wasm --shadow     # decides nothing
+  ebbtide plugin add forecast --address http://127.0.0.1:7480 --deadline-ms 50";
+const CHANGE: &str = "\
+For all schedulers of the region, also plugins of their configuration files. Kept until it is changed
+again.
+
+Examples:
+  ebbtide plugin disable spread_racks
+  ebbtide plugin enable spread_racks";
+const MULTIPLIER: &str = "\
+How much a weigher counts, also one that is built in, in all schedulers of the region. Metadata of
+aggregates counts more. `default`: as the configuration says.
+
+Examples:
+  ebbtide plugin set-multiplier spread_racks 2.5
+  ebbtide plugin set-multiplier ram -- -1
+  ebbtide plugin set-multiplier ram default";
+const SHADOW: &str = "\
+What plugins in shadow, and the ranking of [shadow], would have decided otherwise, as the scheduler at
+the endpoint has seen it: how often, where to, and what the victims would have cost.
+
+Examples:
+  ebbtide plugin shadow-report
+  ebbtide plugin shadow-report -o json | jq '.different / .decisions'";
+const RECORD: &str = "\
+Hosts, servers and all else that decisions depend on, as one JSON file, for `ebbtide plugin try`.
+
+Examples:
+  ebbtide plugin record region.json";
+const TRY: &str = "\
+The ranking that a plugin gives on a recorded region, beside the one without it. Needs no region.
+
+Examples:
+  ebbtide plugin record region.json
+  ebbtide plugin try spread_racks.wasm --snapshot region.json --flavor m1.large
+  ebbtide plugin try --address http://127.0.0.1:7480 --plugin forecast --snapshot region.json";
+
 /// What can be done with plugins.
 #[derive(Debug, Subcommand)]
 pub enum PluginCommand {
     /// The plugins of a region's scheduler
     #[command(after_help = LIST)]
     List,
+    /// Adds one to all schedulers of the region
+    #[command(after_help = ADD)]
+    Add(AddArgs),
+    /// Removes one that was added
+    #[command(after_help = CHANGE)]
+    Remove(NameArgs),
+    /// Uses one that was disabled or in shadow
+    #[command(after_help = CHANGE)]
+    Enable(NameArgs),
+    /// Does not use one any more
+    #[command(after_help = CHANGE)]
+    Disable(NameArgs),
+    /// Asks one without following it
+    #[command(after_help = SHADOW)]
+    Shadow(NameArgs),
+    /// How much a weigher counts
+    #[command(after_help = MULTIPLIER)]
+    SetMultiplier(MultiplierArgs),
+    /// What would have been decided otherwise in shadow
+    #[command(after_help = SHADOW)]
+    ShadowReport,
+    /// The region as a file, to try plugins on
+    #[command(after_help = RECORD)]
+    Record(RecordArgs),
+    /// The ranking that a plugin gives on a recorded region
+    #[command(after_help = TRY)]
+    Try(TryArgs),
     /// A new project for a weigher or a cost module
     #[command(after_help = NEW)]
     New(NewArgs),
@@ -78,6 +154,139 @@ pub enum Lang {
     Python,
     /// C (not yet).
     C,
+}
+
+/// What is done when a plugin fails.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum OnFailure {
+    /// The request is decided without it.
+    Ignore,
+    /// The request is refused.
+    Refuse,
+}
+
+/// Options of `add`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("from").required(true).args(["file", "at", "address"]))]
+pub struct AddArgs {
+    /// Its name: small letters, digits and _
+    pub name: String,
+    /// A component on this machine
+    #[arg(long, value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// A component on the schedulers' own disks
+    #[arg(long, value_name = "PATH")]
+    pub at: Option<String>,
+    /// A service: http://HOST:PORT, https://HOST:PORT or unix:/PATH
+    #[arg(long, value_name = "URL")]
+    pub address: Option<String>,
+    /// What the service calls it [default: its name]
+    #[arg(long, value_name = "NAME", requires = "address")]
+    pub plugin: Option<String>,
+    /// A setting; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// How much it counts [default: what it says itself]
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
+    pub multiplier: Option<f64>,
+    /// What is done when it fails [default: engine.plugin_failure]
+    #[arg(long, value_enum)]
+    pub on_failure: Option<OnFailure>,
+    /// Ask it without following it
+    #[arg(long)]
+    pub shadow: bool,
+    /// Memory of one call, MiB [default: 64]
+    #[arg(long, value_name = "N")]
+    pub memory_mb: Option<u32>,
+    /// Work of one call, million units [default: 20]
+    #[arg(long, value_name = "N")]
+    pub work_million: Option<u32>,
+    /// Work for each host or candidate besides, units [default: 20000]
+    #[arg(long, value_name = "N")]
+    pub work_per_row: Option<u32>,
+    /// How long a call of a service may take, ms [default: 100]
+    #[arg(long, value_name = "N")]
+    pub deadline_ms: Option<u32>,
+    /// Calls of a service at a time [default: 8]
+    #[arg(long, value_name = "N")]
+    pub in_flight: Option<u32>,
+    /// clock or randomness; may be repeated
+    #[arg(long, value_name = "WHAT")]
+    pub grant: Vec<String>,
+    /// Take the place of one that was added before under this name
+    #[arg(long)]
+    pub replace: bool,
+}
+
+/// Which one.
+#[derive(Debug, Args)]
+pub struct NameArgs {
+    /// Its name
+    pub name: String,
+}
+
+/// Options of `set-multiplier`.
+#[derive(Debug, Args)]
+pub struct MultiplierArgs {
+    /// The weigher's name
+    pub name: String,
+    /// The multiplier, or `default`
+    #[arg(allow_hyphen_values = true)]
+    pub multiplier: String,
+}
+
+/// Options of `record`.
+#[derive(Debug, Args)]
+pub struct RecordArgs {
+    /// Where to
+    #[arg(value_name = "FILE")]
+    pub file: PathBuf,
+}
+
+/// Options of `try`.
+#[derive(Debug, Args)]
+pub struct TryArgs {
+    /// The component
+    #[arg(value_name = "FILE")]
+    pub file: Option<PathBuf>,
+    /// A service instead: http://HOST:PORT, https://HOST:PORT or unix:/PATH
+    #[arg(long, value_name = "URL", conflicts_with = "file")]
+    pub address: Option<String>,
+    /// What the service calls it
+    #[arg(long, value_name = "NAME", requires = "address")]
+    pub plugin: Option<String>,
+    /// A record of a region
+    #[arg(long, value_name = "FILE")]
+    pub snapshot: PathBuf,
+    /// What is to be placed: a flavor of the record
+    #[arg(long, value_name = "NAME")]
+    pub flavor: Option<String>,
+    /// For whom [default: --project of ebbtide]
+    #[arg(long, value_name = "PROJECT")]
+    pub project: Option<String>,
+    /// Only in this zone
+    #[arg(long, value_name = "ZONE")]
+    pub availability_zone: Option<String>,
+    /// How many
+    #[arg(long, default_value_t = 1, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub count: u32,
+    /// How much it counts [default: what it says itself]
+    #[arg(long, value_name = "NUMBER", allow_hyphen_values = true)]
+    pub multiplier: Option<f64>,
+    /// A setting; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+}
+
+/// Settings as the operator writes them.
+fn settings(given: &[String]) -> Result<BTreeMap<String, String>, CliError> {
+    let pair = |setting: &String| {
+        let pair = setting.split_once('=');
+        let (key, value) =
+            pair.ok_or_else(|| CliError::Usage(format!("--set {setting}: write KEY=VALUE")))?;
+        Ok((key.to_owned(), value.to_owned()))
+    };
+    given.iter().map(pair).collect()
 }
 
 /// Options of `new`.
@@ -128,6 +337,15 @@ pub struct BenchArgs {
 pub async fn run(context: &mut Context, command: PluginCommand) -> Result<(), CliError> {
     match command {
         PluginCommand::List => list::run(context).await,
+        PluginCommand::Add(args) => change::add(context, args).await,
+        PluginCommand::Remove(args) => change::remove(context, args).await,
+        PluginCommand::Enable(args) => change::enable(context, args, false).await,
+        PluginCommand::Shadow(args) => change::enable(context, args, true).await,
+        PluginCommand::Disable(args) => change::disable(context, args).await,
+        PluginCommand::SetMultiplier(args) => change::set_multiplier(context, args).await,
+        PluginCommand::ShadowReport => shadow::run(context).await,
+        PluginCommand::Record(args) => record::run(context, &args).await,
+        PluginCommand::Try(args) => trial::run(context, &args),
         PluginCommand::New(args) => kit::new(context, args),
         PluginCommand::Check(args) => kit::check(context, &args),
         PluginCommand::Bench(args) => kit::bench(context, &args),

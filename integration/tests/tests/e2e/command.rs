@@ -5,12 +5,12 @@ use ebbtide_harness::{Command, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 
-struct Said {
-    code: Option<i32>,
-    text: String,
+pub(super) struct Said {
+    pub(super) code: Option<i32>,
+    pub(super) text: String,
 }
 
-async fn ebbtide(region: &Region, arguments: &[&str]) -> Said {
+pub(super) async fn ebbtide(region: &Region, arguments: &[&str]) -> Said {
     static COUNT: std::sync::atomic::AtomicU32 = std::sync::atomic::AtomicU32::new(0);
     let n = COUNT.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let log = region.dir().join(format!("ebbtide-{n}.log"));
@@ -27,7 +27,7 @@ async fn ebbtide(region: &Region, arguments: &[&str]) -> Said {
     }
 }
 
-fn json(said: &Said) -> serde_json::Value {
+pub(super) fn json(said: &Said) -> serde_json::Value {
     serde_json::from_str(&said.text).unwrap_or_else(|e| panic!("{e}: {}", said.text))
 }
 

@@ -17,6 +17,7 @@ mod kit;
 mod life;
 mod paper;
 mod plugins;
+mod plugins_live;
 mod real_guests;
 mod secure;
 mod several;

@@ -3,7 +3,8 @@
 use super::Place;
 use crate::pyfloat::python_float;
 use crate::state::State;
-use crate::table::HostIndex;
+use crate::table::{ClassColumns, HostIndex};
+use ebbtide_model::ResourceClass;
 use ebbtide_weigher_api::{Fact, FactColumn, Texts};
 use std::collections::{BTreeSet, HashMap};
 
@@ -30,6 +31,14 @@ pub(crate) fn column(state: &State<'_>, places: &[Place], fact: &Fact) -> FactCo
             let zones: BTreeSet<&str> = table.aggregate_sets().zones(set).into_iter().collect();
             joined(&zones)
         }),
+        Fact::Total(class) => by_class(state, places, class, |columns, at| columns.total[at] as f64),
+        Fact::Used(class) => by_class(state, places, class, |columns, at| {
+            (columns.normal[at] + columns.preemptible[at] + columns.leaving[at]) as f64
+        }),
+        Fact::AllocationRatio(class) => {
+            by_class(state, places, class, |columns, at| columns.ratio[at])
+        }
+        Fact::Aggregates => texts(state, places, |host| aggregates(state, host)),
         // No two hosts share one.
         Fact::HostName => {
             let names = places
@@ -68,6 +77,30 @@ fn by_aggregates(
         *entry.or_insert_with(|| value(place.host))
     });
     FactColumn::Numbers(each.collect())
+}
+
+/// What is known of a resource class; 0 where nobody has or uses it.
+fn by_class(
+    state: &State<'_>,
+    places: &[Place],
+    class: &str,
+    value: impl Fn(&ClassColumns, usize) -> f64,
+) -> FactColumn {
+    let class: Option<ResourceClass> = class.parse().ok();
+    let columns = class.and_then(|class| state.table.class(&class));
+    let value = |place: &Place| columns.map_or(0.0, |columns| value(columns, place.host.at()));
+    FactColumn::Numbers(places.iter().map(value).collect())
+}
+
+/// The host's aggregates as JSON.
+fn aggregates(state: &State<'_>, host: HostIndex) -> String {
+    let sets = state.table.aggregate_sets();
+    let mut all: Vec<_> = sets.in_set(state.table.aggregate_set(host)).collect();
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    let each = all.iter().map(|aggregate| {
+        serde_json::json!({"name": aggregate.name, "metadata": aggregate.metadata})
+    });
+    serde_json::Value::Array(each.collect()).to_string()
 }
 
 /// The smallest number that the host's aggregates have under a key. What is not a finite number says nothing.

@@ -277,6 +277,11 @@ impl HostTable {
             .map(|slot| self.view(&self.instances[*slot]))
     }
 
+    /// Where an instance is kept.
+    pub(crate) fn slot_of(&self, id: ServerId) -> Option<Slot> {
+        self.instance_numbers.get(&id).copied()
+    }
+
     /// The instances on a host, by id; none if the host is unknown.
     #[must_use]
     pub fn instances_on(&self, host: &str) -> Vec<InstanceView<'_>> {

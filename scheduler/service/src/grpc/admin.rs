@@ -268,10 +268,10 @@ impl v1::admin_server::Admin for Door {
         _request: Request<v1::ListPluginsRequest>,
     ) -> Result<Response<v1::ListPluginsResponse>, Status> {
         let engine = self.api.plugins.engine();
-        let plugins = self.api.plugins.list();
+        let plugins = self.api.plugins.listed();
         let plugins = plugins
             .iter()
-            .map(|plugin| convert::plugin(plugin, &engine));
+            .map(|(plugin, added)| convert::plugin(plugin, *added, &engine));
         Ok(Response::new(v1::ListPluginsResponse {
             plugins: plugins.collect(),
         }))

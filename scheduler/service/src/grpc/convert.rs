@@ -330,10 +330,11 @@ pub(super) fn concerns(event: &Event, project: &str) -> bool {
 }
 
 /// With how it counts in the engine that decides now.
-pub(super) fn plugin(plugin: &Plugin, engine: &Engine) -> v1::Plugin {
+pub(super) fn plugin(plugin: &Plugin, added: bool, engine: &Engine) -> v1::Plugin {
     let config = engine.config();
     let name = &plugin.config.name;
     let health = plugin.health.report();
+    let shadow = plugin.shadow_health.report();
     let (used, multiplier, failure) = match plugin.kind {
         PluginKind::Weigher => {
             let used = config.weighers.iter().find(|weigher| weigher.name == *name);
@@ -345,6 +346,8 @@ pub(super) fn plugin(plugin: &Plugin, engine: &Engine) -> v1::Plugin {
             None,
             config.cost_module_failure,
         ),
+        // What it would be nobody knows; what it would be used as is not used.
+        PluginKind::Unknown => (false, None, None),
     };
     let failure = failure.or(plugin.config.on_failure);
     let refuses = failure.unwrap_or(config.plugin_failure) == PluginFailure::Refuse;
@@ -355,13 +358,18 @@ pub(super) fn plugin(plugin: &Plugin, engine: &Engine) -> v1::Plugin {
         enabled: plugin.config.enabled,
         multiplier,
         on_failure: if refuses { "refuse" } else { "ignore" }.to_owned(),
-        file: plugin.config.file.display().to_string(),
+        file: plugin.config.source(),
         digest: plugin.digest.clone(),
         calls: health.calls,
         failures: health.failures,
         skipped: health.skipped,
         resting: health.resting,
         last_failure: health.last_failure.unwrap_or_default(),
-        in_use: used && plugin.config.enabled,
+        in_use: used && plugin.config.enabled && !plugin.config.shadow,
+        shadow: plugin.config.shadow,
+        missing: plugin.missing().unwrap_or_default().to_owned(),
+        added,
+        shadow_calls: shadow.calls,
+        shadow_failures: shadow.failures,
     }
 }

@@ -4,6 +4,7 @@ mod admin;
 mod audit;
 mod convert;
 mod guard;
+mod plugins;
 mod request;
 mod scheduler;
 mod servers;
@@ -19,8 +20,10 @@ use ebbtide_bus::BusStatus;
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_server::AdminServer;
+use ebbtide_proto::v1::plugins_server::PluginsServer;
 use ebbtide_proto::v1::scheduler_server::SchedulerServer;
 use ebbtide_proto::v1::servers_server::ServersServer;
+use ebbtide_region::RegionConfig;
 use ebbtide_store::Store;
 use guard::Guard;
 use std::time::Duration;
@@ -38,6 +41,7 @@ pub(crate) struct Api {
     /// `amqp` or `in-process`.
     pub(crate) carrier: &'static str,
     pub(crate) plugins: Plugins,
+    pub(crate) region: RegionConfig,
     pub(crate) policy: String,
     pub(crate) cost_module: String,
     pub(crate) database: String,
@@ -70,6 +74,7 @@ pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Task
         health.set_serving::<SchedulerServer<Guard>>().await;
         health.set_serving::<ServersServer<Guard>>().await;
         health.set_serving::<AdminServer<Door>>().await;
+        health.set_serving::<PluginsServer<Door>>().await;
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -97,6 +102,12 @@ pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Task
             .add_service(
                 ServersServer::new(guard)
                     .max_decoding_message_size(most)
+                    .max_encoding_message_size(MAX_MESSAGE_BYTES),
+            )
+            .add_service(
+                PluginsServer::new(door.clone())
+                    // A component is larger than anything else that is said.
+                    .max_decoding_message_size(MAX_MESSAGE_BYTES)
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )
             .add_service(

@@ -7,7 +7,7 @@ use crate::ids::RandomIds;
 use crate::metrics::Metrics;
 use ebbtide_model::Timestamp;
 use ebbtide_model::record::Change;
-use ebbtide_region::{Command, Effects, Event, Input, Region, RegionError, Reply, Speculation};
+use ebbtide_region::{Command, Compared, Effects, Event, Input, Region, RegionError, Reply, Speculation};
 use ebbtide_store::StoreError;
 
 /// An input that waits for its turn.
@@ -39,6 +39,8 @@ pub(super) struct Batch {
     pub(super) looks: Vec<Look>,
     pub(super) changes: Vec<Change>,
     pub(super) events: Vec<Event>,
+    /// What was compared with what would have been in shadow.
+    pub(super) compared: Vec<Compared>,
     /// With its answers something is settled that came from the broker: it is not said again.
     pub(super) settles: bool,
     answered: Vec<Answered>,
@@ -131,9 +133,15 @@ impl Batch {
             if decides && !speculated {
                 metrics.decided(watch.elapsed());
             }
-            let reply = outcome.map(|(reply, Effects { changes, events })| {
+            let reply = outcome.map(|(reply, effects)| {
+                let Effects {
+                    changes,
+                    events,
+                    compared,
+                } = effects;
                 self.changes.extend(changes);
                 self.events.extend(events);
+                self.compared.extend(compared);
                 reply
             });
             self.answered.push(Answered {

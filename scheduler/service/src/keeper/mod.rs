@@ -13,12 +13,11 @@ use crate::duty::Duty;
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
+use crate::plugins::{Engines, ShadowBook};
 use crate::task::Tasks;
-use ebbtide_engine::Engine;
 use ebbtide_model::Timestamp;
 use ebbtide_region::{Command, Event, Input, Region, RegionConfig, Reply};
 use ebbtide_store::{Store, StoreError};
-use std::sync::Arc;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio_util::sync::CancellationToken;
 
@@ -118,7 +117,9 @@ pub(crate) struct Holdings {
     pub(crate) store: Store,
     pub(crate) duty: Duty,
     /// The engine of the moment.
-    pub(crate) engines: watch::Receiver<Arc<Engine>>,
+    pub(crate) engines: watch::Receiver<Engines>,
+    /// What is compared with what would have been in shadow.
+    pub(crate) shadow: ShadowBook,
     pub(crate) region_config: RegionConfig,
     pub(crate) outbox: Outbox,
     pub(crate) metrics: Metrics,

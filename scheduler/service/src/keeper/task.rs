@@ -95,7 +95,7 @@ impl Task {
         };
         holdings.outbox.replace(unsent);
         let config = holdings.region_config.clone();
-        let engine = holdings.engines.borrow().clone();
+        let engine = Arc::clone(&holdings.engines.borrow().deciding);
         let region = Region::restore(config, engine, snapshot, now)?;
         self.memory = Some(Memory { region, seen });
         Ok(())
@@ -103,10 +103,11 @@ impl Task {
 
     /// Plugins may have been replaced: what is decided from now on is decided with the new ones.
     fn take_engine(&self, memory: &mut Memory) {
-        let engine = self.holdings.engines.borrow();
-        if !memory.region.decides_with(&engine) {
-            memory.region.set_engine(Arc::clone(&engine));
+        let engines = self.holdings.engines.borrow();
+        if !memory.region.decides_with(&engines.deciding) {
+            memory.region.set_engine(Arc::clone(&engines.deciding));
         }
+        memory.region.set_shadow(engines.shadow.clone());
     }
 
     /// Whoever comes on duty reads everything anew: what it takes to be the time that agents have left begins then.
@@ -366,6 +367,9 @@ impl Task {
         if self.lease.is_some() {
             self.holdings.outbox.follow(&batch.changes);
         }
+        let mut batch = batch;
+        let compared = std::mem::take(&mut batch.compared);
+        self.holdings.shadow.note(now, compared);
         let (events, looks) = batch.answer();
         for event in events {
             self.holdings.metrics.saw(&event);

@@ -6,6 +6,7 @@
 
 mod m20261120_000001_first;
 mod m20261122_000002_commit_log;
+mod m20261123_000003_plugins;
 
 use crate::connect::{Connections, write_options};
 use crate::{Backend, StoreError};
@@ -23,6 +24,7 @@ impl MigratorTrait for Migrator {
         vec![
             Box::new(m20261120_000001_first::Migration),
             Box::new(m20261122_000002_commit_log::Migration),
+            Box::new(m20261123_000003_plugins::Migration),
         ]
     }
 }

@@ -1,0 +1,115 @@
+//! `ebbtide plugin add`, `remove`, `enable`, `disable` and `set-multiplier`: for all schedulers of the region, at once.
+
+use super::{AddArgs, MultiplierArgs, NameArgs, settings};
+use crate::Context;
+use crate::errors::CliError;
+use ebbtide_proto::v1;
+
+pub(super) async fn add(context: &mut Context, args: AddArgs) -> Result<(), CliError> {
+    let component = match &args.file {
+        Some(file) => std::fs::read(file).map_err(|error| CliError::Refused {
+            problem: format!("{}: {error}", file.display()),
+            next: "name a component that can be read, or --at PATH for one on the schedulers' own disks".to_owned(),
+        })?,
+        None => Vec::new(),
+    };
+    let request = v1::AddPluginRequest {
+        name: args.name.clone(),
+        component,
+        file: args.at.unwrap_or_default(),
+        address: args.address.unwrap_or_default(),
+        plugin: args.plugin.unwrap_or_default(),
+        settings: settings(&args.set)?.into_iter().collect(),
+        multiplier: args.multiplier,
+        on_failure: match args.on_failure {
+            Some(super::OnFailure::Ignore) => "ignore".to_owned(),
+            Some(super::OnFailure::Refuse) => "refuse".to_owned(),
+            None => String::new(),
+        },
+        shadow: args.shadow,
+        memory_mb: args.memory_mb.unwrap_or(0),
+        work_million: args.work_million.unwrap_or(0),
+        work_per_row: args.work_per_row.unwrap_or(0),
+        deadline_ms: args.deadline_ms.unwrap_or(0),
+        in_flight: args.in_flight.unwrap_or(0),
+        grants: args.grant,
+        replace: args.replace,
+    };
+    let mut region = context.region().await?;
+    region.plugins.add_plugin(request).await?;
+    let how = match args.shadow {
+        true => "is in shadow: `ebbtide plugin shadow-report` shows what it would change",
+        false => "is in use",
+    };
+    context.output.say(&format!("{} {how}.", args.name));
+    Ok(())
+}
+
+pub(super) async fn remove(context: &mut Context, args: NameArgs) -> Result<(), CliError> {
+    let request = v1::RemovePluginRequest {
+        name: args.name.clone(),
+    };
+    let mut region = context.region().await?;
+    region.plugins.remove_plugin(request).await?;
+    context.output.say(&format!("{} is gone.", args.name));
+    Ok(())
+}
+
+async fn change(context: &mut Context, request: v1::ChangePluginRequest) -> Result<(), CliError> {
+    let mut region = context.region().await?;
+    region.plugins.change_plugin(request).await?;
+    Ok(())
+}
+
+pub(super) async fn enable(
+    context: &mut Context,
+    args: NameArgs,
+    shadow: bool,
+) -> Result<(), CliError> {
+    let request = v1::ChangePluginRequest {
+        name: args.name.clone(),
+        enabled: Some(true),
+        shadow: Some(shadow),
+        ..v1::ChangePluginRequest::default()
+    };
+    change(context, request).await?;
+    let how = if shadow { "in shadow" } else { "enabled" };
+    context.output.say(&format!("{} is {how}.", args.name));
+    Ok(())
+}
+
+pub(super) async fn disable(context: &mut Context, args: NameArgs) -> Result<(), CliError> {
+    let request = v1::ChangePluginRequest {
+        name: args.name.clone(),
+        enabled: Some(false),
+        ..v1::ChangePluginRequest::default()
+    };
+    change(context, request).await?;
+    context.output.say(&format!("{} is disabled.", args.name));
+    Ok(())
+}
+
+pub(super) async fn set_multiplier(
+    context: &mut Context,
+    args: MultiplierArgs,
+) -> Result<(), CliError> {
+    let multiplier = match args.multiplier.as_str() {
+        "default" => None,
+        number => Some(number.parse::<f64>().map_err(|_| {
+            CliError::Usage(format!("{number:?} is neither a number nor `default`"))
+        })?),
+    };
+    let request = v1::ChangePluginRequest {
+        name: args.name.clone(),
+        multiplier,
+        reset_multiplier: multiplier.is_none(),
+        ..v1::ChangePluginRequest::default()
+    };
+    change(context, request).await?;
+    let words = match multiplier {
+        Some(multiplier) => format!("{} counts {multiplier} times now.", args.name),
+        None => format!("{} counts as the configuration says.", args.name),
+    };
+    context.output.say(&words);
+    Ok(())
+}

@@ -1,0 +1,66 @@
+//! What stands in for a service that could not be reached when the scheduler started.
+
+use crate::Health;
+use ebbtide_cost_api::{CostError, CostModule, VictimBatch};
+use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
+use std::sync::Arc;
+
+/// It fails whatever is asked, so that the operator's policy for failures decides, and everybody sees it. What it would have been is not known, so
+/// it can be either.
+pub(crate) struct Absent {
+    pub(crate) name: String,
+    pub(crate) multiplier_key: String,
+    pub(crate) problem: String,
+    pub(crate) health: Arc<Health>,
+}
+
+impl Absent {
+    fn fail(&self) -> Result<String, String> {
+        self.health.ask()?;
+        self.health.failed(&self.problem);
+        Ok(self.problem.clone())
+    }
+}
+
+impl Weigher for Absent {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn multiplier_key(&self) -> &str {
+        &self.multiplier_key
+    }
+
+    fn default_multiplier(&self) -> f64 {
+        1.0
+    }
+
+    fn needs(&self) -> &[Column] {
+        &[]
+    }
+
+    fn weigh(
+        &self,
+        _: &RequestView<'_>,
+        _: &HostBatch<'_>,
+        _: &mut [f64],
+    ) -> Result<(), WeigherError> {
+        let (Ok(why) | Err(why)) = self.fail();
+        Err(WeigherError::Other(why))
+    }
+}
+
+impl CostModule for Absent {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn unit(&self) -> &str {
+        "unknown"
+    }
+
+    fn cost(&self, _: &VictimBatch<'_>, _: &mut [f64]) -> Result<(), CostError> {
+        let (Ok(why) | Err(why)) = self.fail();
+        Err(CostError::Other(why))
+    }
+}

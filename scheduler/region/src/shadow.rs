@@ -1,0 +1,96 @@
+//! What another engine would have decided: it sees what this one sees, and decides nothing.
+
+use crate::step::Step;
+use crate::Region;
+use ebbtide_engine::Engine;
+use ebbtide_model::{Decision, DecisionId, Outcome, PlacementRequest, ServerId};
+use std::sync::Arc;
+
+/// One side of a comparison.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Side {
+    /// The hosts, in the order of the request's instances; empty if there was no valid host.
+    pub hosts: Vec<String>,
+    /// How many victims.
+    pub victims: u32,
+    /// What they cost by the measure of the engine that decides, in its unit; `None` if it could not say.
+    pub cost: Option<f64>,
+    /// What they cost by the measure of the engine in shadow.
+    pub shadow_cost: Option<f64>,
+}
+
+/// A decision beside the one that would have been.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// The decision that was made.
+    pub decision_id: DecisionId,
+    /// Its flavor.
+    pub flavor: String,
+    /// What was decided.
+    pub decided: Side,
+    /// What would have been, or why there is nothing.
+    pub shadow: Result<Side, String>,
+    /// What plugins did in shadow that they must not.
+    pub warnings: Vec<String>,
+}
+
+impl Compared {
+    /// True if it would have been another host, or another number of victims.
+    #[must_use]
+    pub fn differs(&self) -> bool {
+        match &self.shadow {
+            Ok(shadow) => {
+                shadow.hosts != self.decided.hosts || shadow.victims != self.decided.victims
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+impl Region {
+    /// Another engine looks at every decision that is made from now on; `None`: nobody does.
+    pub fn set_shadow(&mut self, engine: Option<Arc<Engine>>) {
+        self.shadow = engine;
+    }
+
+    /// What the engine in shadow would have decided about the same request at the same moment.
+    pub(crate) fn in_shadow(
+        &self,
+        step: &mut Step<'_>,
+        request: &PlacementRequest,
+        decided: &Decision,
+    ) {
+        let Some(shadow) = &self.shadow else {
+            return;
+        };
+        let budgets = self.budgets_left(step.now);
+        let (_, seed) = decided.id.0.as_u64_pair();
+        let (table, now, id) = (&self.table, step.now, decided.id);
+        let instead = shadow.decide(table, &budgets, request, now, seed, id);
+        let side = |decision: &Decision| {
+            let victims: Vec<ServerId> = decision.victims().map(|(_, v)| v.server_id).collect();
+            let price = |engine: &Engine| engine.price(table, &victims, now).ok();
+            Side {
+                hosts: match &decision.outcome {
+                    Outcome::Placed(placements) => {
+                        placements.iter().map(|place| place.host.clone()).collect()
+                    }
+                    Outcome::NoValidHost(_) => Vec::new(),
+                },
+                victims: u32::try_from(victims.len()).unwrap_or(u32::MAX),
+                cost: price(&self.engine),
+                shadow_cost: price(shadow),
+            }
+        };
+        step.effects.compared.push(Compared {
+            decision_id: decided.id,
+            flavor: request.flavor.name.clone(),
+            decided: side(decided),
+            warnings: match &instead {
+                Ok(instead) => instead.explanation.warnings.clone(),
+                Err(_) => Vec::new(),
+            },
+            shadow: instead.map(|d| side(&d)).map_err(|error| error.to_string()),
+        });
+    }
+}

@@ -1,0 +1,180 @@
+//! What operators change while schedulers run: checked and in use here before it is kept.
+
+use super::Plugins;
+use crate::error::ServiceError;
+use ebbtide_plugins::{AllKept, Kept, PluginConfig, PluginError, Services};
+use ebbtide_store::{PluginRow, Store, StoreError};
+use sha2::{Digest, Sha256};
+use std::sync::Arc;
+
+/// What is to be changed.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Change {
+    pub(crate) enabled: Option<bool>,
+    pub(crate) shadow: Option<bool>,
+    pub(crate) multiplier: Option<f64>,
+    pub(crate) reset_multiplier: bool,
+}
+
+fn digest(component: Option<&[u8]>) -> String {
+    let Some(component) = component else {
+        return String::new();
+    };
+    let digits = Sha256::digest(component);
+    digits.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// All that is kept. Components that are known are not read again.
+pub(super) async fn read(store: &Store, known: &AllKept) -> Result<AllKept, ServiceError> {
+    let mut all = AllKept::default();
+    for row in store.plugins().await? {
+        let mut kept: Kept =
+            serde_json::from_str(&row.record).map_err(|error| ServiceError::Store {
+                code: "EB-STORE-008",
+                message: format!("the plugin {:?} cannot be read: {error}", row.name),
+            })?;
+        if !row.digest.is_empty() {
+            let same = known.get(&row.name).and_then(|kept| kept.component.clone());
+            let same = same.filter(|component| digest(Some(component)) == row.digest);
+            kept.component = match same {
+                Some(component) => Some(component),
+                None => store.plugin_component(&row.name).await?.map(Arc::from),
+            };
+        }
+        all.insert(row.name, kept);
+    }
+    Ok(all)
+}
+
+async fn write(store: &Store, name: &str, kept: &Kept) -> Result<(), ServiceError> {
+    if kept.is_empty() {
+        return Ok(store.delete_plugin(name).await?);
+    }
+    let record = serde_json::to_string(kept)
+        .map_err(|error| ServiceError::Config(format!("the plugin {name:?}: {error}")))?;
+    let component = kept.component.as_deref();
+    let row = PluginRow {
+        name: name.to_owned(),
+        record,
+        digest: digest(component),
+    };
+    let written: Result<(), StoreError> = store.put_plugin(&row, component).await;
+    Ok(written?)
+}
+
+impl Plugins {
+    /// Takes something that was changed into use, and keeps it. What cannot be used is not kept; what cannot be kept is not used.
+    async fn keep(
+        &self,
+        store: &Store,
+        name: &str,
+        change: impl FnOnce(&AllKept, &[PluginConfig]) -> Result<Kept, PluginError>,
+    ) -> Result<(), ServiceError> {
+        let _turn = self.turn.lock().await;
+        let held = self.held();
+        // Another scheduler may have changed something a moment ago.
+        let before = read(store, &held.kept).await?;
+        let kept = change(&before, &held.file.plugins)?;
+        let mut after = before.clone();
+        match kept.is_empty() {
+            true => after.remove(name),
+            false => after.insert(name.to_owned(), kept.clone()),
+        };
+        self.replace(held.file.clone(), after, Services::MustAnswer)
+            .await?;
+        if let Err(error) = write(store, name, &kept).await {
+            self.replace(held.file, before, Services::MayBeAway).await?;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Adds one.
+    ///
+    /// # Errors
+    /// Why it cannot be used; that there is one of this name.
+    pub(crate) async fn add(
+        &self,
+        store: &Store,
+        config: PluginConfig,
+        component: Option<Vec<u8>>,
+        replace: bool,
+    ) -> Result<(), ServiceError> {
+        let name = config.name.clone();
+        self.keep(store, &name, |before, file| {
+            let name = config.name.clone();
+            if file.iter().any(|known| known.name == name) {
+                return Err(PluginError::InFile { name });
+            }
+            let known = before.get(&name).and_then(|kept| kept.config.as_ref());
+            if known.is_some() && !replace {
+                return Err(PluginError::Exists { name });
+            }
+            Ok(Kept {
+                config: Some(config),
+                component: component.map(Arc::from),
+                ..Kept::default()
+            })
+        })
+        .await
+    }
+
+    /// Removes one that was added.
+    ///
+    /// # Errors
+    /// That there is none, or that it is in the configuration; that the engine's configuration names it.
+    pub(crate) async fn remove(&self, store: &Store, name: &str) -> Result<(), ServiceError> {
+        self.keep(store, name, |before, file| {
+            let owned = || name.to_owned();
+            match before.get(name).and_then(|kept| kept.config.as_ref()) {
+                Some(_) => Ok(Kept::default()),
+                None if file.iter().any(|known| known.name == name) => {
+                    Err(PluginError::InFile { name: owned() })
+                }
+                None => Err(PluginError::Unknown { name: owned() }),
+            }
+        })
+        .await
+    }
+
+    /// Changes how one is used; for a multiplier also a built-in weigher that is in use.
+    ///
+    /// # Errors
+    /// That there is none; that the multiplier is no number.
+    pub(crate) async fn change(
+        &self,
+        store: &Store,
+        name: &str,
+        change: Change,
+    ) -> Result<(), ServiceError> {
+        let is_used = self.engine().multiplier(name).is_some();
+        self.keep(store, name, |before, file| {
+            let known = before.get(name).cloned().unwrap_or_default();
+            let is_plugin =
+                known.config.is_some() || file.iter().any(|config| config.name == name);
+            let only_counts = change.enabled.is_none() && change.shadow.is_none();
+            if !(is_plugin || (is_used && only_counts)) {
+                let name = name.to_owned();
+                return Err(PluginError::Unknown { name });
+            }
+            if change.multiplier.is_some_and(|number| !number.is_finite()) {
+                return Err(PluginError::Config {
+                    name: name.to_owned(),
+                    key: "multiplier",
+                    problem: "it is not a finite number".to_owned(),
+                });
+            }
+            let kept = match change.reset_multiplier {
+                true => None,
+                false => change.multiplier.or(known.multiplier),
+            };
+            Ok(Kept {
+                enabled: change.enabled.or(known.enabled),
+                shadow: change.shadow.or(known.shadow),
+                multiplier: kept,
+                ..known
+            })
+        })
+        .await
+    }
+}

@@ -1,0 +1,237 @@
+//! The plugins of this scheduler, and the engines that use them. Whoever decides takes the engines of the moment.
+//!
+//! What is used is made of two parts: the configuration, which is read again on SIGHUP, and what operators have changed while schedulers run, which is in
+//! the database and followed by all schedulers on it.
+
+mod follow;
+mod keep;
+mod shadow;
+
+pub(crate) use keep::Change;
+pub(crate) use shadow::ShadowBook;
+pub(crate) use shadow::ShadowReport;
+
+use crate::args::Args;
+use crate::clock;
+use crate::config::{Config, Shadow};
+use crate::error::ServiceError;
+use crate::task;
+use ebbtide_engine::{Engine, EngineConfig};
+use ebbtide_plugins::{
+    AllKept, Plugin, PluginConfig, PluginSet, Purpose, Services, Sources, merge,
+};
+use std::sync::{Arc, Mutex, PoisonError};
+use tokio::sync::watch;
+
+/// Who decides, and who only looks.
+#[derive(Debug, Clone)]
+pub(crate) struct Engines {
+    /// It decides.
+    pub(crate) deciding: Arc<Engine>,
+    /// It says what it would have decided.
+    pub(crate) shadow: Option<Arc<Engine>>,
+}
+
+/// What the configuration says.
+#[derive(Debug, Clone)]
+struct FromFile {
+    plugins: Vec<PluginConfig>,
+    engine: EngineConfig,
+    shadow: Shadow,
+}
+
+/// What is in use.
+#[derive(Debug, Clone)]
+struct Held {
+    file: FromFile,
+    kept: AllKept,
+    set: PluginSet,
+}
+
+/// The plugins in use. Cheap to clone.
+#[derive(Clone)]
+pub struct Plugins {
+    held: Arc<Mutex<Held>>,
+    engines: watch::Sender<Engines>,
+    shadow: ShadowBook,
+    /// One change at a time.
+    turn: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// What a granted plugin gets.
+fn sources() -> Sources {
+    Sources {
+        clock: Some(Arc::new(|| {
+            let millis = u64::try_from(clock::now().as_millis()).unwrap_or(0);
+            millis.saturating_mul(1_000_000)
+        })),
+        randomness: Some(Arc::new(crate::ids::fill)),
+    }
+}
+
+/// Loads what is new, and makes the engines.
+fn prepare(
+    file: &FromFile,
+    kept: &AllKept,
+    before: &PluginSet,
+    services: Services,
+) -> Result<(PluginSet, Engines), ServiceError> {
+    let (entries, multipliers) = merge(&file.plugins, kept)?;
+    let set = PluginSet::load(&entries, before, &sources(), services)?;
+    let deciding = set.engine(&file.engine, &multipliers, Purpose::Deciding)?;
+    let mut plugins = set.plugins().iter();
+    let is_looked_at = plugins.any(|plugin| plugin.config.shadow && plugin.config.enabled);
+    let shadow = match is_looked_at || !file.shadow.is_empty() {
+        true => {
+            let config = file.shadow.engine(&file.engine);
+            Some(Arc::new(set.engine(&config, &multipliers, Purpose::Shadow)?))
+        }
+        false => None,
+    };
+    let deciding = Arc::new(deciding);
+    Ok((set, Engines { deciding, shadow }))
+}
+
+impl Plugins {
+    /// Reads and checks those of the configuration.
+    ///
+    /// # Errors
+    /// The first that cannot be used, or what is wrong with the engine's configuration.
+    pub fn load(config: &Config) -> Result<Self, ServiceError> {
+        let file = FromFile {
+            plugins: config.plugins.clone(),
+            engine: config.engine.clone(),
+            shadow: config.shadow.clone(),
+        };
+        let kept = AllKept::default();
+        let (set, engines) = prepare(&file, &kept, &PluginSet::default(), Services::MayBeAway)?;
+        let (engines, _) = watch::channel(engines);
+        let plugins = Self {
+            held: Arc::new(Mutex::new(Held { file, kept, set })),
+            engines,
+            shadow: ShadowBook::default(),
+            turn: Arc::default(),
+        };
+        plugins.look_at_shadow();
+        Ok(plugins)
+    }
+
+    /// Takes something else into use, all of it or, if anything is wrong with it, nothing. Decisions under way end with the engine that they began with.
+    /// Whoever calls it has the [turn](Self::turn).
+    ///
+    /// # Errors
+    /// As [`Self::load`]; then everything is as before.
+    async fn replace(
+        &self,
+        file: FromFile,
+        kept: AllKept,
+        services: Services,
+    ) -> Result<(), ServiceError> {
+        let before = self.held().set;
+        let (file, kept, done) = task::blocking(move || {
+            let done = prepare(&file, &kept, &before, services);
+            Ok((file, kept, done))
+        })
+        .await
+        .map_err(|error| ServiceError::Config(format!("the plugins: {error}")))?;
+        let (set, engines) = done?;
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Held { file, kept, set };
+        self.engines.send_replace(engines);
+        self.look_at_shadow();
+        Ok(())
+    }
+
+    /// SIGHUP: reads the configuration again and takes its plugins, and how weighers count, into use. What else has changed in it waits for the next start.
+    pub async fn read_again(&self, args: &Args) {
+        let _turn = self.turn.lock().await;
+        let held = self.held();
+        let done = match args.config(std::env::vars()) {
+            Ok(config) => {
+                let engine = EngineConfig {
+                    weighers: config.engine.weighers,
+                    cost_module: config.engine.cost_module,
+                    plugin_failure: config.engine.plugin_failure,
+                    cost_module_failure: config.engine.cost_module_failure,
+                    ..held.file.engine
+                };
+                let file = FromFile {
+                    plugins: config.plugins,
+                    engine,
+                    shadow: config.shadow,
+                };
+                self.replace(file, held.kept, Services::MustAnswer).await
+            }
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok(()) => tracing::info!(
+                plugins = self.list().len(),
+                "SIGHUP: the plugins were read again"
+            ),
+            Err(error) => tracing::error!(
+                code = error.code(),
+                "SIGHUP: the plugins stay as they are: {error}"
+            ),
+        }
+    }
+
+    fn held(&self) -> Held {
+        self.held
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// Says what is in shadow now.
+    fn look_at_shadow(&self) {
+        let held = self.held();
+        let mut what: Vec<String> = held
+            .set
+            .plugins()
+            .iter()
+            .filter(|plugin| plugin.config.shadow && plugin.config.enabled)
+            .map(|plugin| format!("{} {}", plugin.kind.as_str(), plugin.config.name))
+            .collect();
+        if !held.file.shadow.is_empty() {
+            what.push("the ranking of [shadow]".to_owned());
+        }
+        let what = Some(what.join(", ")).filter(|what| !what.is_empty());
+        self.shadow.begin(clock::now(), what);
+    }
+
+    /// All plugins, in the operator's order.
+    #[must_use]
+    pub fn list(&self) -> Vec<Plugin> {
+        self.held().set.plugins().to_vec()
+    }
+
+    /// The same, each with whether it was added while schedulers ran.
+    #[must_use]
+    pub fn listed(&self) -> Vec<(Plugin, bool)> {
+        let held = self.held();
+        let is_added = |plugin: &Plugin| {
+            let kept = held.kept.get(&plugin.config.name);
+            kept.is_some_and(|kept| kept.config.is_some())
+        };
+        let plugins = held.set.plugins().iter();
+        plugins
+            .map(|plugin| (plugin.clone(), is_added(plugin)))
+            .collect()
+    }
+
+    /// The engine of the moment.
+    #[must_use]
+    pub fn engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.engines.borrow().deciding)
+    }
+
+    /// The engines of the moment, and of every later one.
+    pub(crate) fn engines(&self) -> watch::Receiver<Engines> {
+        self.engines.subscribe()
+    }
+
+    /// Where it is noted what would have been in shadow.
+    pub(crate) fn shadow(&self) -> &ShadowBook {
+        &self.shadow
+    }
+}

@@ -1,0 +1,125 @@
+//! Plugins that operators have added and changed. Few rows that are written by hand: no part of commits, and followed by looking now and then.
+
+use crate::StoreError;
+use crate::schema::Table;
+use crate::store::{Store, Work, statement};
+use crate::row;
+use sea_orm::{ConnectionTrait, Value};
+use std::sync::Arc;
+
+/// Not written by commits, and therefore not in [`TABLES`](crate::schema::TABLES).
+static PLUGINS: Table = Table {
+    index: usize::MAX,
+    name: "plugins",
+    key: &["name"],
+    columns: &["name", "record", "digest", "component"],
+};
+
+/// One row, without the component.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PluginRow {
+    /// Its name.
+    pub name: String,
+    /// What is kept of it, as JSON.
+    pub record: String,
+    /// SHA-256 of the component in hexadecimal digits; empty if there is none.
+    pub digest: String,
+}
+
+impl Store {
+    /// All rows, by name.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn plugins(&self) -> Result<Vec<PluginRow>, StoreError> {
+        let sql = "SELECT name, record, digest FROM plugins ORDER BY name";
+        let rows = self.query("reading the plugins", sql, []).await?;
+        let read = |row: sea_orm::QueryResult| {
+            Ok(PluginRow {
+                name: row.try_get("", "name")?,
+                record: row.try_get("", "record")?,
+                digest: row.try_get("", "digest")?,
+            })
+        };
+        let rows: Result<Vec<PluginRow>, sea_orm::DbErr> = rows.into_iter().map(read).collect();
+        rows.map_err(|error| self.classify("reading the plugins", error))
+    }
+
+    /// A component; `None` if there is none under this name.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn plugin_component(&self, name: &str) -> Result<Option<Vec<u8>>, StoreError> {
+        let sql = "SELECT component FROM plugins WHERE name = ?";
+        let rows = self.query("reading a plugin", sql, [name.into()]).await?;
+        let Some(row) = rows.into_iter().next() else {
+            return Ok(None);
+        };
+        row.try_get("", "component")
+            .map_err(|error| self.classify("reading a plugin", error))
+    }
+
+    /// Writes a row, instead of the one that there is. The component, if there is one, goes with it.
+    ///
+    /// # Errors
+    /// `Unstorable` for a name that is empty or longer than 255 characters, and for a component that is larger than the database takes; what the database says.
+    pub async fn put_plugin(
+        &self,
+        plugin: &PluginRow,
+        component: Option<&[u8]>,
+    ) -> Result<(), StoreError> {
+        row::check_key(&PLUGINS, "name", &plugin.name)?;
+        if let Some(component) = component {
+            let encoder = &self.inner.encoder;
+            encoder.fits(&PLUGINS, &plugin.name, component.len())?;
+        }
+        let plugin = Arc::new(plugin.clone());
+        let component: Option<Arc<[u8]>> = component.map(Arc::from);
+        self.write("writing a plugin", move |transaction| {
+            let (plugin, component) = (Arc::clone(&plugin), component.clone());
+            let work: Work<'_, ()> = Box::pin(async move {
+                let backend = transaction.get_database_backend();
+                let delete = "DELETE FROM plugins WHERE name = ?";
+                let name: Value = plugin.name.as_str().into();
+                transaction
+                    .execute_raw(statement(backend, delete, [name.clone()]))
+                    .await?;
+                let insert = "INSERT INTO plugins (name, record, digest, component) VALUES (?, ?, ?, ?)";
+                let bytes: Option<Vec<u8>> = component.map(|bytes| bytes.to_vec());
+                let values = [
+                    name,
+                    plugin.record.as_str().into(),
+                    plugin.digest.as_str().into(),
+                    bytes.into(),
+                ];
+                transaction
+                    .execute_raw(statement(backend, insert, values))
+                    .await?;
+                Ok(())
+            });
+            work
+        })
+        .await
+    }
+
+    /// Deletes a row. That there is none is no error.
+    ///
+    /// # Errors
+    /// What the database says.
+    pub async fn delete_plugin(&self, name: &str) -> Result<(), StoreError> {
+        let name: Arc<str> = name.into();
+        self.write("deleting a plugin", move |transaction| {
+            let name = Arc::clone(&name);
+            let work: Work<'_, ()> = Box::pin(async move {
+                let backend = transaction.get_database_backend();
+                let sql = "DELETE FROM plugins WHERE name = ?";
+                transaction
+                    .execute_raw(statement(backend, sql, [name.as_ref().into()]))
+                    .await?;
+                Ok(())
+            });
+            work
+        })
+        .await
+    }
+}

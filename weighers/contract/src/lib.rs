@@ -1,0 +1,47 @@
+//! What all carriers of plugins share. A plugin says what it reads, by name, and gets it as flat columns, whether it is a WebAssembly component or a
+//! service behind gRPC. The carriers differ only in how that travels.
+//!
+//! The contract in words is `docs/plugins.md`.
+
+mod candidates;
+mod description;
+mod hosts;
+mod request;
+
+pub use candidates::{CandidateColumns, CandidateNeed};
+pub use description::{CostDescription, WeigherDescription};
+pub use hosts::{Handed, HostNeed, Texts, hand_over, texts};
+pub use request::properties;
+
+use thiserror::Error;
+
+/// What a plugin says of itself cannot be right, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct DescriptionError(pub String);
+
+/// The version of the contract that this Ebbtide speaks. A plugin of an earlier minor version runs; see the promise in `docs/plugins.md`.
+pub const CONTRACT: &str = "1.0";
+
+/// Whether a plugin of this version of the contract runs here: `1` and `1.x`.
+#[must_use]
+pub fn speaks(version: &str) -> bool {
+    let mut parts = version.split('.');
+    let is_number = |part: &str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    parts.next() == Some("1") && parts.all(is_number)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_1_x_is_spoken_and_nothing_else() {
+        for version in ["1", "1.0", "1.7", "1.0.3", CONTRACT] {
+            assert!(speaks(version), "{version}");
+        }
+        for version in ["", "2.0", "0.9", "1.", "1.x", "10.0", " 1.0"] {
+            assert!(!speaks(version), "{version}");
+        }
+    }
+}
