@@ -40,6 +40,10 @@ _packages_present() {
             return 1 ;;
         # Python's own implementation, to talk with in tests.
         oslo-messaging) [ -f /usr/lib/python3/dist-packages/oslo_messaging/__init__.py ] && [ -x /usr/bin/python3 ] ;;
+        # Nova's own weighers, and gRPC to ask them.
+        python-plugins)
+            for dir in nova grpc google/protobuf; do [ -f "/usr/lib/python3/dist-packages/$dir/__init__.py" ] || return 1; done
+            [ -x /usr/bin/python3 ] ;;
         libvirt)
             compgen -G '/usr/lib/*/libvirt/connection-driver/libvirt_driver_qemu.so' >/dev/null || return 1
             for dir in libvirtd virsh busybox lz4 unshare ip; do _packages_have "$dir" || return 1; done
@@ -63,6 +67,7 @@ _packages_names() {
         mariadb) echo mariadb-server-core mariadb-client-core ;;
         postgresql) echo postgresql ;;
         oslo-messaging) echo python3-oslo.messaging ;;
+        python-plugins) echo python3-nova python3-grpcio python3-protobuf ;;
         # QEMU itself is guest.sh's business: systems with newer QEMU tools cannot have it beside them.
         libvirt) echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients busybox-static lz4 iproute2 util-linux ;;
         network) echo iproute2 nftables util-linux ;;
@@ -79,7 +84,7 @@ _packages_units() {
         rabbitmq) echo rabbitmq-server.service epmd.service epmd.socket ;;
         mariadb) ;;
         postgresql) echo postgresql.service ;;
-        oslo-messaging) ;;
+        oslo-messaging|python-plugins) ;;
         network) echo nftables.service ;;
         faketime) ;;
         libvirt) echo libvirtd.service libvirt-guests.service virtlogd.{service,socket} virtlockd.{service,socket} libvirtd{,-ro,-admin}.socket ;;

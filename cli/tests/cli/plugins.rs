@@ -60,8 +60,18 @@ async fn what_is_added_reaches_the_region_as_it_was_said() {
     std::fs::write(&file, [7; 42]).unwrap();
     let file = file.display().to_string();
     let add = [
-        "plugin", "add", "racks", "--file", &file, "--set", "key=rack", "--multiplier", "-2",
-        "--on-failure", "refuse", "--shadow",
+        "plugin",
+        "add",
+        "racks",
+        "--file",
+        &file,
+        "--set",
+        "key=rack",
+        "--multiplier",
+        "-2",
+        "--on-failure",
+        "refuse",
+        "--shadow",
     ];
     let ran = against(&fake, &add).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
@@ -78,7 +88,11 @@ async fn what_is_added_reaches_the_region_as_it_was_said() {
         assert!(ran.code == 0 && ran.err.contains(says), "{}", ran.err);
     }
     let ran = against(&fake, &["plugin", "remove", "racks"]).await;
-    assert!(ran.code != 0 && ran.err.contains("EB-PLUGIN-006"), "{}", ran.err);
+    assert!(
+        ran.code != 0 && ran.err.contains("EB-PLUGIN-006"),
+        "{}",
+        ran.err
+    );
 }
 
 #[tokio::test]
@@ -93,7 +107,11 @@ async fn a_plugin_comes_from_exactly_one_place() {
         assert_ne!(ran.code, 0, "{more:?}: {}", ran.out);
     }
     let ran = alone(&["plugin", "set-multiplier", "ram", "much"]).await;
-    assert!(ran.err.contains("neither a number nor `default`"), "{}", ran.err);
+    assert!(
+        ran.err.contains("neither a number nor `default`"),
+        "{}",
+        ran.err
+    );
 }
 
 #[tokio::test]
@@ -142,7 +160,10 @@ async fn a_record_is_written_whole_and_one_of_another_kind_is_refused() {
     let file = path.display().to_string();
     let ran = against(&fake, &["plugin", "record", &file]).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), r#"{"format":"else"}"#);
+    assert_eq!(
+        std::fs::read_to_string(&path).unwrap(),
+        r#"{"format":"else"}"#
+    );
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
     for words in [&["x.wasm", "--snapshot", &file][..], &["--snapshot", &file]] {
         let ran = alone(&[&["plugin", "try"], words].concat()).await;

@@ -29,10 +29,7 @@ impl Engine {
         victims: &[ServerId],
         now: Timestamp,
     ) -> Result<f64, CostError> {
-        let slots: Vec<Slot> = victims
-            .iter()
-            .filter_map(|id| table.slot_of(*id))
-            .collect();
+        let slots: Vec<Slot> = victims.iter().filter_map(|id| table.slot_of(*id)).collect();
         if slots.is_empty() {
             return Ok(0.0);
         }
@@ -45,7 +42,9 @@ impl Engine {
             let vcpus = resources.amount("VCPU") + resources.amount("PCPU");
             columns.vcpus.push(vcpus as f64);
             columns.memory.push(resources.amount("MEMORY_MB") as f64);
-            columns.prices.push(row.price_per_hour.micros() as f64 / 1e6);
+            columns
+                .prices
+                .push(row.price_per_hour.micros() as f64 / 1e6);
             columns.priorities.push(row.priority);
             columns.projects.push(row.project);
         }
@@ -61,7 +60,9 @@ impl Engine {
         let module = &self.cost_module;
         let mut costs = vec![0.0; slots.len()];
         module.cost(&batch, &mut costs)?;
-        let wrong = costs.iter().position(|cost| !(0.0..=MAX_COST).contains(cost));
+        let wrong = costs
+            .iter()
+            .position(|cost| !(0.0..=MAX_COST).contains(cost));
         if let Some(index) = wrong {
             let value = costs[index];
             return Err(CostError::NotACost { index, value });

@@ -4,6 +4,7 @@ use ebbtide_bus::BusError;
 use ebbtide_nova_cloud::CloudError;
 use ebbtide_nova_db::NovaDbError;
 use ebbtide_openstack::OpenStackError;
+use ebbtide_plugins::PluginError;
 use ebbtide_store::ledger::LedgerError;
 use oslo_messaging::MessagingError;
 use thiserror::Error;
@@ -26,6 +27,9 @@ pub enum DoorError {
     /// Nova's message bus.
     #[error(transparent)]
     Messaging(#[from] MessagingError),
+    /// The operator's plugins.
+    #[error(transparent)]
+    Plugin(#[from] PluginError),
     /// The ledger.
     #[error(transparent)]
     Ledger(#[from] LedgerError),
@@ -44,6 +48,7 @@ impl DoorError {
             Self::OpenStack(error) => error.code(),
             Self::Cloud(error) => error.code(),
             Self::Messaging(error) => error.code(),
+            Self::Plugin(error) => error.code(),
             Self::Ledger(error) => error.code(),
             Self::Bus(error) => error.code(),
         }
@@ -53,7 +58,7 @@ impl DoorError {
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Config(_) | Self::Cloud(_) => false,
+            Self::Config(_) | Self::Cloud(_) | Self::Plugin(_) => false,
             Self::Database(error) => error.is_retryable(),
             Self::OpenStack(error) => error.is_passing(),
             Self::Messaging(error) => error.is_transient(),

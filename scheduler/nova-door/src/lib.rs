@@ -12,6 +12,7 @@ mod ids;
 mod metrics;
 mod notices;
 mod pages;
+mod plugins;
 mod run;
 mod select;
 mod settings;

@@ -10,7 +10,7 @@ use crate::pages::{self, Pages};
 use crate::select::Selector;
 use crate::settings::Settings;
 use crate::task::{Tasks, pause};
-use crate::{brokers, clock, configure};
+use crate::{brokers, clock, configure, plugins};
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, QueuePrefix};
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{FollowOptions, NovaDb, OwnService, TooOld};
@@ -206,7 +206,9 @@ async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<Facts, DoorError> 
             told.await?.major()
         }
     };
-    let cloud = Cloud::new(configure::deciding(conf, release)?, configure::cloud(conf))?;
+    let options = configure::deciding(conf, release)?;
+    let (options, settings) = plugins::add(conf, options, configure::cloud(conf), tasks)?;
+    let cloud = Cloud::new(options, settings)?;
     let cloud = Arc::new(RwLock::new(cloud));
     let providers = Arc::new(Providers::new(placement, Arc::clone(&cloud)));
     let database = Arc::new(Database::new(

@@ -1,6 +1,6 @@
 //! What stands in for a service that could not be reached when the scheduler started.
 
-use crate::Health;
+use crate::{Health, Plugin};
 use ebbtide_cost_api::{CostError, CostModule, VictimBatch};
 use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
 use std::sync::Arc;
@@ -15,6 +15,16 @@ pub(crate) struct Absent {
 }
 
 impl Absent {
+    pub(crate) fn of(plugin: &Plugin, problem: &str, health: &Arc<Health>) -> Self {
+        let name = &plugin.config.name;
+        Self {
+            name: name.clone(),
+            multiplier_key: format!("{name}_weight_multiplier"),
+            problem: format!("could not be reached when the scheduler took it: {problem}"),
+            health: Arc::clone(health),
+        }
+    }
+
     fn fail(&self) -> Result<String, String> {
         self.health.ask()?;
         self.health.failed(&self.problem);

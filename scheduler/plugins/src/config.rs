@@ -247,7 +247,9 @@ mod tests {
         type Spoil = fn(&mut PluginConfig);
         let wrong: [(&str, Spoil); 12] = [
             ("file", |c| c.file = None),
-            ("address", |c| c.address = Some("http://127.0.0.1:1".to_owned())),
+            ("address", |c| {
+                c.address = Some("http://127.0.0.1:1".to_owned())
+            }),
             ("plugin", |c| c.plugin = Some("spread".to_owned())),
             ("deadline_ms", |c| c.deadline_ms = 0),
             ("in_flight", |c| c.in_flight = 0),

@@ -3,7 +3,7 @@
 use crate::absent::Absent;
 use crate::load::Loaded;
 use crate::watched::{WatchedCostModule, WatchedWeigher};
-use crate::{Health, Plugin, PluginSet};
+use crate::{Plugin, PluginSet};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, EngineError, WeigherConfig};
 use ebbtide_weigher_api::Weigher;
@@ -86,7 +86,7 @@ impl Parts {
                 self.cost_module(plugin, Arc::new(WatchedCostModule { inner, health }));
             }
             Loaded::Absent(problem) => {
-                let absent = || absent(plugin, problem, &health);
+                let absent = || Absent::of(plugin, problem, &health);
                 match self.config.cost_module == own.name {
                     true => self.cost_module(plugin, Arc::new(absent())),
                     false => self.weigher(plugin, Arc::new(absent())),
@@ -121,15 +121,5 @@ impl Parts {
             self.config.cost_module_failure = failure.or(plugin.config.on_failure);
         }
         self.cost_modules.push(module);
-    }
-}
-
-fn absent(plugin: &Plugin, problem: &str, health: &Arc<Health>) -> Absent {
-    let name = &plugin.config.name;
-    Absent {
-        name: name.clone(),
-        multiplier_key: format!("{name}_weight_multiplier"),
-        problem: format!("could not be reached when the scheduler took it: {problem}"),
-        health: Arc::clone(health),
     }
 }

@@ -189,7 +189,10 @@ mod tests {
         health.failed("could not be reached");
         NOW.store(10 + 1000 + 1999, SeqCst);
         let said = health.ask().unwrap_err();
-        assert!(said.contains("1 more milliseconds") && said.contains("reached"), "{said}");
+        assert!(
+            said.contains("1 more milliseconds") && said.contains("reached"),
+            "{said}"
+        );
         NOW.store(10 + 1000 + 2000, SeqCst);
         assert!(health.ask().is_ok());
         health.succeeded();

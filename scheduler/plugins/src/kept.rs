@@ -41,7 +41,10 @@ pub type AllKept = BTreeMap<String, Kept>;
 ///
 /// # Errors
 /// [`PluginError::Exists`] if one was added that is in the file, too.
-pub fn merge(file: &[PluginConfig], kept: &AllKept) -> Result<(Vec<Entry>, Multipliers), PluginError> {
+pub fn merge(
+    file: &[PluginConfig],
+    kept: &AllKept,
+) -> Result<(Vec<Entry>, Multipliers), PluginError> {
     let mut entries: Vec<Entry> = Vec::new();
     for config in file {
         let mut config = config.clone();

@@ -5,18 +5,23 @@
 //! words; one that fails again and again is left alone for a while, because an endless loop costs every request its whole allowance of work.
 
 mod absent;
+mod alone;
 mod config;
 mod engines;
 mod error;
+mod file;
 mod health;
 mod kept;
+mod late;
 mod load;
 mod set;
 mod watched;
 
+pub use alone::Alone;
 pub use config::PluginConfig;
 pub use engines::{Multipliers, Purpose};
 pub use error::PluginError;
+pub use file::read_file;
 pub use health::{Health, HealthReport, Milliseconds};
 pub use kept::{AllKept, Kept, merge};
 pub use load::{Carrier, PluginKind};

@@ -33,7 +33,13 @@ fn a_weigher_that_nobody_has_named_comes_last_with_the_operators_multiplier() {
     let set = load(&[config], &PluginSet::default()).unwrap();
     assert_eq!(set.plugins()[0].kind, PluginKind::Weigher);
     assert_eq!(set.plugins()[0].digest.len(), 64);
-    let engine = set.engine(&EngineConfig::default(), &Multipliers::new(), Purpose::Deciding).unwrap();
+    let engine = set
+        .engine(
+            &EngineConfig::default(),
+            &Multipliers::new(),
+            Purpose::Deciding,
+        )
+        .unwrap();
     let last = engine.config().weighers.last().unwrap();
     assert_eq!(
         (last.name.as_str(), last.on_failure),
@@ -75,7 +81,13 @@ fn what_is_not_enabled_is_not_used() {
     let mut config = PluginConfig::new("spread", file(dir.path(), "spread.wasm"));
     config.enabled = false;
     let set = load(&[config], &PluginSet::default()).unwrap();
-    let engine = set.engine(&EngineConfig::default(), &Multipliers::new(), Purpose::Deciding).unwrap();
+    let engine = set
+        .engine(
+            &EngineConfig::default(),
+            &Multipliers::new(),
+            Purpose::Deciding,
+        )
+        .unwrap();
     assert_eq!(engine.multiplier("spread"), None);
 }
 

@@ -46,12 +46,7 @@ impl RegionRecord {
     /// # Errors
     /// What is wrong with the record.
     pub fn region(&self, engine: Arc<Engine>) -> Result<Region, RegionError> {
-        let mut region = Region::restore(
-            self.region.clone(),
-            engine,
-            self.state.clone(),
-            self.at,
-        )?;
+        let mut region = Region::restore(self.region.clone(), engine, self.state.clone(), self.at)?;
         region.observe(self.at);
         Ok(region)
     }

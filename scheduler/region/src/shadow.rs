@@ -1,7 +1,7 @@
 //! What another engine would have decided: it sees what this one sees, and decides nothing.
 
-use crate::step::Step;
 use crate::Region;
+use crate::step::Step;
 use ebbtide_engine::Engine;
 use ebbtide_model::{Decision, DecisionId, Outcome, PlacementRequest, ServerId};
 use std::sync::Arc;

@@ -6,8 +6,8 @@
 mod secure;
 mod shadow;
 
-pub use shadow::Shadow;
 pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
+pub use shadow::Shadow;
 
 use crate::ServiceError;
 use ebbtide_engine::EngineConfig;

@@ -1,9 +1,9 @@
 //! Plugins that operators have added and changed. Few rows that are written by hand: no part of commits, and followed by looking now and then.
 
 use crate::StoreError;
+use crate::row;
 use crate::schema::Table;
 use crate::store::{Store, Work, statement};
-use crate::row;
 use sea_orm::{ConnectionTrait, Value};
 use std::sync::Arc;
 
@@ -84,7 +84,8 @@ impl Store {
                 transaction
                     .execute_raw(statement(backend, delete, [name.clone()]))
                     .await?;
-                let insert = "INSERT INTO plugins (name, record, digest, component) VALUES (?, ?, ?, ?)";
+                let insert =
+                    "INSERT INTO plugins (name, record, digest, component) VALUES (?, ?, ?, ?)";
                 let bytes: Option<Vec<u8>> = component.map(|bytes| bytes.to_vec());
                 let values = [
                     name,

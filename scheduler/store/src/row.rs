@@ -160,7 +160,12 @@ impl Encoder {
         Ok(Row { values, bytes })
     }
 
-    pub(crate) fn fits(&self, table: &'static Table, key: &str, bytes: usize) -> Result<(), StoreError> {
+    pub(crate) fn fits(
+        &self,
+        table: &'static Table,
+        key: &str,
+        bytes: usize,
+    ) -> Result<(), StoreError> {
         if bytes <= self.max_record_bytes {
             return Ok(());
         }

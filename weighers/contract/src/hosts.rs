@@ -96,10 +96,7 @@ pub type Texts<'a> = Vec<Vec<&'a str>>;
 ///
 /// # Errors
 /// [`WeigherError::MissingFact`] if the batch was made for another weigher.
-pub fn texts<'a>(
-    needs: &[HostNeed],
-    hosts: &HostBatch<'a>,
-) -> Result<Texts<'a>, WeigherError> {
+pub fn texts<'a>(needs: &[HostNeed], hosts: &HostBatch<'a>) -> Result<Texts<'a>, WeigherError> {
     needs
         .iter()
         .map(|need| match need {

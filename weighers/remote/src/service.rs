@@ -1,7 +1,7 @@
 //! A service, and how it is reached.
 
-use crate::{RemoteError, Settings, call::Callee, task};
 use crate::{RemoteCostModule, RemotePlugin, RemoteWeigher};
+use crate::{RemoteError, Settings, call::Callee, task};
 use ebbtide_plugin_contract::{self as contract, CostDescription, WeigherDescription};
 use ebbtide_proto::plugin::v1::description::Kind;
 use ebbtide_proto::plugin::v1::{DescribeRequest, Description};

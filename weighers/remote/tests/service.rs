@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 use tokio::net::TcpListener;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
 
@@ -57,7 +57,11 @@ impl Plugin for Fake {
             }
             _ => {}
         }
-        if asked.settings.get("floor").is_some_and(|floor| floor == "x") {
+        if asked
+            .settings
+            .get("floor")
+            .is_some_and(|floor| floor == "x")
+        {
             return Err(Status::invalid_argument("floor: \"x\" is no number"));
         }
         let kind = Some(Kind::Weigher(weigher));
@@ -160,7 +164,9 @@ fn weigh(weigher: &RemoteWeigher) -> Result<Vec<f64>, String> {
     });
     let facts = [(Fact::Text("rack".to_owned()), racks)];
     let mut resources = Resources::new();
-    resources.set(ebbtide_model::ResourceClass::vcpu(), 2).unwrap();
+    resources
+        .set(ebbtide_model::ResourceClass::vcpu(), 2)
+        .unwrap();
     let request = RequestView {
         project_id: "p",
         resources: &resources,
@@ -215,7 +221,10 @@ async fn a_decision_that_is_made_inside_a_runtime_waits_without_holding_the_runt
     assert!(!waiting.is_finished());
     tokio::task::block_in_place(|| drop(running));
     let said = waiting.await.unwrap().unwrap_err();
-    assert!(said.contains("could not be reached") || said.contains("refused"), "{said}");
+    assert!(
+        said.contains("could not be reached") || said.contains("refused"),
+        "{said}"
+    );
 }
 
 #[test]
@@ -261,7 +270,12 @@ fn what_is_wrong_with_a_service_is_said_before_it_is_used() {
     let service = Service::at(&running.address, &Tls::default()).unwrap();
     let settings = Settings::from([("floor".to_owned(), "x".to_owned())]);
     let refused = service.plugin("good", "ours", &settings, Limits::default());
-    assert!(refused.unwrap_err().to_string().contains("\"x\" is no number"));
+    assert!(
+        refused
+            .unwrap_err()
+            .to_string()
+            .contains("\"x\" is no number")
+    );
     for (limits, key) in [
         (
             Limits {
@@ -341,7 +355,7 @@ fn a_service_that_comes_back_is_asked_again_without_anybody_doing_anything() {
     let dir = std::env::temp_dir().join(format!("ebbtide-remote-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
     let path = dir.join("plugin.sock");
-    let serve = || {
+    let serve = |end: oneshot::Receiver<()>| {
         let _ = std::fs::remove_file(&path);
         let _inside = runtime.enter();
         let listener = tokio::net::UnixListener::bind(&path).unwrap();
@@ -349,20 +363,26 @@ fn a_service_that_comes_back_is_asked_again_without_anybody_doing_anything() {
         runtime.spawn(
             tonic::transport::Server::builder()
                 .add_service(PluginServer::new(Fake::default()))
-                .serve_with_incoming(incoming),
+                .serve_with_incoming_shutdown(incoming, async {
+                    let _ = end.await;
+                }),
         )
     };
-    let first = serve();
+    let (end, ended) = oneshot::channel();
+    let first = serve(ended);
     let address = format!("unix:{}", path.display());
-    let RemotePlugin::Weigher(weigher) =
-        plugin(&address, "good", Limits::default()).unwrap()
+    let RemotePlugin::Weigher(weigher) = plugin(&address, "good", Limits::default()).unwrap()
     else {
         panic!("it is a cost module");
     };
     assert!(weigh(&weigher).is_ok());
-    first.abort();
-    assert!(runtime.block_on(first).unwrap_err().is_cancelled());
-    let _second = serve();
+    end.send(()).unwrap();
+    runtime.block_on(first).unwrap().unwrap();
+    std::fs::remove_file(&path).unwrap();
+    let said = weigh(&weigher).unwrap_err();
+    assert!(said.contains("could not be reached"), "{said}");
+    let (_end, ended) = oneshot::channel();
+    let _second = serve(ended);
     // The old connection may take a moment to be known as broken; no more than a few calls fail by that.
     let came_back = (0..100).any(|_| weigh(&weigher).is_ok());
     assert!(came_back);

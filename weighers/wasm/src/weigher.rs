@@ -1,6 +1,8 @@
 //! A weigher that is a component.
 
-use crate::bindings::{Amount, Column as Handed, Pair, Pairs, Request, Rows, WeigherDescription as Said};
+use crate::bindings::{
+    Amount, Column as Handed, Pair, Pairs, Request, Rows, WeigherDescription as Said,
+};
 use crate::call::Callee;
 use crate::guest::Used;
 use crate::load::Compiled;
@@ -48,8 +50,7 @@ impl WasmWeigher {
             min: said.min,
             max: said.max,
         };
-        let described =
-            WeigherDescription::check(said.default_multiplier, &said.needs, bounds)?;
+        let described = WeigherDescription::check(said.default_multiplier, &said.needs, bounds)?;
         Ok(Self {
             name: name.to_owned(),
             multiplier_key: format!("{name}_weight_multiplier"),

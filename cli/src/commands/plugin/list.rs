@@ -54,8 +54,11 @@ fn row(plugin: &v1::Plugin) -> Vec<Cell> {
         Cell::new(&plugin.on_failure),
         Cell::new(plugin.calls),
         Cell::new(plugin.failures),
-        optional(&plugin.last_failure),
-        Cell::new(digest).value(&plugin.digest),
+        optional(match plugin.missing.is_empty() {
+            true => &plugin.last_failure,
+            false => &plugin.missing,
+        }),
+        optional(&digest).value(&plugin.digest),
         Cell::new(&plugin.file),
     ]
 }

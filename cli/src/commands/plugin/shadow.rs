@@ -25,9 +25,17 @@ pub(super) async fn run(context: &mut Context) -> Result<(), CliError> {
     let (decided, shadow) = (totals(&report.decided), totals(&report.in_shadow));
     let units = (&report.cost_unit, &report.shadow_cost_unit);
     let mut rows = vec![
-        count("requests without a valid host", decided.no_valid_host, shadow.no_valid_host),
+        count(
+            "requests without a valid host",
+            decided.no_valid_host,
+            shadow.no_valid_host,
+        ),
         count("victims", decided.victims, shadow.victims),
-        cost(&format!("their cost, {}", units.0), decided.cost, shadow.cost),
+        cost(
+            &format!("their cost, {}", units.0),
+            decided.cost,
+            shadow.cost,
+        ),
     ];
     if units.0 != units.1 {
         let words = format!("their cost in shadow's measure, {}", units.1);

@@ -149,12 +149,18 @@ pub(super) fn run(context: &mut Context, args: &TryArgs) -> Result<(), CliError>
         let made = set.engine(config, &Multipliers::new(), Purpose::Deciding);
         made.map(Arc::new).map_err(|error| refused(error, next))
     };
-    let engines = [engine(&PluginSet::default(), &config)?, engine(&set, &with)?];
+    let engines = [
+        engine(&PluginSet::default(), &config)?,
+        engine(&set, &with)?,
+    ];
     let request = PlacementRequest {
         server_ids: (0..args.count.max(1))
             .map(|n| ServerId(Uuid::from_u128(u128::MAX - u128::from(n))))
             .collect(),
-        project_id: args.project.clone().unwrap_or_else(|| context.project.clone()),
+        project_id: args
+            .project
+            .clone()
+            .unwrap_or_else(|| context.project.clone()),
         flavor: flavor(&record, args.flavor.as_deref())?,
         availability_zone: args.availability_zone.clone(),
         group_id: None,
@@ -164,7 +170,9 @@ pub(super) fn run(context: &mut Context, args: &TryArgs) -> Result<(), CliError>
     };
     let mut decisions = Vec::with_capacity(2);
     for engine in engines {
-        let region = record.region(engine).map_err(|error| refused(error, next))?;
+        let region = record
+            .region(engine)
+            .map_err(|error| refused(error, next))?;
         let decided = region.would_decide(record.at, &mut Counted(0), &request);
         decisions.push(decided.map_err(|error| refused(error, next))?);
     }
@@ -221,7 +229,10 @@ fn show(
     ];
     columns.extend(match is_weigher {
         true => [number("raw", "Its number"), number("normalised", "0 to 1")],
-        false => [number("cost_today", "Cost today"), number("cost", "Cost with it")],
+        false => [
+            number("cost_today", "Cost today"),
+            number("cost", "Cost with it"),
+        ],
     });
     columns.extend([
         number("victims_today", "Victims today"),
@@ -266,7 +277,8 @@ impl Row<'_> {
 
     fn cells(&self, name: &str, is_weigher: bool) -> Vec<Cell> {
         let (at, tried) = self.tried;
-        let or_dash = |number: Option<f64>| Cell::new(number.map_or("-".to_owned(), decimal));
+        let dash = || "-".to_owned();
+        let or_dash = |number: Option<f64>| Cell::new(number.map_or_else(dash, decimal));
         let today = self.today.map(|(_, ranked)| ranked);
         let place = self.today.map(|(place, _)| place);
         let tone = match place {
@@ -276,7 +288,7 @@ impl Row<'_> {
         };
         let mut cells = vec![
             Cell::new(self.host),
-            Cell::new(place.map_or("-".to_owned(), |place| (place + 1).to_string())),
+            Cell::new(place.map_or_else(dash, |place| (place + 1).to_string())),
             Cell::new(at + 1).tone(tone),
         ];
         cells.extend(match is_weigher {
@@ -290,7 +302,7 @@ impl Row<'_> {
             ],
         });
         cells.extend([
-            Cell::new(today.map_or("-".to_owned(), |ranked| ranked.victims.len().to_string())),
+            Cell::new(today.map_or_else(dash, |ranked| ranked.victims.len().to_string())),
             Cell::new(tried.victims.len()),
             or_dash(today.map(|ranked| ranked.weight)),
             or_dash(Some(tried.weight)),

@@ -71,10 +71,7 @@ impl Plugins for Fake {
         Ok(Response::new(ChangePluginResponse {}))
     }
 
-    async fn shadow_report(
-        &self,
-        _: Request<ShadowReportRequest>,
-    ) -> Answer<ShadowReportResponse> {
+    async fn shadow_report(&self, _: Request<ShadowReportRequest>) -> Answer<ShadowReportResponse> {
         Ok(Response::new(self.with(|state| state.shadow.clone())))
     }
 

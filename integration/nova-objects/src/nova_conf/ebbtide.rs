@@ -28,6 +28,7 @@ const MAX_IN_FLIGHT: Opt = Opt::int(GROUP, "max_in_flight")
     .default("64");
 const NOVA_RELEASE: Opt = Opt::int(GROUP, "nova_release").between(26, 99);
 const METRICS_LISTEN: Opt = Opt::text(GROUP, "metrics_listen");
+const PLUGINS: Opt = Opt::text(GROUP, "plugins");
 const AGENTS: Opt = Opt::list(GROUP, "agents");
 
 /// When the conductor gets its answer for a request that preempts.
@@ -62,6 +63,8 @@ pub struct EbbtideSection {
     pub max_in_flight: i64,
     /// Address and port for metrics; `None`: none are served.
     pub metrics_listen: Option<String>,
+    /// A TOML file with `[[plugins]]`: weighers and cost modules of the operator's; `None`: there are none.
+    pub plugins: Option<String>,
     /// Names of the hosts whose agents are asked; empty: an agent beside every compute.
     pub agents: Vec<String>,
     /// Major version of the Nova whose place is taken (26: Zed); `None`: told from the versions of the cloud's services.
@@ -112,6 +115,7 @@ impl EbbtideSection {
                 .int(&NOVA_RELEASE)?
                 .and_then(|release| u32::try_from(release).ok()),
             metrics_listen: text(&METRICS_LISTEN)?,
+            plugins: text(&PLUGINS)?,
             agents: config.list(&AGENTS)?,
             section: Section(config.section(GROUP)?),
         })

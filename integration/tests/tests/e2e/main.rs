@@ -18,6 +18,7 @@ mod life;
 mod paper;
 mod plugins;
 mod plugins_live;
+mod python;
 mod real_guests;
 mod secure;
 mod several;

@@ -2,7 +2,7 @@
 //! have.
 
 use super::command::{ebbtide, json};
-use super::kit::{create, fill, flavor, request};
+use super::kit::{create, flavor, request};
 use ebbtide_harness::eventually;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Region, RegionOptions};
@@ -11,6 +11,7 @@ use ebbtide_proto::plugin::v1::plugin_server::{Plugin, PluginServer};
 use ebbtide_proto::v1;
 use std::path::{Path, PathBuf};
 use tokio::net::TcpListener;
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio_stream::wrappers::TcpListenerStream;
 use tonic::{Request, Response, Status};
@@ -98,10 +99,19 @@ async fn what_is_no_plugin_is_refused_and_nothing_changes() {
     let notes = notes.display().to_string();
     let nowhere = ["plugin", "add", "far", "--address", "http://127.0.0.1:9"];
     for (arguments, code) in [
-        (vec!["plugin", "add", "notes", "--file", notes.as_str()], "EB-PLUGIN-003"),
-        (vec!["plugin", "add", "there", "--at", "/nowhere/x.wasm"], "EB-PLUGIN-002"),
+        (
+            vec!["plugin", "add", "notes", "--file", notes.as_str()],
+            "EB-PLUGIN-003",
+        ),
+        (
+            vec!["plugin", "add", "there", "--at", "/nowhere/x.wasm"],
+            "EB-PLUGIN-002",
+        ),
         (nowhere.to_vec(), "EB-PLUGIN-005"),
-        (vec!["plugin", "set-multiplier", "nobody", "2"], "EB-PLUGIN-006"),
+        (
+            vec!["plugin", "set-multiplier", "nobody", "2"],
+            "EB-PLUGIN-006",
+        ),
         (vec!["plugin", "disable", "ram"], "EB-PLUGIN-006"),
     ] {
         let said = ebbtide(&region, &arguments).await;
@@ -175,13 +185,26 @@ async fn a_plugin_in_shadow_decides_nothing_and_the_report_says_what_it_would_ha
     let nothing = ok(&region, &["plugin", "shadow-report"]).await;
     assert!(nothing.contains("Nothing is in shadow"), "{nothing}");
     // It packs where the others spread.
-    let add = ["plugin", "add", "pack", "--file", &first(), "--multiplier", "-1000", "--shadow"];
+    let add = [
+        "plugin",
+        "add",
+        "pack",
+        "--file",
+        &first(),
+        "--multiplier",
+        "-1000",
+        "--shadow",
+    ];
     ok(&region, &add).await;
     for name in ["one", "two", "three"] {
         let (_, decision) = create(&region, name, request("m1", 1)).await;
         assert_eq!(counted(&decision, "pack"), None);
     }
-    let said = ebbtide(&region, &["plugin", "shadow-report", "-o", "json"]).await;
+    let said = ebbtide(
+        &region,
+        &["plugin", "shadow-report", "-o", "json", "--quiet"],
+    )
+    .await;
     let report = json(&said);
     assert_eq!(report["decisions"], 3);
     // The first finds all hosts alike; then those that spread and those that pack part.
@@ -251,17 +274,40 @@ impl Plugin for LastName {
     }
 }
 
-async fn serve(at: &str) -> (String, JoinHandle<()>) {
-    let listener = TcpListener::bind(at).await.unwrap();
-    let address = listener.local_addr().unwrap().to_string();
-    let task = tokio::spawn(async move {
-        tonic::transport::Server::builder()
-            .add_service(PluginServer::new(LastName))
-            .serve_with_incoming(TcpListenerStream::new(listener))
-            .await
-            .unwrap();
-    });
-    (address, task)
+/// A service that ends with all its connections.
+struct Service {
+    address: String,
+    end: oneshot::Sender<()>,
+    task: JoinHandle<()>,
+}
+
+impl Service {
+    #[allow(clippy::disallowed_methods)] // The service of the test, which the test ends.
+    async fn start(at: &str) -> Self {
+        let listener = TcpListener::bind(at).await.unwrap();
+        let address = listener.local_addr().unwrap().to_string();
+        let (end, ended) = oneshot::channel();
+        let task = tokio::spawn(async move {
+            tonic::transport::Server::builder()
+                .add_service(PluginServer::new(LastName))
+                .serve_with_incoming_shutdown(TcpListenerStream::new(listener), async {
+                    let _ = ended.await;
+                })
+                .await
+                .unwrap();
+        });
+        Self { address, end, task }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    async fn end(self) -> String {
+        self.end.send(()).unwrap();
+        self.task.await.unwrap();
+        self.address
+    }
 }
 
 fn host(decision: &v1::Decision) -> &str {
@@ -277,16 +323,15 @@ async fn a_service_weighs_and_decisions_go_on_without_it_until_it_is_back() {
     .await
     .unwrap();
     flavor(&region, "m1", 1, &[]).await;
-    let (address, task) = serve("127.0.0.1:0").await;
-    let url = format!("http://{address}");
+    let service = Service::start("127.0.0.1:0").await;
+    let url = service.url();
     ok(&region, &["plugin", "add", "last_name", "--address", &url]).await;
     for name in ["one", "two"] {
         let (_, decision) = create(&region, name, request("m1", 1)).await;
         assert_eq!(host(&decision), "host-D");
     }
     // It goes; what it would have said nobody knows, and the explanation says so.
-    task.abort();
-    assert!(task.await.unwrap_err().is_cancelled());
+    let address = service.end().await;
     let (_, decision) = create(&region, "three", request("m1", 1)).await;
     assert_ne!(host(&decision), "host-D");
     let warnings = decision.explanation.unwrap().warnings;
@@ -302,11 +347,14 @@ async fn a_service_weighs_and_decisions_go_on_without_it_until_it_is_back() {
     region.start_scheduler().await.unwrap();
     let listed = list(&region).await;
     assert!(
-        listed[0]["missing"].as_str().unwrap().contains("does not answer"),
+        listed[0]["missing"]
+            .as_str()
+            .unwrap()
+            .contains("does not answer"),
         "{listed}"
     );
     create(&region, "four", request("m1", 1)).await;
-    let (_, _task) = serve(&address).await;
+    let _again = Service::start(&address).await;
     eventually(PATIENCE, async || {
         let listed = list(&region).await;
         match listed[0]["missing"] == "" && listed[0]["in_use"] == true {
@@ -322,14 +370,25 @@ async fn a_service_weighs_and_decisions_go_on_without_it_until_it_is_back() {
 #[tokio::test]
 async fn a_plugin_is_tried_on_a_recorded_region_beside_what_is_decided_today() {
     let region = Region::start(RegionOptions::default()).await.unwrap();
-    fill(&region, 1).await;
+    flavor(&region, "half", 4, &[]).await;
     let record = region.dir().join("region.json").display().to_string();
     ok(&region, &["plugin", "record", &record]).await;
-    let (address, _task) = serve("127.0.0.1:0").await;
-    let url = format!("http://{address}");
+    let service = Service::start("127.0.0.1:0").await;
+    let url = service.url();
     let arguments = [
-        "plugin", "try", "--address", &url, "--plugin", "last_name", "--snapshot", &record,
-        "--flavor", "half", "-o", "json", "--quiet",
+        "plugin",
+        "try",
+        "--address",
+        &url,
+        "--plugin",
+        "last_name",
+        "--snapshot",
+        &record,
+        "--flavor",
+        "half",
+        "-o",
+        "json",
+        "--quiet",
     ];
     let said = ebbtide(&region, &arguments).await;
     let rows = json(&said);
@@ -346,8 +405,16 @@ async fn a_plugin_is_tried_on_a_recorded_region_beside_what_is_decided_today() {
         assert!(raw.contains(&(name.to_owned(), number)), "{raw:?}");
     }
     let unknown = [
-        "plugin", "try", "--address", &url, "--plugin", "last_name", "--snapshot", &record,
-        "--flavor", "huge",
+        "plugin",
+        "try",
+        "--address",
+        &url,
+        "--plugin",
+        "last_name",
+        "--snapshot",
+        &record,
+        "--flavor",
+        "huge",
     ];
     let said = ebbtide(&region, &unknown).await;
     assert!(

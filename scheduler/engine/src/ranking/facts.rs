@@ -31,7 +31,9 @@ pub(crate) fn column(state: &State<'_>, places: &[Place], fact: &Fact) -> FactCo
             let zones: BTreeSet<&str> = table.aggregate_sets().zones(set).into_iter().collect();
             joined(&zones)
         }),
-        Fact::Total(class) => by_class(state, places, class, |columns, at| columns.total[at] as f64),
+        Fact::Total(class) => {
+            by_class(state, places, class, |columns, at| columns.total[at] as f64)
+        }
         Fact::Used(class) => by_class(state, places, class, |columns, at| {
             (columns.normal[at] + columns.preemptible[at] + columns.leaving[at]) as f64
         }),
@@ -97,9 +99,9 @@ fn aggregates(state: &State<'_>, host: HostIndex) -> String {
     let sets = state.table.aggregate_sets();
     let mut all: Vec<_> = sets.in_set(state.table.aggregate_set(host)).collect();
     all.sort_by(|a, b| a.name.cmp(&b.name));
-    let each = all.iter().map(|aggregate| {
-        serde_json::json!({"name": aggregate.name, "metadata": aggregate.metadata})
-    });
+    let each = all.iter().map(
+        |aggregate| serde_json::json!({"name": aggregate.name, "metadata": aggregate.metadata}),
+    );
     serde_json::Value::Array(each.collect()).to_string()
 }
 

@@ -21,19 +21,34 @@ pub use providers::ToRead;
 
 use crate::error::CloudError;
 use crate::facts::{CellFacts, HostRef};
+use ebbtide_cost_api::CostModule;
 use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
 use ebbtide_model::Seconds;
 use ebbtide_nova::model::{Aggregate, Options, RequestSpec, Service};
 use ebbtide_nova::table::{self, HostSet};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fmt;
 use std::sync::Arc;
 use uuid::Uuid;
+
+/// Cost modules that are not built in.
+#[derive(Clone, Default)]
+pub struct CostModules(pub Vec<Arc<dyn CostModule>>);
+
+impl fmt::Debug for CostModules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = self.0.iter().map(|module| module.name());
+        f.debug_list().entries(names).finish()
+    }
+}
 
 /// How the cloud decides, besides Nova's own options.
 #[derive(Debug, Clone)]
 pub struct CloudSettings {
     /// The engine for victims: cost module, policy, limits.
     pub engine: EngineConfig,
+    /// Cost modules that are not built in.
+    pub cost_modules: CostModules,
     /// Grace period of flavors that say nothing.
     pub grace: Seconds,
     /// Time after launch in which instances of flavors that say nothing are no victims.
@@ -49,6 +64,7 @@ impl Default for CloudSettings {
     fn default() -> Self {
         Self {
             engine: EngineConfig::default(),
+            cost_modules: CostModules::default(),
             grace: Seconds(120),
             protected: Seconds(0),
             stop_keeps_disk: true,
@@ -123,7 +139,8 @@ impl Cloud {
     /// # Errors
     /// [`CloudError::Engine`].
     pub fn new(options: Options, settings: CloudSettings) -> Result<Self, CloudError> {
-        let engine = Engine::new(settings.engine.clone());
+        let modules = settings.cost_modules.0.clone();
+        let engine = Engine::with_plugins(settings.engine.clone(), Vec::new(), modules);
         let engine = engine.map_err(|error| CloudError::Engine(error.to_string()))?;
         let mut victims = HostTable::new();
         victims.set_billing_period(settings.engine.period_seconds);

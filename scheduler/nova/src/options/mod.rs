@@ -7,6 +7,7 @@ mod loaded;
 use crate::fault::Fault;
 use crate::python::{Value, number};
 use crate::release::Release;
+use crate::weighing::Plugins;
 use given::{Given, clamp};
 use std::collections::BTreeMap;
 
@@ -48,8 +49,10 @@ pub struct Options {
     pub enabled_filters: Vec<String>,
     /// `[filter_scheduler] weight_classes`, as given.
     pub weight_classes: Vec<String>,
-    /// Class names of the weighers that `weight_classes` stand for, in the order in which they add up.
+    /// Class names of the weighers that `weight_classes` stand for, in the order in which they add up, and behind them the names of `plugins`.
     pub weighers: Vec<String>,
+    /// The operator's own weighers. They are none of Nova's options.
+    pub plugins: Plugins,
     /// `[filter_scheduler] host_subset_size`, at least 1. Null, on which Nova's own comparison fails, stands for all hosts.
     pub host_subset_size: i64,
     /// `[filter_scheduler] shuffle_best_same_weighed_hosts`.
@@ -161,6 +164,7 @@ impl Default for Options {
             enabled_filters: names.map(str::to_owned).to_vec(),
             // All weighers exist, so this cannot fail.
             weighers: loaded::weighers(&weight_classes).unwrap_or_default(),
+            plugins: Plugins::default(),
             weight_classes,
             host_subset_size: 1,
             shuffle_best_same_weighed_hosts: false,
@@ -219,6 +223,14 @@ fn ratios(settings: &[String]) -> Vec<(String, f64)> {
 }
 
 impl Options {
+    /// The same with the operator's weighers behind Nova's own.
+    #[must_use]
+    pub fn with_plugins(mut self, plugins: Plugins) -> Self {
+        self.weighers.extend(plugins.names().map(str::to_owned));
+        self.plugins = plugins;
+        self
+    }
+
     /// Reads options by `group.name`, and loads filters and weighers as Nova does when it starts. Options are checked in
     /// the order given; where several are wrong, the first decides the class of the error.
     ///

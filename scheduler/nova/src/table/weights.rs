@@ -291,7 +291,9 @@ impl Part {
         if weighing::says_nothing(self.nova.class, spec, options) {
             return Ok(None);
         }
-        if self.nova.weigher.needs() == [Column::GroupMembers] {
+        if weighing::is_novas(self.nova.class)
+            && self.nova.weigher.needs() == [Column::GroupMembers]
+        {
             return self.of_members(states.len(), instances, spec, alive);
         }
         let hosts: Vec<&HostState> = alive.iter().map(|at| states.get(at)).collect();

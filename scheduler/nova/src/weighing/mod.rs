@@ -4,17 +4,20 @@
 //! options and Nova's names, and fail as Nova's do.
 
 mod columns;
+mod facts;
 mod multiplier;
+mod plugins;
 mod registry;
 
 use crate::fault::Fault;
 use crate::model::{HostState, Options, RequestSpec};
 use ebbtide_weigher_api::{
-    Column, Details, HostBatch, MetricColumn, MetricValue, RequestDetails, RequestView, Weigher,
-    WeigherError, arithmetic,
+    Column, Details, HostBatch, MetricColumn, MetricValue, PreemptibleRows, RequestDetails,
+    RequestView, Weigher, WeigherError, arithmetic,
 };
 
 pub use multiplier::{MultiplierSource, multiplier_of};
+pub use plugins::Plugins;
 pub use registry::{NovaWeigher, by_class, classes};
 
 /// What one weigher gave to all hosts, parallel to the hosts.
@@ -131,23 +134,41 @@ pub(crate) fn part(
     } else {
         Vec::new()
     };
-    let resources = ebbtide_model::Resources::new();
+    let is_ours = is_plugin(nova.class);
+    let facts = facts::fill(weigher.facts(), hosts, options);
+    let resources = match is_ours {
+        true => facts::resources(spec),
+        false => ebbtide_model::Resources::new(),
+    };
+    let specs: Vec<(&str, &str)> = match is_ours {
+        true => extra_specs(spec),
+        false => Vec::new(),
+    };
     let request = RequestView {
         project_id: spec.project_id.as_deref().unwrap_or_default(),
         resources: &resources,
-        preemptible: false,
+        preemptible: is_ours && is_preemptible(&specs),
         group_policy: columns::soft_policy(spec),
-        details: RequestDetails::default(),
+        details: RequestDetails {
+            flavor: &spec.flavor.name,
+            extra_specs: &specs,
+            image_id: spec.image.as_ref().and_then(|image| image.id.as_deref()),
+        },
     };
+    // Nova's hosts do not tell which of their instances are preemptible.
+    let nobody = vec![0; hosts.len() + 1];
     let batch = HostBatch {
         len: hosts.len(),
         columns: &columns,
-        preemptibles: None,
+        preemptibles: Some(PreemptibleRows {
+            offsets: &nobody,
+            age_seconds: &[],
+        }),
         details: Details {
             metrics: &metrics,
             image_properties: &image_properties,
             multipliers: &mult,
-            facts: &[],
+            facts: &facts,
         },
     };
     let mut raw = vec![0.0; hosts.len()];
@@ -168,6 +189,33 @@ pub(crate) fn part(
         mult,
         weighted,
     })
+}
+
+/// True for a weigher that is one of Nova's.
+pub(crate) fn is_novas(class: &str) -> bool {
+    !is_plugin(class)
+}
+
+/// True for a weigher that is none of Nova's.
+fn is_plugin(class: &str) -> bool {
+    !classes().contains(&class)
+}
+
+fn extra_specs(spec: &RequestSpec) -> Vec<(&str, &str)> {
+    let specs = spec.flavor.extra_specs.iter();
+    let mut specs: Vec<(&str, &str)> = specs
+        .flat_map(|specs| specs.iter())
+        .map(|(key, value)| (key.as_str(), value.as_str()))
+        .collect();
+    specs.sort_unstable();
+    specs
+}
+
+/// As the door reads a flavor (`ebbtide:preemptible`).
+fn is_preemptible(specs: &[(&str, &str)]) -> bool {
+    specs
+        .iter()
+        .any(|(key, value)| *key == "ebbtide:preemptible" && value.eq_ignore_ascii_case("true"))
 }
 
 /// The first weigher that raises by itself: whom the oracle blames where the multiplication raised.
@@ -246,13 +294,15 @@ pub(crate) fn of_members(
 
 /// Whether what a weigher says of a host can be different from request to request.
 pub(crate) fn hangs_on_request(class: &str) -> bool {
-    matches!(
-        class,
-        "ServerGroupSoftAffinityWeigher"
-            | "ServerGroupSoftAntiAffinityWeigher"
-            | "CrossCellWeigher"
-            | registry::IMAGE_PROPERTIES
-    )
+    // What the operator's weighers look at nobody knows.
+    is_plugin(class)
+        || matches!(
+            class,
+            "ServerGroupSoftAffinityWeigher"
+                | "ServerGroupSoftAntiAffinityWeigher"
+                | "CrossCellWeigher"
+                | registry::IMAGE_PROPERTIES
+        )
 }
 
 /// Whether such a weigher surely gives all hosts the same for this request.

@@ -48,7 +48,10 @@ pub fn classes() -> [&'static str; 13] {
 /// A weigher with its settings; `None` if there is none of that name, or none yet in the release.
 #[must_use]
 pub fn by_class(class: &str, options: &Options) -> Option<NovaWeigher> {
-    let class = classes().into_iter().find(|known| *known == class)?;
+    let nova = classes().into_iter().find(|known| *known == class);
+    let Some(class) = nova else {
+        return options.plugins.get(class);
+    };
     let feature = match class {
         "HypervisorVersionWeigher" => Some(Feature::HypervisorVersionWeigher),
         "NumInstancesWeigher" => Some(Feature::NumInstancesWeigher),

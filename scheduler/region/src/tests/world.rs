@@ -150,7 +150,12 @@ impl World {
     pub(super) fn input(&mut self, input: Input) -> Result<Reply, Refused> {
         self.tell(|| format!("<- {}", checks::short(&input)));
         let outcome = self.region.handle(self.now, &mut self.ids, input);
-        let (reply, Effects { changes, events, .. }) = match outcome {
+        let (
+            reply,
+            Effects {
+                changes, events, ..
+            },
+        ) = match outcome {
             Ok(outcome) => outcome,
             Err(error) => {
                 checks::nothing_was_changed(self);

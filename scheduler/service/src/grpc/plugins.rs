@@ -77,7 +77,7 @@ fn report(report: &ShadowReport, unit: String, shadow_unit: String) -> v1::Shado
             times: *times,
         })
         .collect();
-    moves.sort_by(|a, b| b.times.cmp(&a.times));
+    moves.sort_by_key(|one| std::cmp::Reverse(one.times));
     let recent = report.recent.iter().rev().map(|(at, compared)| {
         let shadow = compared.shadow.clone().unwrap_or_default();
         v1::ShadowDifference {

@@ -7,7 +7,9 @@ use crate::ids::RandomIds;
 use crate::metrics::Metrics;
 use ebbtide_model::Timestamp;
 use ebbtide_model::record::Change;
-use ebbtide_region::{Command, Compared, Effects, Event, Input, Region, RegionError, Reply, Speculation};
+use ebbtide_region::{
+    Command, Compared, Effects, Event, Input, Region, RegionError, Reply, Speculation,
+};
 use ebbtide_store::StoreError;
 
 /// An input that waits for its turn.

@@ -150,8 +150,7 @@ impl Plugins {
         let is_used = self.engine().multiplier(name).is_some();
         self.keep(store, name, |before, file| {
             let known = before.get(name).cloned().unwrap_or_default();
-            let is_plugin =
-                known.config.is_some() || file.iter().any(|config| config.name == name);
+            let is_plugin = known.config.is_some() || file.iter().any(|config| config.name == name);
             let only_counts = change.enabled.is_none() && change.shadow.is_none();
             if !(is_plugin || (is_used && only_counts)) {
                 let name = name.to_owned();

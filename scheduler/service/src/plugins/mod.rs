@@ -84,7 +84,11 @@ fn prepare(
     let shadow = match is_looked_at || !file.shadow.is_empty() {
         true => {
             let config = file.shadow.engine(&file.engine);
-            Some(Arc::new(set.engine(&config, &multipliers, Purpose::Shadow)?))
+            Some(Arc::new(set.engine(
+                &config,
+                &multipliers,
+                Purpose::Shadow,
+            )?))
         }
         false => None,
     };

@@ -180,7 +180,10 @@ mod tests {
         book.begin(Timestamp::from_millis(9), Some("energy".to_owned()));
         let report = book.report();
         assert_eq!(report.since, Some(at));
-        assert_eq!((report.decisions, report.different, report.failed), (3, 1, 1));
+        assert_eq!(
+            (report.decisions, report.different, report.failed),
+            (3, 1, 1)
+        );
         assert_eq!(report.victims, (2, 1));
         assert_eq!(report.cost, (10.0, 25.0));
         assert_eq!(report.shadow_cost, (20.0, 50.0));

@@ -30,7 +30,12 @@ impl MigrationTrait for Migration {
         table
             .table("plugins")
             .if_not_exists()
-            .col(ColumnDef::new("name").string_len(255).not_null().primary_key())
+            .col(
+                ColumnDef::new("name")
+                    .string_len(255)
+                    .not_null()
+                    .primary_key(),
+            )
             .col(record.not_null().take())
             // SHA-256 of the component in hexadecimal digits; empty if there is none.
             .col(ColumnDef::new("digest").string_len(64).not_null())

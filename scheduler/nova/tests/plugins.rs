@@ -1,0 +1,170 @@
+//! The operator's weighers behind Nova's own: both ways of deciding ask them, with what Nova knows of its hosts.
+#![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
+
+use ebbtide_nova::model::{Aggregate, Flavor, HostState, Options, RequestSpec, Service};
+use ebbtide_nova::weighing::{Plugins, weigh};
+use ebbtide_weigher_api::{
+    Column, Fact, FactColumn, HostBatch, RequestView, Weigher, WeigherError,
+};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Better by what an aggregate says under `power`, and by free CPUs.
+struct Power {
+    facts: Vec<Fact>,
+}
+
+impl Weigher for Power {
+    fn name(&self) -> &str {
+        "power"
+    }
+
+    fn multiplier_key(&self) -> &str {
+        "power_weight_multiplier"
+    }
+
+    fn default_multiplier(&self) -> f64 {
+        1.0
+    }
+
+    fn needs(&self) -> &[Column] {
+        &[Column::FreeVcpus]
+    }
+
+    fn facts(&self) -> &[Fact] {
+        &self.facts
+    }
+
+    fn weigh(
+        &self,
+        request: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+        out: &mut [f64],
+    ) -> Result<(), WeigherError> {
+        if request.details.flavor == "broken" {
+            return Err(WeigherError::Other("not that flavor".to_owned()));
+        }
+        assert_eq!(request.resources.amount("VCPU"), 2);
+        assert!(request.preemptible);
+        assert_eq!(
+            request.details.extra_specs,
+            [("ebbtide:preemptible", "true")]
+        );
+        let free = hosts.column(Column::FreeVcpus)?;
+        let numbers = |fact: &Fact| -> Result<Vec<f64>, WeigherError> {
+            match hosts.fact(fact)? {
+                FactColumn::Numbers(numbers) => Ok(numbers.clone()),
+                FactColumn::Texts(texts) => Ok((0..hosts.len)
+                    .map(|host| texts.get(host).len() as f64)
+                    .collect()),
+            }
+        };
+        let each: Result<Vec<Vec<f64>>, WeigherError> = self.facts.iter().map(numbers).collect();
+        let each = each?;
+        for (at, out) in out.iter_mut().enumerate() {
+            *out = free[at] + each.iter().map(|column| column[at]).sum::<f64>();
+        }
+        Ok(())
+    }
+}
+
+fn host(name: &str, vcpus: i64, metadata: &[(&str, &str)]) -> HostState {
+    let metadata: BTreeMap<String, String> = metadata
+        .iter()
+        .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()))
+        .collect();
+    let aggregate = Aggregate {
+        id: 1,
+        uuid: String::new(),
+        name: "rack".to_owned(),
+        hosts: vec![name.to_owned()],
+        metadata,
+    };
+    HostState {
+        host: name.to_owned(),
+        nodename: name.to_owned(),
+        uuid: None,
+        cell_uuid: "cell".to_owned(),
+        free_ram_mb: Some(1000),
+        total_usable_ram_mb: 2000,
+        free_disk_mb: 0,
+        total_usable_disk_gb: 0,
+        disk_mb_used: 0,
+        vcpus_total: vcpus,
+        vcpus_used: 0,
+        cpu_allocation_ratio: Some(1.0),
+        ram_allocation_ratio: Some(1.0),
+        disk_allocation_ratio: Some(1.0),
+        hypervisor_type: None,
+        hypervisor_version: None,
+        cpu_info: None,
+        host_ip: None,
+        supported_instances: None,
+        stats: None,
+        num_instances: 0,
+        num_io_ops: 0,
+        failed_builds: 0,
+        metrics: None,
+        numa_topology: None,
+        pci_pools: None,
+        updated_at: None,
+        aggregates: vec![Arc::new(aggregate)],
+        service: Service::default(),
+        instances: Arc::default(),
+        allocation_candidates: Vec::new(),
+        numa_limits: None,
+        fitted: None,
+    }
+}
+
+fn options(facts: &[&str]) -> Options {
+    let facts = facts.iter().map(|fact| fact.parse().unwrap()).collect();
+    let power: Arc<dyn Weigher> = Arc::new(Power { facts });
+    Options::default().with_plugins(Plugins::new(vec![(power, 10.0)]))
+}
+
+fn spec(flavor: &str) -> RequestSpec {
+    let mut specs = ebbtide_nova::model::OrderedMap::default();
+    specs.insert("ebbtide:preemptible", "true".to_owned());
+    RequestSpec {
+        flavor: Flavor {
+            name: flavor.to_owned(),
+            vcpus: 2,
+            memory_mb: 100,
+            extra_specs: Some(specs),
+            ..Flavor::default()
+        },
+        ..RequestSpec::default()
+    }
+}
+
+#[test]
+fn a_plugin_adds_up_behind_novas_weighers_and_reads_what_nova_knows() {
+    let a = host("a", 4, &[("power", "2"), ("power_weight_multiplier", "5")]);
+    let b = host("b", 4, &[("power", "100.5")]);
+    let options = options(&[
+        "number:power",
+        "has:power",
+        "total:VCPU",
+        "allocation_ratio:VCPU",
+    ]);
+    let weighed = weigh(&[&a, &b], &spec("m1"), &options).unwrap();
+    let part = weighed.parts.last().unwrap();
+    assert_eq!(part.class, "power");
+    assert_eq!(
+        part.raw,
+        [4.0 + 2.0 + 1.0 + 4.0 + 1.0, 4.0 + 100.5 + 1.0 + 4.0 + 1.0]
+    );
+    assert_eq!(part.norm, [0.0, 1.0]);
+    // An aggregate's multiplier counts more than the configured one.
+    assert_eq!(part.mult, [5.0, 10.0]);
+    assert_eq!(weighed.order, [1, 0]);
+}
+
+#[test]
+fn a_plugin_that_fails_and_is_not_forgiven_fails_the_request_with_its_name() {
+    let (a, b) = (host("a", 4, &[]), host("b", 4, &[]));
+    let fault = weigh(&[&a, &b], &spec("broken"), &options(&[])).unwrap_err();
+    assert_eq!(fault.weigher, Some("power"));
+    assert!(fault.fault.message.contains("not that flavor"), "{fault:?}");
+}

@@ -1,0 +1,147 @@
+//! Weighers for a scheduler whose arithmetic is not the engine's: Nova's door.
+
+use crate::absent::Absent;
+use crate::late::Late;
+use crate::load::{self, Loaded};
+use crate::watched::{WatchedCostModule, WatchedWeigher};
+use crate::{Health, PluginConfig, PluginSet};
+use ebbtide_cost_api::CostModule;
+use ebbtide_engine::PluginFailure;
+use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
+use std::sync::{Arc, OnceLock};
+
+/// Weighers of their own, and how those are reached that were away.
+pub struct Alone {
+    /// Each with its multiplier, in the operator's order.
+    pub weighers: Vec<(Arc<dyn Weigher>, f64)>,
+    /// Cost modules, whether or not one is used.
+    pub cost_modules: Vec<Arc<dyn CostModule>>,
+    late: Vec<(PluginConfig, Arc<Health>, Arc<Late>)>,
+}
+
+impl Alone {
+    /// True if some were away.
+    #[must_use]
+    pub fn is_waiting(&self) -> bool {
+        let mut late = self.late.iter();
+        late.any(|(_, _, late)| late.reached.get().is_none())
+    }
+
+    /// Tries to reach those that were away. What is reached is used from the next decision on.
+    pub fn look_again(&self) {
+        for (config, health, late) in &self.late {
+            let Some(address) = config.address.as_deref() else {
+                continue;
+            };
+            if late.reached.get().is_some() {
+                continue;
+            }
+            match load::reach(config, address) {
+                Ok(Loaded::Weigher(inner)) => {
+                    let health = Arc::clone(health);
+                    let weigher: Arc<dyn Weigher> = Arc::new(WatchedWeigher { inner, health });
+                    // Only this function sets it, and it is called by one.
+                    let _ = late.reached.set(weigher);
+                    tracing::info!(plugin = config.name, "is there now");
+                }
+                Ok(Loaded::CostModule(_) | Loaded::Absent(_)) => tracing::error!(
+                    plugin = config.name,
+                    "is no weigher: restart the scheduler to use it"
+                ),
+                Err(error) => tracing::warn!(code = error.code(), "{error}"),
+            }
+        }
+    }
+}
+
+impl PluginSet {
+    /// The plugins that are enabled and not in shadow. A weigher that fails and is to be ignored says nothing about any host.
+    #[must_use]
+    pub fn alone(&self, on_failure: PluginFailure) -> Alone {
+        let mut alone = Alone {
+            weighers: Vec::new(),
+            cost_modules: Vec::new(),
+            late: Vec::new(),
+        };
+        let plugins = self.plugins.iter();
+        for plugin in plugins.filter(|p| p.config.enabled && !p.config.shadow) {
+            let health = Arc::clone(&plugin.health);
+            let weigher: Arc<dyn Weigher> = match &plugin.loaded {
+                Loaded::Weigher(inner) => {
+                    let inner = Arc::clone(inner);
+                    Arc::new(WatchedWeigher { inner, health })
+                }
+                Loaded::CostModule(inner) => {
+                    let inner = Arc::clone(inner);
+                    let module = WatchedCostModule { inner, health };
+                    alone.cost_modules.push(Arc::new(module));
+                    continue;
+                }
+                Loaded::Absent(problem) => {
+                    let late = Arc::new(Late {
+                        absent: Absent::of(plugin, problem, &health),
+                        reached: OnceLock::new(),
+                    });
+                    let config = plugin.config.clone();
+                    alone.late.push((config, health, Arc::clone(&late)));
+                    late
+                }
+            };
+            let multiplier = plugin.config.multiplier;
+            let multiplier = multiplier.unwrap_or_else(|| weigher.default_multiplier());
+            let weigher = match plugin.config.on_failure.unwrap_or(on_failure) {
+                PluginFailure::Refuse => weigher,
+                PluginFailure::Ignore => Arc::new(Forgiven(weigher)),
+            };
+            alone.weighers.push((weigher, multiplier));
+        }
+        alone
+    }
+}
+
+/// A weigher whose failures count as silence. They are counted and logged.
+struct Forgiven(Arc<dyn Weigher>);
+
+impl Weigher for Forgiven {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn multiplier_key(&self) -> &str {
+        self.0.multiplier_key()
+    }
+
+    fn default_multiplier(&self) -> f64 {
+        self.0.default_multiplier()
+    }
+
+    fn needs(&self) -> &[Column] {
+        self.0.needs()
+    }
+
+    fn facts(&self) -> &[Fact] {
+        self.0.facts()
+    }
+
+    fn needs_preemptibles(&self) -> bool {
+        self.0.needs_preemptibles()
+    }
+
+    fn bounds(&self) -> Bounds {
+        self.0.bounds()
+    }
+
+    fn weigh(
+        &self,
+        request: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+        out: &mut [f64],
+    ) -> Result<(), WeigherError> {
+        if let Err(error) = self.0.weigh(request, hosts, out) {
+            tracing::warn!(plugin = self.0.name(), "ignored for this request: {error}");
+            // The same for every host becomes nothing for every host, unless the scale is fixed: its lower end is nothing then.
+            out.fill(self.0.bounds().min.unwrap_or(0.0));
+        }
+        Ok(())
+    }
+}
