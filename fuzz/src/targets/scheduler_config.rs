@@ -10,7 +10,7 @@ pub(super) fn run(bytes: &[u8]) {
     };
     let path = Path::new("scheduler.toml");
     match Config::parse(path, text, std::iter::empty(), &[]) {
-        Err(error @ ebbtide_scheduler::ServiceError::Config(_)) => {
+        Err(error @ ebbtide_scheduler::config::ConfigError::Wrong(_)) => {
             assert_no_login(&error.to_string())
         }
         Err(error) => drop(error.code()),
@@ -34,7 +34,7 @@ pub(super) fn run(bytes: &[u8]) {
             name.trim()
         );
         let variable = std::iter::once((name, value.trim().to_owned()));
-        if let Err(error @ ebbtide_scheduler::ServiceError::Config(_)) =
+        if let Err(error @ ebbtide_scheduler::config::ConfigError::Wrong(_)) =
             Config::parse(path, "", variable, &[])
         {
             assert_no_login(&error.to_string());

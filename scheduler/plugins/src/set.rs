@@ -76,11 +76,7 @@ impl PluginSet {
         for config in configs {
             config.check()?;
             if plugins.iter().any(|known| known.config.name == config.name) {
-                return Err(PluginError::Config {
-                    name: config.name.clone(),
-                    key: "name",
-                    problem: "another plugin has it already".to_owned(),
-                });
+                return Err(PluginError::same_name(&config.name));
             }
             plugins.push(one(config, before, sources)?);
         }
