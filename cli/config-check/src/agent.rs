@@ -10,7 +10,11 @@ use toml::{Table, Value};
 
 /// The scheduler's default of `region.host_down_seconds`.
 fn host_down_seconds() -> f64 {
-    ebbtide_config::Config::default().region.host_down_seconds.0.into()
+    ebbtide_config::Config::default()
+        .region
+        .host_down_seconds
+        .0
+        .into()
 }
 
 /// Everything about a file's text.
@@ -22,9 +26,14 @@ pub(crate) fn check(text: &str, files: &dyn Files) -> Vec<Finding> {
     let kind = driver(&file.table);
     for finding in &mut found {
         let own = format!("driver.{kind}.");
-        if finding.key.starts_with("driver.") && !finding.key.starts_with(&own) && finding.key.matches('.').count() > 1 {
+        if finding.key.starts_with("driver.")
+            && !finding.key.starts_with(&own)
+            && finding.key.matches('.').count() > 1
+        {
             finding.level = Level::Warning;
-            finding.why = format!("the driver is {kind}, so nothing of this table is read; with its own driver the agent would not start");
+            finding.why = format!(
+                "the driver is {kind}, so nothing of this table is read; with its own driver the agent would not start"
+            );
         }
     }
     found.extend(refusals(&file, Kind::Agent, refused));
@@ -38,7 +47,9 @@ pub(crate) fn check(text: &str, files: &dyn Files) -> Vec<Finding> {
 
 fn driver(table: &Table) -> String {
     let kind = table.get("driver").and_then(|driver| driver.get("kind"));
-    kind.and_then(Value::as_str).unwrap_or("simulated").to_owned()
+    kind.and_then(Value::as_str)
+        .unwrap_or("simulated")
+        .to_owned()
 }
 
 /// What the agent says against it.
@@ -77,9 +88,14 @@ fn sense(file: &TomlFile, config: &Config) -> Vec<Finding> {
         warn(
             code::TIMES,
             "agent.heartbeat_seconds",
-            format!("a heartbeat every {beat} s is more than a third of {down} s, after which a scheduler takes the host for dead by default"),
+            format!(
+                "a heartbeat every {beat} s is more than a third of {down} s, after which a scheduler takes the host for dead by default"
+            ),
             "one or two heartbeats that get lost, and the host gets no new servers",
-            &format!("use {} or less, or raise region.host_down_seconds of the scheduler to three times this", down / 3.0),
+            &format!(
+                "use {} or less, or raise region.host_down_seconds of the scheduler to three times this",
+                down / 3.0
+            ),
         );
     }
     let policy = &config.evacuation;
@@ -140,7 +156,11 @@ fn sense(file: &TomlFile, config: &Config) -> Vec<Finding> {
 fn urls(table: &Table) -> Vec<String> {
     match table.get("bus").and_then(|bus| bus.get("urls")) {
         Some(Value::String(url)) => vec![url.clone()],
-        Some(Value::Array(urls)) => urls.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+        Some(Value::Array(urls)) => urls
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect(),
         _ => vec!["amqp://127.0.0.1".to_owned()],
     }
 }

@@ -44,7 +44,11 @@ fn code(text: &str) -> String {
 
 fn kind_of(key: &Key) -> String {
     let mut text = match key.ty {
-        registry::Type::Words(words) => words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", "),
+        registry::Type::Words(words) => words
+            .iter()
+            .map(|word| format!("`{word}`"))
+            .collect::<Vec<_>>()
+            .join(", "),
         other => other.to_string(),
     };
     if key.range.is_some() {
@@ -76,7 +80,11 @@ pub fn markdown() -> String {
                     "\n### {name}\n\n| key | what it takes | default | applies | what it does |\n|---|---|---|---|---|\n"
                 );
             }
-            let default = if key.required { "required".to_owned() } else { code(key.default) };
+            let default = if key.required {
+                "required".to_owned()
+            } else {
+                code(key.default)
+            };
             let _ = writeln!(
                 page,
                 "| `{}` | {} | {default} | {} | {} Example: {} |",
@@ -102,7 +110,10 @@ fn sorted(kind: Kind) -> Vec<&'static Key> {
     }
     let of = |section: &&str| {
         let section = *section;
-        keys.iter().copied().filter(move |key| key.section() == section).collect::<Vec<_>>()
+        keys.iter()
+            .copied()
+            .filter(move |key| key.section() == section)
+            .collect::<Vec<_>>()
     };
     sections.iter().flat_map(of).collect()
 }
@@ -139,5 +150,8 @@ pub fn key_as_text(kind: Kind, key: &Key) -> Vec<(&'static str, String)> {
         ("environment", key.variable(kind).unwrap_or_default()),
         ("example", example),
     ];
-    pairs.into_iter().filter(|(_, answer)| !answer.is_empty()).collect()
+    pairs
+        .into_iter()
+        .filter(|(_, answer)| !answer.is_empty())
+        .collect()
 }

@@ -141,7 +141,9 @@ pub struct Share {
     pub multiplier: f64,
     /// Where that comes from.
     pub from: &'static str,
-    /// Its part of all multipliers' magnitudes, 0 to 1.
+    /// Among which weighers it has its say: `ordinary`, and above them `cost`, `preemption`, `emergency`.
+    pub layer: &'static str,
+    /// Its part of the magnitudes of all multipliers of its layer, 0 to 1.
     pub share: f64,
     /// What that comes to.
     pub says: String,
@@ -179,7 +181,11 @@ impl Report {
 
     pub(crate) fn sorted(mut self) -> Self {
         self.findings.sort_by(|a, b| {
-            let place = |finding: &Finding| finding.at.map_or((usize::MAX, 0), |at| (at.line, at.column));
+            let place = |finding: &Finding| {
+                finding
+                    .at
+                    .map_or((usize::MAX, 0), |at| (at.line, at.column))
+            };
             (b.level.cmp(&a.level))
                 .then_with(|| place(a).cmp(&place(b)))
                 .then_with(|| a.code.cmp(b.code))

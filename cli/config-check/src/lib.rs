@@ -11,6 +11,7 @@ mod explain;
 mod finding;
 mod nearest;
 mod nova;
+mod nova_names;
 mod nova_sense;
 pub mod registry;
 mod scheduler;
@@ -87,10 +88,17 @@ pub fn check(path: &Path, text: &str, kind: Option<Kind>, files: &dyn Files) -> 
 #[must_use]
 pub fn guess(path: &Path, text: &str) -> (Kind, String) {
     let mut seen: Vec<(Kind, Vec<String>)> = Kind::ALL.map(|kind| (kind, Vec::new())).to_vec();
-    let groups: Vec<&str> = ebbtide_nova::options::declared_names().map(|(group, _)| group).collect();
+    let groups: Vec<&str> = ebbtide_nova::options::declared_names()
+        .map(|(group, _)| group)
+        .collect();
     let mut at_top = true;
     for line in text.lines().map(str::trim) {
-        let section = line.trim_start_matches('[').split([']', '.']).next().unwrap_or_default().trim();
+        let section = line
+            .trim_start_matches('[')
+            .split([']', '.'])
+            .next()
+            .unwrap_or_default()
+            .trim();
         let is_section = line.starts_with('[');
         at_top &= !is_section;
         let name = if is_section {
@@ -102,17 +110,33 @@ pub fn guess(path: &Path, text: &str) -> (Kind, String) {
         };
         for (kind, names) in &mut seen {
             let known = match kind {
-                Kind::Nova => is_section && (groups.contains(&name) || registry::keys(*kind).iter().any(|key| key.section() == name)),
-                _ => registry::keys(*kind).iter().any(|key| key.path == name || key.section() == name),
+                Kind::Nova => {
+                    is_section
+                        && (groups.contains(&name)
+                            || registry::keys(*kind)
+                                .iter()
+                                .any(|key| key.section() == name))
+                }
+                _ => registry::keys(*kind)
+                    .iter()
+                    .any(|key| key.path == name || key.section() == name),
             };
             if known && !names.iter().any(|known| known == name) {
                 names.push(name.to_owned());
             }
         }
     }
-    let conf = path.extension().is_some_and(|extension| extension == "conf");
+    let conf = path
+        .extension()
+        .is_some_and(|extension| extension == "conf");
     // Of equals the file's name decides, then the order.
-    seen.sort_by_key(|(kind, names)| (std::cmp::Reverse(names.len()), (*kind == Kind::Nova) != conf, *kind));
+    seen.sort_by_key(|(kind, names)| {
+        (
+            std::cmp::Reverse(names.len()),
+            (*kind == Kind::Nova) != conf,
+            *kind,
+        )
+    });
     let Some((kind, names)) = seen.into_iter().next() else {
         return (Kind::Scheduler, "nothing else is known".to_owned());
     };

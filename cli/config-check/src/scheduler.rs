@@ -59,13 +59,20 @@ fn in_use(file: &TomlFile, config: &Config) -> Vec<InUse> {
         let plain = weigher.name.replace('-', "_");
         let plugin = plugins().find(|plugin| plugin.name == weigher.name);
         let default = built_in.iter().find(|known| known.name() == plain);
-        let (multiplier, from) = match (weigher.multiplier, plugin.and_then(|plugin| plugin.multiplier)) {
+        let (multiplier, from) = match (
+            weigher.multiplier,
+            plugin.and_then(|plugin| plugin.multiplier),
+        ) {
             (Some(multiplier), _) => (Some(multiplier), "file"),
             (None, Some(multiplier)) => (Some(multiplier), "plugins"),
             (None, None) => (default.map(|known| known.default_multiplier()), "default"),
         };
         let row = format!("engine.weighers[{position}]");
-        let key = if weigher.multiplier.is_some() { format!("{row}.multiplier") } else { row };
+        let key = if weigher.multiplier.is_some() {
+            format!("{row}.multiplier")
+        } else {
+            row
+        };
         weighers.push(InUse {
             name: weigher.name.clone(),
             multiplier,
@@ -105,7 +112,9 @@ fn plugins(file: &TomlFile, config: &Config, files: &dyn Files) -> Vec<Finding> 
                 (
                     Level::Error,
                     "the scheduler reads every plugin at its start, those that are not enabled included, and does not start without",
-                    format!("build it, or correct the path; `ebbtide plugin check {shown}` tries it"),
+                    format!(
+                        "build it, or correct the path; `ebbtide plugin check {shown}` tries it"
+                    ),
                 )
             } else {
                 (
@@ -117,7 +126,10 @@ fn plugins(file: &TomlFile, config: &Config, files: &dyn Files) -> Vec<Finding> 
             found.push(
                 Finding::new(level, code::PLUGIN_FILE, key.clone())
                     .at(file.place(&key))
-                    .what(format!("plugin {:?}: there is no file {shown}", plugin.name))
+                    .what(format!(
+                        "plugin {:?}: there is no file {shown}",
+                        plugin.name
+                    ))
                     .why(why)
                     .next(next),
             );
@@ -159,8 +171,18 @@ fn doors(file: &TomlFile, config: &Config) -> Vec<Finding> {
         );
     };
     for (section, listen, tls, insecure) in [
-        ("grpc", config.grpc.listen, config.grpc.tls.is_some(), config.grpc.insecure),
-        ("http", config.http.listen, config.http.tls.is_some(), config.http.insecure),
+        (
+            "grpc",
+            config.grpc.listen,
+            config.grpc.tls.is_some(),
+            config.grpc.insecure,
+        ),
+        (
+            "http",
+            config.http.listen,
+            config.http.tls.is_some(),
+            config.http.insecure,
+        ),
     ] {
         if !listen.ip().is_loopback() && insecure && !tls {
             open(
@@ -179,7 +201,12 @@ fn doors(file: &TomlFile, config: &Config) -> Vec<Finding> {
             );
         }
     }
-    let remote: Vec<&String> = config.bus.urls.iter().filter(|url| !secrets::is_local(url)).collect();
+    let remote: Vec<&String> = config
+        .bus
+        .urls
+        .iter()
+        .filter(|url| !secrets::is_local(url))
+        .collect();
     if config.bus.insecure && remote.iter().any(|url| url.starts_with("amqp://")) {
         open(
             "bus.insecure",
@@ -204,29 +231,127 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
     let engine = &config.engine;
     let module = engine.cost_module.replace('-', "_");
     let uses = |names: &[&str]| names.contains(&module.as_str());
-    let weighs = |name: &str| engine.weighers.iter().any(|weigher| weigher.name.replace('-', "_") == name);
+    let weighs = |name: &str| {
+        engine
+            .weighers
+            .iter()
+            .any(|weigher| weigher.name.replace('-', "_") == name)
+    };
     let first_fit = engine.policy == Policy::FirstFit;
-    let amqps = config.bus.urls.iter().any(|url| url.starts_with("amqps://"));
+    let amqps = config
+        .bus
+        .urls
+        .iter()
+        .any(|url| url.starts_with("amqps://"));
     let none = config.bus.agent_identity == AgentIdentity::None;
-    let remote = [&config.grpc.listen, &config.http.listen].map(|listen| !listen.ip().is_loopback());
+    let remote =
+        [&config.grpc.listen, &config.http.listen].map(|listen| !listen.ip().is_loopback());
     let built_in = ebbtide_cost_modules::names().contains(&module);
     let rows: [(&str, bool, &str, &str); 16] = [
-        ("engine.period_seconds", built_in && !uses(&["partial_hour", "revenue", "fairness"]) && !weighs("partial_hour_sum"), "the cost module has no billing period", "remove it, or choose partial_hour, revenue or fairness"),
-        ("engine.horizon_seconds", built_in && !uses(&["oldest_first"]), "only the cost module oldest_first has a horizon", "remove it, or choose oldest_first"),
-        ("engine.fairness_seconds", built_in && !uses(&["fairness"]), "only the cost module fairness charges for further victims of a project", "remove it, or choose fairness"),
-        ("engine.host_subset_size", first_fit && engine.host_subset_size > 1, "first-fit always takes the first host", "remove it, or choose another policy"),
-        ("engine.shuffle_best_same_weighed_hosts", first_fit && engine.shuffle_best_same_weighed_hosts, "first-fit weighs nothing, so no hosts share a weight", "remove it, or choose another policy"),
-        ("database.keep_days", file.has("database.keep_minutes"), "database.keep_minutes counts instead", "keep one of the two"),
-        ("database.sqlite_max_pages", !config.database.url.starts_with("sqlite:"), "the database is no SQLite", "remove it"),
-        ("bus.agent_user", none, "agent_identity is \"none\": no login is looked at", "write agent_identity = \"user-id\""),
-        ("bus.agent_users", none, "agent_identity is \"none\": no login is looked at", "write agent_identity = \"user-id\""),
-        ("bus.ca", !amqps, "no URL of bus.urls begins with amqps://", "use amqps://, or remove it"),
-        ("bus.certificate", !amqps, "no URL of bus.urls begins with amqps://", "use amqps://, or remove it"),
-        ("grpc.insecure", config.grpc.insecure && !remote[0], "grpc.listen is a loopback address, which needs no TLS", "remove it, or it opens the door when somebody changes grpc.listen"),
-        ("http.insecure", config.http.insecure && !remote[1], "http.listen is a loopback address, which needs no TLS", "remove it, or it opens the door when somebody changes http.listen"),
-        ("auth.allow_unauthenticated", config.auth.allow_unauthenticated && (config.auth.is_configured() || remote == [false, false]), "callers are asked who they are, or nothing listens outside of this machine", "remove it, or it opens the door when somebody changes the rest"),
-        ("auth.open_metrics", config.auth.open_metrics && !config.auth.is_configured(), "nobody is asked who they are, so /metrics is open anyway", "remove it, or set auth.tokens"),
-        ("bus.insecure", config.bus.insecure && config.bus.urls.iter().all(|url| secrets::is_local(url) || url.starts_with("amqps://")), "all brokers are on this machine or reached by TLS", "remove it, or it opens the bus when somebody changes bus.urls"),
+        (
+            "engine.period_seconds",
+            built_in
+                && !uses(&["partial_hour", "revenue", "fairness"])
+                && !weighs("partial_hour_sum"),
+            "the cost module has no billing period",
+            "remove it, or choose partial_hour, revenue or fairness",
+        ),
+        (
+            "engine.horizon_seconds",
+            built_in && !uses(&["oldest_first"]),
+            "only the cost module oldest_first has a horizon",
+            "remove it, or choose oldest_first",
+        ),
+        (
+            "engine.fairness_seconds",
+            built_in && !uses(&["fairness"]),
+            "only the cost module fairness charges for further victims of a project",
+            "remove it, or choose fairness",
+        ),
+        (
+            "engine.host_subset_size",
+            first_fit && engine.host_subset_size > 1,
+            "first-fit always takes the first host",
+            "remove it, or choose another policy",
+        ),
+        (
+            "engine.shuffle_best_same_weighed_hosts",
+            first_fit && engine.shuffle_best_same_weighed_hosts,
+            "first-fit weighs nothing, so no hosts share a weight",
+            "remove it, or choose another policy",
+        ),
+        (
+            "database.keep_days",
+            file.has("database.keep_minutes"),
+            "database.keep_minutes counts instead",
+            "keep one of the two",
+        ),
+        (
+            "database.sqlite_max_pages",
+            !config.database.url.starts_with("sqlite:"),
+            "the database is no SQLite",
+            "remove it",
+        ),
+        (
+            "bus.agent_user",
+            none,
+            "agent_identity is \"none\": no login is looked at",
+            "write agent_identity = \"user-id\"",
+        ),
+        (
+            "bus.agent_users",
+            none,
+            "agent_identity is \"none\": no login is looked at",
+            "write agent_identity = \"user-id\"",
+        ),
+        (
+            "bus.ca",
+            !amqps,
+            "no URL of bus.urls begins with amqps://",
+            "use amqps://, or remove it",
+        ),
+        (
+            "bus.certificate",
+            !amqps,
+            "no URL of bus.urls begins with amqps://",
+            "use amqps://, or remove it",
+        ),
+        (
+            "grpc.insecure",
+            config.grpc.insecure && !remote[0],
+            "grpc.listen is a loopback address, which needs no TLS",
+            "remove it, or it opens the door when somebody changes grpc.listen",
+        ),
+        (
+            "http.insecure",
+            config.http.insecure && !remote[1],
+            "http.listen is a loopback address, which needs no TLS",
+            "remove it, or it opens the door when somebody changes http.listen",
+        ),
+        (
+            "auth.allow_unauthenticated",
+            config.auth.allow_unauthenticated
+                && (config.auth.is_configured() || remote == [false, false]),
+            "callers are asked who they are, or nothing listens outside of this machine",
+            "remove it, or it opens the door when somebody changes the rest",
+        ),
+        (
+            "auth.open_metrics",
+            config.auth.open_metrics && !config.auth.is_configured(),
+            "nobody is asked who they are, so /metrics is open anyway",
+            "remove it, or set auth.tokens",
+        ),
+        (
+            "bus.insecure",
+            config.bus.insecure
+                && config
+                    .bus
+                    .urls
+                    .iter()
+                    .all(|url| secrets::is_local(url) || url.starts_with("amqps://")),
+            "all brokers are on this machine or reached by TLS",
+            "remove it, or it opens the bus when somebody changes bus.urls",
+        ),
     ];
     let mut found = Vec::new();
     for (key, without, why, next) in rows {
@@ -236,15 +361,32 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
     }
     let back = &config.region.comeback;
     if !back.enabled {
-        for key in ["first_seconds", "max_seconds", "window_seconds", "reserve_percent", "hold_seconds", "at_once"] {
+        for key in [
+            "first_seconds",
+            "max_seconds",
+            "window_seconds",
+            "reserve_percent",
+            "hold_seconds",
+            "at_once",
+        ] {
             let key = format!("region.comeback.{key}");
             if file.has(&key) {
-                found.push(no_effect(file, &key, "region.comeback.enabled is false: nobody comes back", "remove it, or switch comebacks on"));
+                found.push(no_effect(
+                    file,
+                    &key,
+                    "region.comeback.enabled is false: nobody comes back",
+                    "remove it, or switch comebacks on",
+                ));
             }
         }
     }
     if engine.cost_module_failure == Some(engine.plugin_failure) {
-        found.push(no_effect(file, "engine.cost_module_failure", "engine.plugin_failure says the same", "remove it"));
+        found.push(no_effect(
+            file,
+            "engine.cost_module_failure",
+            "engine.plugin_failure says the same",
+            "remove it",
+        ));
     }
     found
 }

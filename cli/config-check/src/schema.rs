@@ -278,7 +278,10 @@ impl<'de> de::SeqAccess<'de> for One<'_> {
 impl<'de> de::MapAccess<'de> for One<'_> {
     type Error = Done;
 
-    fn next_key_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<Option<S::Value>, Done> {
+    fn next_key_seed<S: DeserializeSeed<'de>>(
+        &mut self,
+        seed: S,
+    ) -> Result<Option<S::Value>, Done> {
         let Some(key) = self.key.take() else {
             return Ok(None);
         };

@@ -31,7 +31,11 @@ pub(crate) fn is_local(url: &str) -> bool {
     let place = rest.split(['/', '?']).next().unwrap_or_default();
     let place = place.rsplit('@').next().unwrap_or_default();
     let host = if place.starts_with('[') {
-        place.split(']').next().unwrap_or_default().trim_start_matches('[')
+        place
+            .split(']')
+            .next()
+            .unwrap_or_default()
+            .trim_start_matches('[')
     } else {
         place.split(':').next().unwrap_or_default()
     };
@@ -73,7 +77,9 @@ fn is_secret(value: &Value) -> bool {
         Value::Array(items) => items.iter().any(is_secret),
         Value::Table(table) => table.iter().any(|(name, value)| {
             let telling = ["password", "passwd", "secret", "token"];
-            let named = telling.iter().any(|word| name.to_lowercase().contains(word));
+            let named = telling
+                .iter()
+                .any(|word| name.to_lowercase().contains(word));
             (named && value.as_str().is_some_and(|text| !text.is_empty())) || is_secret(value)
         }),
         _ => false,
@@ -95,7 +101,12 @@ mod tests {
 
     #[test]
     fn this_machine_is_known_by_its_addresses() {
-        for local in ["amqp://u:p@127.0.0.1:5672/", "amqp://localhost", "amqp://u:p@[::1]:5672/", "rabbit://"] {
+        for local in [
+            "amqp://u:p@127.0.0.1:5672/",
+            "amqp://localhost",
+            "amqp://u:p@[::1]:5672/",
+            "rabbit://",
+        ] {
             assert!(is_local(local), "{local}");
         }
         assert!(!is_local("amqp://u:p@mq1:5672/"));

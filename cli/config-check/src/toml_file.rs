@@ -41,7 +41,10 @@ impl TomlFile {
         let syntax = |error: &toml::de::Error| {
             Finding::new(Level::Error, code::SYNTAX, "")
                 .at(error.span().map(|span| lines.position(span.start)))
-                .what(format!("this is no TOML: {}", names::hide_logins(error.message())))
+                .what(format!(
+                    "this is no TOML: {}",
+                    names::hide_logins(error.message())
+                ))
                 .why("nothing of the file is used, and the program does not start")
                 .next("correct the line; text is in \"quotes\", tables begin with [name]")
         };
@@ -142,14 +145,18 @@ impl TomlFile {
         // It may be a key of another table.
         let elsewhere = || {
             let keys = registry::keys(kind);
-            let found = keys.iter().find(|key| key.path.rsplit('.').next() == Some(name));
+            let found = keys
+                .iter()
+                .find(|key| key.path.rsplit('.').next() == Some(name));
             found.map(|key| key.path.to_owned())
         };
         let next = match (near, elsewhere()) {
             (Some(near), _) => format!("did you mean {}?", join(table, &near)),
             (None, Some(elsewhere)) => format!("there is {elsewhere}: is it in the wrong table?"),
             (None, None) if table.is_empty() => format!("there are {}", beside.join(", ")),
-            (None, None) => format!("`ebbtide config explain {table}` lists the keys of this table"),
+            (None, None) => {
+                format!("`ebbtide config explain {table}` lists the keys of this table")
+            }
         };
         Finding::new(Level::Error, code::UNKNOWN, path)
             .at(self.place(path))
@@ -224,7 +231,10 @@ pub(crate) fn refusals(
         };
         let key = blamed(file, &table, &words);
         let next = match &key {
-            Some(key) => format!("`ebbtide config explain {}` says what it may be", explained(key)),
+            Some(key) => format!(
+                "`ebbtide config explain {}` says what it may be",
+                explained(key)
+            ),
             None => format!("`ebbtide config explain {kind}` lists all keys"),
         };
         let finding = Finding::new(Level::Error, code::VALUE, key.clone().unwrap_or_default())
@@ -270,14 +280,20 @@ fn blamed(file: &TomlFile, table: &Table, words: &str) -> Option<String> {
     for key in file.places.keys().filter(|key| is_there(table, key)) {
         // The engine's and the plugins' own errors leave names of tables out; short names are everyday words.
         let ends = std::iter::successors(Some(key.as_str()), |end| Some(end.split_once('.')?.1));
-        let mut ends = ends.enumerate().filter(|(rank, end)| *rank == 0 || end.len() > 3);
+        let mut ends = ends
+            .enumerate()
+            .filter(|(rank, end)| *rank == 0 || end.len() > 3);
         if let Some((rank, at)) = ends.find_map(|(rank, end)| Some((rank, position(words, end)?))) {
             named.push((rank, at, key));
         }
     }
     // A table is named only on the way to its key.
     let leads = |key: &String| {
-        let below = |other: &&String| other.strip_prefix(key.as_str()).is_some_and(|rest| rest.starts_with(['.', '[']));
+        let below = |other: &&String| {
+            other
+                .strip_prefix(key.as_str())
+                .is_some_and(|rest| rest.starts_with(['.', '[']))
+        };
         named.iter().any(|(_, _, other)| below(other))
     };
     let found = named.iter().filter(|(_, _, key)| !leads(key)).min();
@@ -285,7 +301,7 @@ fn blamed(file: &TomlFile, table: &Table, words: &str) -> Option<String> {
 }
 
 /// Where a name stands by itself in words.
-fn position(words: &str, name: &str) -> Option<usize> {
+pub(crate) fn position(words: &str, name: &str) -> Option<usize> {
     let part = |c: char| c.is_alphanumeric() || c == '_';
     words.match_indices(name).map(|(at, _)| at).find(|at| {
         let before = words[..*at].chars().next_back();
@@ -295,7 +311,10 @@ fn position(words: &str, name: &str) -> Option<usize> {
 }
 
 fn steps(key: &str) -> Vec<String> {
-    key.replace('[', ".[").split('.').map(str::to_owned).collect()
+    key.replace('[', ".[")
+        .split('.')
+        .map(str::to_owned)
+        .collect()
 }
 
 fn is_there(table: &Table, key: &str) -> bool {
@@ -308,11 +327,7 @@ fn remove(table: &mut Table, key: &str) -> bool {
 }
 
 /// Calls with the table in which the key is; an item of a list is dealt with as the list.
-fn find(
-    table: &mut Table,
-    steps: &[String],
-    done: &mut dyn FnMut(&mut Table, &str),
-) -> Option<()> {
+fn find(table: &mut Table, steps: &[String], done: &mut dyn FnMut(&mut Table, &str)) -> Option<()> {
     let (first, rest) = steps.split_first()?;
     table.get(first)?;
     let Some((next, after)) = rest.split_first() else {

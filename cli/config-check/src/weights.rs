@@ -44,7 +44,8 @@ impl InUse {
     }
 
     fn layer(&self) -> Layer {
-        self.meaning().map_or(Layer::Ordinary, |meaning| meaning.layer)
+        self.meaning()
+            .map_or(Layer::Ordinary, |meaning| meaning.layer)
     }
 
     fn size(&self) -> f64 {
@@ -91,7 +92,11 @@ fn twice(weighers: &[InUse]) -> Vec<Finding> {
     let same = |a: &InUse, b: &InUse| a.name.replace('-', "_") == b.name.replace('-', "_");
     let mut found = Vec::new();
     for (position, weigher) in weighers.iter().enumerate() {
-        let before: Vec<&InUse> = weighers.iter().take(position).filter(|known| same(known, weigher)).collect();
+        let before: Vec<&InUse> = weighers
+            .iter()
+            .take(position)
+            .filter(|known| same(known, weigher))
+            .collect();
         if before.is_empty() {
             continue;
         }
@@ -100,8 +105,15 @@ fn twice(weighers: &[InUse]) -> Vec<Finding> {
         found.push(
             weigher
                 .finding(Level::Warning, code::TWICE)
-                .what(format!("the weigher {} is there {} times", weigher.name, before.len() + 1))
-                .why(format!("each counts, as in Nova: together as one with the multiplier {}", number(sum)))
+                .what(format!(
+                    "the weigher {} is there {} times",
+                    weigher.name,
+                    before.len() + 1
+                ))
+                .why(format!(
+                    "each counts, as in Nova: together as one with the multiplier {}",
+                    number(sum)
+                ))
                 .next(format!("keep one, with the multiplier {}", number(sum))),
         );
     }
@@ -110,8 +122,12 @@ fn twice(weighers: &[InUse]) -> Vec<Finding> {
 
 fn inverted(weighers: &[InUse]) -> Vec<Finding> {
     // Whoever turns all free amounts round packs, and means it.
-    let free = weighers.iter().filter(|weigher| weigher.meaning().is_some_and(|meaning| meaning.packs));
-    let all_pack = free.clone().all(|weigher| weigher.multiplier.unwrap_or(0.0) <= 0.0);
+    let free = weighers
+        .iter()
+        .filter(|weigher| weigher.meaning().is_some_and(|meaning| meaning.packs));
+    let all_pack = free
+        .clone()
+        .all(|weigher| weigher.multiplier.unwrap_or(0.0) <= 0.0);
     let spreads: Vec<&str> = free
         .filter(|weigher| weigher.multiplier.unwrap_or(0.0) > 0.0)
         .map(|weigher| weigher.name.as_str())
@@ -124,7 +140,12 @@ fn inverted(weighers: &[InUse]) -> Vec<Finding> {
         if !meaning.is_inverted(multiplier) {
             continue;
         }
-        let said = format!("{} = {}: it prefers {}", weigher.name, number(multiplier), meaning.prefers(multiplier));
+        let said = format!(
+            "{} = {}: it prefers {}",
+            weigher.name,
+            number(multiplier),
+            meaning.prefers(multiplier)
+        );
         let other = number(-multiplier);
         let finding = if meaning.packs && all_pack {
             weigher
@@ -136,13 +157,16 @@ fn inverted(weighers: &[InUse]) -> Vec<Finding> {
             weigher
                 .finding(Level::Warning, code::INVERTED)
                 .what(said)
-                .why(format!("a negative multiplier turns the weigher round, and {} still spreads: they pull against each other", spreads.join(" and ")))
+                .why(format!("a negative multiplier turns the weigher round, with {} spreading on: they pull against each other", spreads.join(", ")))
                 .next(format!("write {other} to spread; to pack, turn the others round as well"))
         } else {
             weigher
                 .finding(Level::Warning, code::INVERTED)
                 .what(said)
-                .why(format!("its name suggests the opposite: with {other} it prefers {}", meaning.prefers(-multiplier)))
+                .why(format!(
+                    "its name suggests the opposite: with {other} it prefers {}",
+                    meaning.prefers(-multiplier)
+                ))
                 .next(format!("write {other}, or leave the multiplier out"))
         };
         found.push(finding);
@@ -153,7 +177,11 @@ fn inverted(weighers: &[InUse]) -> Vec<Finding> {
 fn zero(order: Order, weighers: &[InUse]) -> Vec<Finding> {
     let mut found = Vec::new();
     let off = |weigher: &&InUse| weigher.multiplier == Some(0.0);
-    if !weighers.is_empty() && weighers.iter().all(|weigher| weigher.multiplier == Some(0.0)) {
+    if !weighers.is_empty()
+        && weighers
+            .iter()
+            .all(|weigher| weigher.multiplier == Some(0.0))
+    {
         let first = &weighers[0];
         found.push(
             first
@@ -167,7 +195,11 @@ fn zero(order: Order, weighers: &[InUse]) -> Vec<Finding> {
     for weigher in weighers.iter().filter(off) {
         if weigher.given {
             // In nova.conf there is no other way to switch one off.
-            let level = if order == Order::NovaScheduler { Level::Note } else { Level::Warning };
+            let level = if order == Order::NovaScheduler {
+                Level::Note
+            } else {
+                Level::Warning
+            };
             found.push(
                 weigher
                     .finding(level, code::ZERO)
@@ -183,7 +215,10 @@ fn zero(order: Order, weighers: &[InUse]) -> Vec<Finding> {
             found.push(
                 weigher
                     .finding(Level::Note, code::ZERO)
-                    .what(format!("{} is in the list, and its default multiplier is 0", weigher.name))
+                    .what(format!(
+                        "{} is in the list, and its default multiplier is 0",
+                        weigher.name
+                    ))
                     .why("naming it does not switch it on")
                     .next(format!("give it a multiplier: {}", directions(weigher))),
             );
@@ -195,12 +230,21 @@ fn zero(order: Order, weighers: &[InUse]) -> Vec<Finding> {
 fn directions(weigher: &InUse) -> String {
     weigher.meaning().map_or_else(
         || "for example 1".to_owned(),
-        |meaning| format!("a positive one prefers {}, a negative one {}", meaning.positive, meaning.negative),
+        |meaning| {
+            format!(
+                "a positive one prefers {}, a negative one {}",
+                meaning.positive, meaning.negative
+            )
+        },
     )
 }
 
 fn drowning(weighers: &[InUse]) -> Option<Finding> {
-    let ordinary = || weighers.iter().filter(|weigher| weigher.layer() == Layer::Ordinary);
+    let ordinary = || {
+        weighers
+            .iter()
+            .filter(|weigher| weigher.layer() == Layer::Ordinary)
+    };
     // What a plugin says of itself is not known here.
     if ordinary().any(|weigher| weigher.multiplier.is_none()) {
         return None;
@@ -244,7 +288,10 @@ fn without_effect(order: Order, weighers: &[InUse]) -> Vec<Finding> {
                     .next("take it out of the list"),
             );
         }
-        if order == Order::Tiered && weigher.given && matches!(meaning.name, "preemption_needed" | "eviction_cost") {
+        if order == Order::Tiered
+            && weigher.given
+            && matches!(meaning.name, "preemption_needed" | "eviction_cost")
+        {
             found.push(
                 weigher
                     .finding(Level::Note, code::NO_EFFECT)
@@ -267,8 +314,15 @@ fn without_effect(order: Order, weighers: &[InUse]) -> Vec<Finding> {
 }
 
 fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
-    let named = |name: &str| weighers.iter().find(|weigher| weigher.meaning().is_some_and(|meaning| meaning.name == name));
-    let counts = |weigher: Option<&&InUse>| weigher.is_some_and(|weigher| weigher.multiplier != Some(0.0));
+    let named = |name: &str| {
+        weighers.iter().find(|weigher| {
+            weigher
+                .meaning()
+                .is_some_and(|meaning| meaning.name == name)
+        })
+    };
+    let counts =
+        |weigher: Option<&&InUse>| weigher.is_some_and(|weigher| weigher.multiplier != Some(0.0));
     let (needed, cost) = (named("preemption_needed"), named("eviction_cost"));
     let mut found = Vec::new();
     let missing: Vec<&str> = [("preemption_needed", needed), ("eviction_cost", cost)]
@@ -287,11 +341,18 @@ fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
         found.push(
             Finding::new(Level::Warning, code::EVICTION_IGNORED, "engine.weighers")
                 .at(first)
-                .what(format!("the policy is nova, and {} is not among the weighers", missing.join(" and ")))
+                .what(format!(
+                    "the policy is nova, and the weighers lack {}",
+                    missing.join(" and ")
+                ))
                 .why(why)
                 .next(format!(
                     "add {}, or use the policy tiered",
-                    missing.iter().map(|name| format!("{{ name = \"{name}\" }}")).collect::<Vec<_>>().join(" and ")
+                    missing
+                        .iter()
+                        .map(|name| format!("{{ name = \"{name}\" }}"))
+                        .collect::<Vec<_>>()
+                        .join(" and ")
                 )),
         );
     }
@@ -300,11 +361,23 @@ fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
             Layer::Preemption => matches!(layer, Layer::Ordinary | Layer::Cost),
             _ => layer == Layer::Ordinary,
         };
-        weighers.iter().filter(|weigher| counts(weigher.layer())).map(InUse::size).sum()
+        weighers
+            .iter()
+            .filter(|weigher| counts(weigher.layer()))
+            .map(InUse::size)
+            .sum()
     };
     for (weigher, layer, what) in [
-        (needed, Layer::Preemption, "a host where somebody has to leave can win over one with room"),
-        (cost, Layer::Cost, "a dear eviction can win over a cheap one"),
+        (
+            needed,
+            Layer::Preemption,
+            "a host where somebody has to leave can win over one with room",
+        ),
+        (
+            cost,
+            Layer::Cost,
+            "a dear eviction can win over a cheap one",
+        ),
     ] {
         let Some(weigher) = weigher else { continue };
         let Some(multiplier) = weigher.multiplier.filter(|multiplier| *multiplier > 0.0) else {
@@ -315,9 +388,17 @@ fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
             found.push(
                 weigher
                     .finding(Level::Warning, code::OUTVOTED)
-                    .what(format!("{} = {} can be outvoted: the weighers below it have {} together", weigher.name, number(multiplier), number(others)))
+                    .what(format!(
+                        "{} = {} can be outvoted: the weighers below it have {} together",
+                        weigher.name,
+                        number(multiplier),
+                        number(others)
+                    ))
                     .why(format!("it is meant to outweigh them; as it is, {what}"))
-                    .next(format!("raise it above {}, or lower the others", number(others))),
+                    .next(format!(
+                        "raise it above {}, or lower the others",
+                        number(others)
+                    )),
             );
         }
     }
@@ -326,24 +407,45 @@ fn outvoted(weighers: &[InUse]) -> Vec<Finding> {
 
 /// The weighers in words, in their order.
 pub(crate) fn shares(weighers: &[InUse]) -> Vec<Share> {
-    let all: f64 = weighers.iter().map(InUse::size).sum();
+    let layer = |layer: Layer| -> f64 {
+        let of = weighers.iter().filter(|weigher| weigher.layer() == layer);
+        of.map(InUse::size).sum()
+    };
+    let layered = weighers
+        .iter()
+        .any(|weigher| weigher.layer() != Layer::Ordinary && weigher.size() > 0.0);
     let share = |weigher: &InUse| {
         let multiplier = weigher.multiplier;
         let says = match (weigher.meaning(), multiplier) {
             (_, Some(0.0)) => "is off: the multiplier is 0".to_owned(),
             (Some(meaning), Some(multiplier)) => format!("prefers {}", meaning.prefers(multiplier)),
-            (None, Some(multiplier)) if multiplier > 0.0 => "prefers hosts to which the plugin gives more".to_owned(),
+            (None, Some(multiplier)) if multiplier > 0.0 => {
+                "prefers hosts to which the plugin gives more".to_owned()
+            }
             (None, Some(_)) => "prefers hosts to which the plugin gives less".to_owned(),
             (_, None) => "counts as much as the plugin says, if it is a weigher".to_owned(),
         };
+        let all = layer(weigher.layer());
+        let among = match (weigher.layer(), layered) {
+            (Layer::Ordinary, false) => format!(" of {} in all", number(all)),
+            (Layer::Ordinary, true) => format!(" of {} among the ordinary ones", number(all)),
+            (Layer::Cost, _) => ", meant to outweigh the ordinary ones".to_owned(),
+            (Layer::Preemption, _) => {
+                ", meant to outweigh the ordinary ones and what an eviction costs".to_owned()
+            }
+            (Layer::Emergency, _) => ", meant to outweigh everything else".to_owned(),
+        };
         let weight = match multiplier {
-            Some(multiplier) if multiplier != 0.0 => format!("; weight {} of {} in all", number(multiplier.abs()), number(all)),
+            Some(multiplier) if multiplier != 0.0 => {
+                format!("; weight {}{among}", number(multiplier.abs()))
+            }
             _ => String::new(),
         };
         Share {
             name: weigher.name.clone(),
             multiplier: multiplier.unwrap_or(f64::NAN),
             from: weigher.from,
+            layer: weigher.layer().as_str(),
             share: if all > 0.0 { weigher.size() / all } else { 0.0 },
             says: format!("{says}{weight}"),
         }
@@ -373,6 +475,10 @@ pub(crate) fn effective(order: Order, cost: &str, weighers: &[InUse]) -> Effecti
     lines.push(format!("what a victim costs: {cost}"));
     Effective {
         order: lines,
-        weighers: if order == Order::FirstFit { Vec::new() } else { shares(weighers) },
+        weighers: if order == Order::FirstFit {
+            Vec::new()
+        } else {
+            shares(weighers)
+        },
     }
 }

@@ -34,6 +34,18 @@ pub(crate) enum Layer {
     Emergency,
 }
 
+impl Layer {
+    /// The word for it.
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Self::Ordinary => "ordinary",
+            Self::Cost => "cost",
+            Self::Preemption => "preemption",
+            Self::Emergency => "emergency",
+        }
+    }
+}
+
 const fn ordinary(
     name: &'static str,
     class: &'static str,
@@ -184,7 +196,9 @@ pub(crate) const MEANINGS: [Meaning; 17] = [
 /// What a weigher is about, by our name or Nova's class; `None` for those of others.
 pub(crate) fn meaning(name: &str) -> Option<&'static Meaning> {
     let plain = name.replace('-', "_");
-    let called = |meaning: &&Meaning| meaning.name == plain || (!meaning.class.is_empty() && meaning.class == name);
+    let called = |meaning: &&Meaning| {
+        meaning.name == plain || (!meaning.class.is_empty() && meaning.class == name)
+    };
     MEANINGS.iter().find(called)
 }
 
@@ -282,7 +296,9 @@ mod tests {
         ] {
             assert_eq!(rises(name), Some(more_is_preferred), "{name}");
             let words = meaning(name).unwrap().positive;
-            let fewer = ["fewer", "less", "nobody"].iter().any(|word| words.contains(word));
+            let fewer = ["fewer", "less", "nobody"]
+                .iter()
+                .any(|word| words.contains(word));
             assert_eq!(!fewer, more_is_preferred, "{name}: {words}");
         }
     }

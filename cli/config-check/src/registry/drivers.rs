@@ -4,7 +4,8 @@ use super::Key;
 use super::Type::{List, Number, Path, Switch, Table, Text, Whole, Words};
 
 const STORAGE: &str = "[driver.libvirt.storage]\nname = \"nfs-1\"\ndir = \"/mnt/nfs-1\"\n";
-const SIMULATED_STORAGE: &str = "[driver.simulated.storage]\nname = \"nfs-1\"\ndir = \"/mnt/nfs-1\"\n";
+const SIMULATED_STORAGE: &str =
+    "[driver.simulated.storage]\nname = \"nfs-1\"\ndir = \"/mnt/nfs-1\"\n";
 const PEER: &str = "[[driver.libvirt.peers]]\nuri = \"qemu+ssh://compute-2/system\"\n";
 const HOUR: f64 = 3600.0;
 

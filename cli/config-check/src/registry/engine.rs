@@ -5,7 +5,8 @@ use super::Type::{List, Number, Path, Switch, Table, Text, Whole, Words};
 
 const FAILURE: &[&str] = &["ignore", "refuse"];
 const ROW: &str = "[[engine.weighers]]\nname = \"ram\"\n";
-const PLUGIN: &str = "[[plugins]]\nname = \"spread_racks\"\nfile = \"/etc/ebbtide/plugins/spread_racks.wasm\"\n";
+const PLUGIN: &str =
+    "[[plugins]]\nname = \"spread_racks\"\nfile = \"/etc/ebbtide/plugins/spread_racks.wasm\"\n";
 
 /// The keys.
 pub(super) const KEYS: &[Key] = &[

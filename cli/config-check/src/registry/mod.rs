@@ -288,7 +288,10 @@ pub fn all() -> Vec<(Kind, &'static Key)> {
 /// As it was typed, brought to the form of [`Key::path`]: `[section] option`, `plugins[2].file` and `weighers.name` are understood.
 fn plain(typed: &str) -> String {
     let typed = typed.trim();
-    let typed = match typed.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+    let typed = match typed
+        .strip_prefix('[')
+        .and_then(|rest| rest.split_once(']'))
+    {
         Some((section, option)) if !option.trim().is_empty() => {
             format!("{section}.{}", option.trim())
         }

@@ -4,12 +4,12 @@ use super::Key;
 use super::Type::{List, Number, Path, Switch, Table, Text, Whole, Words};
 
 const LEAST_LOGIN: &str = "[auth]\ntokens = \"/etc/ebbtide/tokens\"\n";
-const WITH_GRPC: &str = "[grpc.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n[auth]\ntokens = \"t\"\n";
-const WITH_HTTP: &str = "[http.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n[auth]\ntokens = \"t\"\n";
-const WITH_GRPC_CA: &str =
-    "[grpc.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\nclient_ca = \"ca.pem\"\n[auth]\ntokens = \"t\"\n";
-const WITH_HTTP_CA: &str =
-    "[http.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\nclient_ca = \"ca.pem\"\n[auth]\ntokens = \"t\"\n";
+const WITH_GRPC: &str =
+    "[grpc.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n[auth]\ntokens = \"t\"\n";
+const WITH_HTTP: &str =
+    "[http.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\n[auth]\ntokens = \"t\"\n";
+const WITH_GRPC_CA: &str = "[grpc.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\nclient_ca = \"ca.pem\"\n[auth]\ntokens = \"t\"\n";
+const WITH_HTTP_CA: &str = "[http.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"\nclient_ca = \"ca.pem\"\n[auth]\ntokens = \"t\"\n";
 const SHORT_BUDGETS: &str = "[region]\nlongest_budget_window_seconds = 30\n";
 const LONG_COMEBACK: &str = "[region.comeback]\nmax_seconds = 604800\n";
 const QUICK_COMEBACK: &str = "[region.comeback]\nfirst_seconds = 1\n";

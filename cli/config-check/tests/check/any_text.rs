@@ -17,8 +17,21 @@ fn piece() -> impl Strategy<Value = String> {
             _ => format!("\n{}\n", key.example_in_file()),
         }),
         prop::sample::select(vec![
-            "[", "]", "[[plugins]]", "[engine]", "\nweighers = [{ name = \"ram\", multiplier = -1 }, { name = 3 }]\n", "= -1e400", "\u{0}", "\r\n ",
-            "[driver.libvirt]", "host = ", "[filter_scheduler]\nram_weight_multiplier = nan\n", "$host", "ä[b]=", "[a.b.c]\n", "x[1].y = 2\n",
+            "[",
+            "]",
+            "[[plugins]]",
+            "[engine]",
+            "\nweighers = [{ name = \"ram\", multiplier = -1 }, { name = 3 }]\n",
+            "= -1e400",
+            "\u{0}",
+            "\r\n ",
+            "[driver.libvirt]",
+            "host = ",
+            "[filter_scheduler]\nram_weight_multiplier = nan\n",
+            "$host",
+            "ä[b]=",
+            "[a.b.c]\n",
+            "x[1].y = 2\n",
         ])
         .prop_map(str::to_owned),
     ]

@@ -5,6 +5,7 @@
 
 mod any_text;
 mod document;
+#[rustfmt::skip] // Rows of tables are read as rows.
 mod findings;
 mod nova_registry;
 mod toml_registry;
