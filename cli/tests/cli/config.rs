@@ -142,7 +142,7 @@ async fn an_agent_has_no_order_of_hosts() {
     let ran = check(agent, &["--effective"]).await;
     assert_eq!(ran.code, 0);
     assert!(
-        ran.out.contains("an agent orders no hosts") && ran.err.contains("The agent's TOML"),
+        ran.out.contains("an agent orders no hosts") && ran.err.contains("the agent's TOML"),
         "{}",
         ran.all()
     );

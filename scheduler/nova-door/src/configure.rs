@@ -3,11 +3,11 @@
 use crate::error::DoorError;
 use crate::preemption::{Policy, ReplyWhen};
 use crate::settings::Settings;
+use ebbtide_bus::{BrokerUrl, QueuePrefix};
 use ebbtide_model::Seconds;
 use ebbtide_nova::hosts::Ratios;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::release::Release;
-use ebbtide_bus::{BrokerUrl, QueuePrefix};
 use ebbtide_nova_cloud::{Cloud, CloudSettings};
 use ebbtide_nova_db::{NovaDbConfig, PoolOptions, Secret};
 use ebbtide_nova_objects::nova_conf::{self, NovaConf};
@@ -92,7 +92,8 @@ pub fn check(conf: &NovaConf) -> Vec<DoorError> {
 
 /// The ledger's database.
 pub(crate) fn ledger(url: &str) -> Result<StoreConfig, DoorError> {
-    StoreConfig::new(&plain_url(url)).map_err(|error| DoorError::Config(format!("{LEDGER}: {error}")))
+    StoreConfig::new(&plain_url(url))
+        .map_err(|error| DoorError::Config(format!("{LEDGER}: {error}")))
 }
 
 /// The brokers between schedulers and agents, and the first part of their queues' names.

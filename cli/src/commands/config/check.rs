@@ -25,7 +25,7 @@ pub(super) fn run(context: &mut Context, args: &CheckArgs) -> Result<(), CliErro
             if args.kind.is_none() {
                 context.output.say(&format!(
                     "read as {}: {}",
-                    report.kind.title(),
+                    report.kind.title().replacen("The ", "the ", 1),
                     report.because
                 ));
             }
