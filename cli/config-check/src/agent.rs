@@ -21,7 +21,7 @@ fn host_down_seconds() -> f64 {
 pub(crate) fn check(text: &str, files: &dyn Files) -> Vec<Finding> {
     let (file, mut found) = match TomlFile::read(Kind::Agent, text) {
         Ok(read) => read,
-        Err(syntax) => return vec![syntax],
+        Err(syntax) => return vec![*syntax],
     };
     let kind = driver(&file.table);
     for finding in &mut found {

@@ -62,7 +62,7 @@ pub(crate) fn check(
             .at(at)
             .what(format!("{}: {}", error.code(), names::hide_logins(&error.to_string())))
             .why("ebbtide-scheduler says so at its start, and ends")
-            .next("`ebbtide config explain nova` lists all options; where nova.conf is several files, name the one that has it")
+            .next("`ebbtide config explain --kind nova` lists all options; where nova.conf is several files, name the one that has it")
     }));
     found.extend(conf.notes.iter().map(|note| {
         Finding::new(
@@ -156,7 +156,7 @@ fn refused(error: &NovaConfError) -> Finding {
         .at(at)
         .what(names::hide_logins(&error.to_string()))
         .why("ebbtide-scheduler says so at its start, and ends")
-        .next("correct the value; `ebbtide config explain SECTION.OPTION` says what it may be")
+        .next("correct the value; `ebbtide config explain --kind nova OPTION` says what it may be")
 }
 
 /// Values that Nova itself would refuse, of any of its options.
@@ -249,6 +249,7 @@ fn in_use(conf: &NovaConf, place: &dyn Fn(&str, &str) -> Option<Position>) -> Ve
             at,
             given: at.is_some(),
             named: at.is_some(),
+            plugin: false,
         }
     };
     known.map(weigher).collect()

@@ -208,11 +208,9 @@ pub(crate) fn findings(config: &Config, given: &[Given]) -> Vec<Finding> {
                     .at(at)
                     .what(format!("{key} has no effect on Ebbtide"))
                     .why("Nova knows it, and Ebbtide does not read it")
-                    .next("nothing, if you can do without; `ebbtide config explain scheduler` lists what counts"),
+                    .next("nothing, if you can do without; `ebbtide config explain --kind nova scheduler` lists what counts"),
             );
-        } else if known {
-            others.entry(group).or_insert((0, at)).0 += 1;
-        } else if OTHER_SECTIONS.contains(&group) {
+        } else if known || OTHER_SECTIONS.contains(&group) {
             others.entry(group).or_insert((0, at)).0 += 1;
         } else if groups.contains(group) {
             found.push(unknown(&key, at, &plain, group, &keys, &declared));
@@ -297,7 +295,7 @@ fn unknown(
         (None, None) if group == "ebbtide" || DECIDING.contains(&group) => (
             Level::Warning,
             SILENT,
-            format!("`ebbtide config explain {group}` lists what there is"),
+            format!("`ebbtide config explain --kind nova {group}` lists what there is"),
         ),
         (None, None) => (
             Level::Note,

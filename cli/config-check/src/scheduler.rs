@@ -13,7 +13,7 @@ use toml::{Table, Value};
 pub(crate) fn check(text: &str, files: &dyn Files) -> (Vec<Finding>, Option<Effective>) {
     let (file, mut found) = match TomlFile::read(crate::Kind::Scheduler, text) {
         Ok(read) => read,
-        Err(syntax) => return (vec![syntax], None),
+        Err(syntax) => return (vec![*syntax], None),
     };
     found.extend(refusals(&file, crate::Kind::Scheduler, refused));
     // Warnings about a file that is not used would speak of what is not so.
@@ -65,6 +65,7 @@ fn in_use(file: &TomlFile, config: &Config) -> Vec<InUse> {
         ) {
             (Some(multiplier), _) => (Some(multiplier), "file"),
             (None, Some(multiplier)) => (Some(multiplier), "plugins"),
+            (None, None) if plugin.is_some() => (None, "plugins"),
             (None, None) => (default.map(|known| known.default_multiplier()), "default"),
         };
         let row = format!("engine.weighers[{position}]");
@@ -81,6 +82,7 @@ fn in_use(file: &TomlFile, config: &Config) -> Vec<InUse> {
             key,
             given: weigher.multiplier.is_some(),
             named,
+            plugin: plugin.is_some(),
         });
     }
     for (position, plugin) in config.plugins.iter().enumerate() {
@@ -97,6 +99,7 @@ fn in_use(file: &TomlFile, config: &Config) -> Vec<InUse> {
             key,
             given: plugin.multiplier.is_some(),
             named: true,
+            plugin: true,
         });
     }
     weighers
@@ -133,6 +136,22 @@ fn plugins(file: &TomlFile, config: &Config, files: &dyn Files) -> Vec<Finding> 
                     .why(why)
                     .next(next),
             );
+        }
+        let replaced = [
+            (ebbtide_weighers::names(), "weigher"),
+            (ebbtide_cost_modules::names(), "cost module"),
+        ];
+        for (names, what) in replaced {
+            if plugin.enabled && names.contains(&plugin.name) {
+                let key = format!("plugins[{position}].name");
+                found.push(
+                    Finding::new(Level::Warning, code::ELSEWHERE, key.clone())
+                        .at(file.place(&key))
+                        .what(format!("plugin {:?} has the name of a built-in {what}", plugin.name))
+                        .why(format!("if it is a {what} it takes the place of the built-in one, wherever that is named"))
+                        .next("choose another name, unless that is meant"),
+                );
+            }
         }
         if !plugin.enabled {
             let key = format!("plugins[{position}].enabled");

@@ -36,7 +36,7 @@ impl TomlFile {
     ///
     /// # Errors
     /// What is wrong with its syntax.
-    pub(crate) fn read(kind: Kind, text: &str) -> Result<(Self, Vec<Finding>), Finding> {
+    pub(crate) fn read(kind: Kind, text: &str) -> Result<(Self, Vec<Finding>), Box<Finding>> {
         let lines = Lines(text);
         let syntax = |error: &toml::de::Error| {
             Finding::new(Level::Error, code::SYNTAX, "")
@@ -48,8 +48,8 @@ impl TomlFile {
                 .why("nothing of the file is used, and the program does not start")
                 .next("correct the line; text is in \"quotes\", tables begin with [name]")
         };
-        let read = DeTable::parse(text).map_err(|error| syntax(&error))?;
-        let mut table: Table = text.parse().map_err(|error| syntax(&error))?;
+        let read = DeTable::parse(text).map_err(|error| Box::new(syntax(&error)))?;
+        let mut table: Table = text.parse().map_err(|error| Box::new(syntax(&error)))?;
         let mut file = Self {
             table: Table::new(),
             places: BTreeMap::new(),
@@ -235,7 +235,7 @@ pub(crate) fn refusals(
                 "`ebbtide config explain {}` says what it may be",
                 explained(key)
             ),
-            None => format!("`ebbtide config explain {kind}` lists all keys"),
+            None => format!("`ebbtide config explain --kind {kind}` lists all keys"),
         };
         let finding = Finding::new(Level::Error, code::VALUE, key.clone().unwrap_or_default())
             .at(key.as_deref().and_then(|key| file.place(key)))

@@ -36,11 +36,13 @@ pub(crate) struct InUse {
     pub(crate) given: bool,
     /// True if the file names the weigher.
     pub(crate) named: bool,
+    /// True if it is a plugin, of which nothing is known here; it may have the name of a built-in one, whose place it takes.
+    pub(crate) plugin: bool,
 }
 
 impl InUse {
     fn meaning(&self) -> Option<&'static Meaning> {
-        meaning(&self.name)
+        meaning(&self.name).filter(|_| !self.plugin)
     }
 
     fn layer(&self) -> Layer {

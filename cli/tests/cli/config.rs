@@ -194,7 +194,10 @@ async fn keys_are_explained() {
     assert_eq!(kinds["environment"], "EBBTIDE_AGENT__BUS__PREFIX");
     let all = alone(&["config", "explain", "-o", "json"]).await.json();
     assert!(all.as_array().unwrap().len() > 250, "{all}");
-    let agent = alone(&["config", "explain", "agent", "-o", "value", "-c", "kind"]).await;
+    let agent = alone(&[
+        "config", "explain", "--kind", "agent", "-o", "value", "-c", "kind",
+    ])
+    .await;
     assert!(
         agent.out.lines().all(|kind| kind == "agent"),
         "{}",

@@ -152,6 +152,9 @@ fn weighers_that_do_not_do_what_they_seem_to() {
     // As many as the others and ten times as many are two things.
     let fair = scheduler(&list("{ name = \"ram\", multiplier = 45 },\n{ name = \"cpu\", multiplier = 5 }"));
     assert!(fair.findings.iter().all(|finding| finding.code != code::DROWNS), "{:?}", fair.findings);
+    // Which way a plugin pulls is not known, whatever its name.
+    let named = "[engine]\nweighers = [{ name = \"io_ops\", multiplier = 1 }]\n[[plugins]]\nname = \"io_ops\"\nfile = \"/p/there.wasm\"\n";
+    assert!(scheduler(named).findings.iter().all(|finding| finding.code != code::INVERTED));
     // A plugin that says by itself how much it counts may be louder.
     let plugin = list("{ name = \"ram\", multiplier = 60 },\n{ name = \"p\" }") + "[[plugins]]\nname = \"p\"\nfile = \"/p/there.wasm\"\n";
     let plugin = scheduler(&plugin);
@@ -184,6 +187,7 @@ fn keys_of_the_scheduler_that_are_probably_not_meant_so() {
         (OPEN, Warning, code::OPEN, "auth.allow_unauthenticated", 2, "operator"),
         ("[region.comeback]\nenabled = false\nat_once = 2\n", Warning, code::NO_EFFECT, "region.comeback.at_once", 3, "nobody comes back"),
         ("[[plugins]]\nname = \"p\"\nfile = \"/p/there.wasm\"\nenabled = false\n", Note, code::NO_EFFECT, "plugins[0].enabled", 4, "not enabled"),
+        ("[[plugins]]\nname = \"ram\"\nfile = \"/p/there.wasm\"\n", Warning, code::ELSEWHERE, "plugins[0].name", 2, "takes the place"),
         ("[[plugins]]\nname = \"p\"\nfile = \"/p/there.wasm\"\ngrants = [\"clock\"]\n", Note, code::ELSEWHERE, "plugins[0].grants", 4, "clock"),
     ]);
 }

@@ -19,18 +19,6 @@ pub(super) fn run(context: &mut Context, args: &ExplainArgs) -> Result<(), CliEr
             .filter(|(kind, _)| only.is_none_or(|only| only == *kind));
         return table(context, &wanted.collect::<Vec<_>>());
     };
-    // The name of a kind of file stands for all of it.
-    if let Some(kind) = Kind::ALL.into_iter().find(|kind| kind.as_str() == typed)
-        && registry::find(typed, only)
-            .iter()
-            .all(|(found, _)| *found != kind)
-    {
-        let all: Vec<_> = registry::keys(kind)
-            .into_iter()
-            .map(|key| (kind, key))
-            .collect();
-        return table(context, &all);
-    }
     let found = registry::find(typed, only);
     match found.as_slice() {
         [] => Err(unknown(typed, only)),
