@@ -2,8 +2,8 @@
 
 use crate::Context;
 use crate::commands::{
-    aggregate, audit, bench, budget, completion, conform, decision, evacuation, explain, flavor,
-    host, plugin, replay, server, simulate, status, token, watch, what_if,
+    aggregate, audit, bench, budget, completion, config, conform, decision, evacuation, explain,
+    flavor, host, plugin, replay, server, simulate, status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -137,6 +137,9 @@ pub enum Command {
     /// Weighers and cost modules beside those that are built in: write, check, measure, list
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
+    /// Configuration of scheduler and agent, and nova.conf: every key explained, files judged
+    #[command(subcommand)]
+    Config(config::ConfigCommand),
     /// Decide as for `server create`, but change nothing
     WhatIf(what_if::WhatIfArgs),
     /// Say why a decision is as it is

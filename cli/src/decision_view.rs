@@ -76,7 +76,7 @@ pub fn print(context: &mut Context, decision: &v1::Decision) -> Result<(), CliEr
             }
             return Ok(());
         }
-        Format::Table => {}
+        Format::Table | Format::Markdown => {}
     }
     head(context, decision)?;
     if let Some(nowhere) = &decision.no_valid_host {

@@ -141,6 +141,14 @@ pub enum CliError {
         /// What is wrong with it, with the line.
         problem: String,
     },
+    /// A configuration file that was judged has errors.
+    #[error("{}: {problem}", path.display())]
+    Configuration {
+        /// Which file.
+        path: PathBuf,
+        /// How many.
+        problem: String,
+    },
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
@@ -168,6 +176,7 @@ impl CliError {
             Self::Interrupted(_) => "EB-CLI-012",
             Self::Write(_) => "EB-CLI-013",
             Self::Corpus { .. } => "EB-CLI-014",
+            Self::Configuration { .. } => "EB-CLI-015",
             Self::Door(error) => error.code(),
             Self::Access(error) => error.code(),
         }
@@ -211,6 +220,10 @@ impl CliError {
             Self::Config { .. } => {
                 Some("correct the file, or name another one with EBBTIDE_CONFIG".to_owned())
             }
+            Self::Configuration { .. } => Some(
+                "`ebbtide config explain KEY` says what a key may be; docs/errors.md has the codes"
+                    .to_owned(),
+            ),
             Self::Corpus { .. } => Some(
                 "give a file of cases with answers, such as integration/nova/corpus/dev.jsonl.gz"
                     .to_owned(),

@@ -1,7 +1,7 @@
 //! Where the answers go: data to standard output, talk to standard error.
 //!
 //! Three formats, as the `openstack` client has them: `table` for people, `json` for programs (keys of the contract), `value` for
-//! shells (bare values, one row a line, one blank between). Colour only in tables, only on a terminal, never with `NO_COLOR`.
+//! shells (bare values, one row a line, one blank between); and `markdown`, the same tables for documents and tickets. Colour only in tables, only on a terminal, never with `NO_COLOR`.
 
 use crate::errors::CliError;
 use crate::json::Json;
@@ -23,6 +23,8 @@ pub enum Format {
     Json,
     /// Bare values, one row a line.
     Value,
+    /// Tables for documents and tickets.
+    Markdown,
 }
 
 /// When to use colours.
@@ -192,6 +194,12 @@ const STYLE: TableStyle = TableStyle::new()
     .content_lines(ContentLineStyle::new('|', '|', '|'))
     .bottom_border(LineStyle::new('+', '-', '+', '+'));
 
+/// The same as Markdown has them.
+const MARKDOWN: TableStyle = TableStyle::new()
+    .header_lines(ContentLineStyle::new('|', '|', '|'))
+    .header_separator(LineStyle::new('|', '-', '|', '|'))
+    .content_lines(ContentLineStyle::new('|', '|', '|'));
+
 impl Output {
     /// Speaks as the options say.
     #[must_use]
@@ -227,7 +235,7 @@ impl Output {
     /// True if people read it.
     #[must_use]
     pub fn is_table(&self) -> bool {
-        self.format == Format::Table
+        matches!(self.format, Format::Table | Format::Markdown)
     }
 
     /// The time of day.
@@ -408,14 +416,19 @@ impl Output {
         rows: &[Vec<Cell>],
     ) -> Result<(), CliError> {
         let mut table = Table::new();
-        table.load_style(STYLE);
-        if self.color {
+        let markdown = self.format == Format::Markdown;
+        table.load_style(if markdown { MARKDOWN } else { STYLE });
+        if self.color && !markdown {
             table.enforce_styling();
         } else {
             table.force_no_tty();
         }
         // Into a file or pipe nothing is wrapped: one row is one line there.
-        if let Some(width) = self.io.width.filter(|_| self.io.out_is_terminal) {
+        if let Some(width) = self
+            .io
+            .width
+            .filter(|_| self.io.out_is_terminal && !markdown)
+        {
             table.set_content_arrangement(ContentArrangement::Dynamic);
             table.set_width(width);
         }
@@ -427,11 +440,15 @@ impl Output {
         );
         for row in rows {
             table.add_row(row.iter().zip(columns).map(|(cell, column)| {
-                let mut drawn = comfy_table::Cell::new(&cell.text);
+                let mut drawn = if markdown {
+                    comfy_table::Cell::new(cell.text.replace('|', "\\|").replace('\n', "<br>"))
+                } else {
+                    comfy_table::Cell::new(&cell.text)
+                };
                 if column.right {
                     drawn = drawn.set_alignment(CellAlignment::Right);
                 }
-                match cell.tone.color() {
+                match cell.tone.color().filter(|_| !markdown) {
                     Some(color) => drawn.fg(color),
                     None => drawn,
                 }

@@ -78,7 +78,7 @@ fn papers(context: &mut Context) -> Result<(), CliError> {
                 ))?;
             }
         }
-        Format::Table => {
+        Format::Table | Format::Markdown => {
             for (table, result) in &results {
                 show(context, table, result)?;
             }

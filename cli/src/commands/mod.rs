@@ -5,6 +5,7 @@ pub mod audit;
 pub mod bench;
 pub mod budget;
 pub mod completion;
+pub mod config;
 pub mod conform;
 pub mod decision;
 pub mod evacuation;
@@ -40,6 +41,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Server(command) => server::run(context, command).await,
         Command::Aggregate(command) => aggregate::run(context, command).await,
         Command::Budget(command) => budget::run(context, command).await,
+        Command::Config(command) => config::run(context, &command),
         Command::Plugin(command) => plugin::run(context, command).await,
         Command::WhatIf(args) => what_if::run(context, args).await,
         Command::Explain(args) => explain::run(context, args).await,

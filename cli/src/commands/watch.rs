@@ -9,6 +9,7 @@ use crate::{decision_view, output::Cell};
 use clap::Args;
 use ebbtide_proto::v1::{self, watch_event::Event};
 use std::collections::HashMap;
+use tokio::signal::unix::{SignalKind, signal};
 
 const EXAMPLES: &str = "\
 From now on, until Ctrl-C. With -o json each line is one JSON object.
@@ -47,13 +48,15 @@ pub async fn run(context: &mut Context, args: WatchArgs) -> Result<(), CliError>
     let mut region = context.region().await?;
     let request = v1::WatchRequest { project_id };
     let mut stream = region.scheduler.watch(request).await?.into_inner();
+    // Heard from now on and kept until it is asked for: a listener made anew for every event would miss what comes while one is printed.
+    let mut stop = signal(SignalKind::interrupt())?;
     context.output.say("watching; Ctrl-C ends it");
     let mut names = HashMap::new();
     let mut seen = 0;
     while args.limit.is_none_or(|limit| seen < limit) {
         let event = tokio::select! {
             event = stream.message() => event?,
-            _ = tokio::signal::ctrl_c() => return Ok(()),
+            _ = stop.recv() => return Ok(()),
         };
         let Some(event) = event else {
             return Err(CliError::StreamEnded(String::new()));

@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bench;
+mod config;
 mod conform;
 mod errors;
 mod fake;

@@ -2,13 +2,20 @@
 
 use crate::secret::assert_no_login;
 use ebbtide_agent::Config;
+use ebbtide_config_check::{Kind, ThisMachine, check};
 use std::path::Path;
 
 pub(super) fn run(bytes: &[u8]) {
     let Ok(text) = std::str::from_utf8(bytes) else {
         return;
     };
-    match Config::parse(Path::new("agent.toml"), text, &[]) {
+    let path = Path::new("agent.toml");
+    for kind in [None, Some(Kind::Agent)] {
+        for finding in check(path, text, kind, &ThisMachine::with(None)).findings {
+            assert_no_login(&format!("{finding:?}"));
+        }
+    }
+    match Config::parse(path, text, &[]) {
         Err(error) => {
             let _ = error.code();
             assert_no_login(&error.to_string());

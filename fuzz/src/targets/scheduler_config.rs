@@ -1,6 +1,8 @@
-//! The scheduler's configuration file and environment: no error shows the password of a URL, and what is taken is shown without.
+//! The scheduler's configuration file and environment: no error shows the password of a URL, and what is taken is shown without. `ebbtide config check`
+//! has an error exactly where the scheduler has one.
 
 use crate::secret::assert_no_login;
+use ebbtide_config_check::{Kind, Level, ThisMachine, check, code};
 use ebbtide_scheduler::Config;
 use std::path::Path;
 
@@ -9,8 +11,17 @@ pub(super) fn run(bytes: &[u8]) {
         return;
     };
     let path = Path::new("scheduler.toml");
-    match Config::parse(path, text, std::iter::empty(), &[]) {
-        Err(error @ ebbtide_scheduler::ServiceError::Config(_)) => {
+    let parsed = Config::parse(path, text, std::iter::empty(), &[]);
+    let report = check(path, text, Some(Kind::Scheduler), &ThisMachine::with(None));
+    let mut errors = report.findings.iter().filter(|f| f.level == Level::Error);
+    // The files of plugins are looked for by the scheduler after that.
+    let refused = errors.any(|error| parsed.is_err() || error.code != code::PLUGIN_FILE);
+    assert_eq!(refused, parsed.is_err(), "{:?}", report.findings);
+    for finding in &report.findings {
+        assert_no_login(&format!("{finding:?}"));
+    }
+    match parsed {
+        Err(error @ ebbtide_scheduler::config::ConfigError::Wrong(_)) => {
             assert_no_login(&error.to_string())
         }
         Err(error) => drop(error.code()),
@@ -34,7 +45,7 @@ pub(super) fn run(bytes: &[u8]) {
             name.trim()
         );
         let variable = std::iter::once((name, value.trim().to_owned()));
-        if let Err(error @ ebbtide_scheduler::ServiceError::Config(_)) =
+        if let Err(error @ ebbtide_scheduler::config::ConfigError::Wrong(_)) =
             Config::parse(path, "", variable, &[])
         {
             assert_no_login(&error.to_string());

@@ -133,7 +133,11 @@ fn a_usual_file_is_read_section_by_section() {
         ),
         (true, ReplyWhen::AtOnce, 60, 300)
     );
-    assert_eq!(ours.section.get("tomorrow").as_deref(), Some("yes"));
+    // An option of tomorrow is left alone.
+    assert_eq!(
+        (ours.placement_patience, ours.bus_prefix.as_deref()),
+        (30, None)
+    );
     let options = &conf.options;
     assert_eq!(
         options.enabled_filters,

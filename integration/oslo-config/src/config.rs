@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How deep variables may stand for values with variables. Python gives up at a thousand; nobody needs ten.
 const DEPTH: usize = 100;
@@ -29,6 +30,27 @@ pub struct Config {
     known: HashMap<(String, &'static str), Opt>,
     /// Defaults that are known only here: the name of the machine, its address.
     defaults: HashMap<(String, String), String>,
+    /// Which options were asked for, by group and name.
+    asked: Arc<Mutex<BTreeSet<(String, String)>>>,
+}
+
+/// A value that a file has, as it stands there.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Given {
+    /// Its group.
+    pub group: String,
+    /// Its name.
+    pub name: String,
+    /// Its text, variables not replaced. It may be secret.
+    pub text: String,
+    /// Where it stands.
+    pub place: Place,
+}
+
+impl fmt::Debug for Given {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: [{}] {}", self.place, self.group, self.name)
+    }
 }
 
 #[derive(Clone)]
@@ -88,9 +110,53 @@ impl Config {
             parsed: Vec::new(),
             known: HashMap::new(),
             defaults: HashMap::new(),
+            asked: Arc::default(),
         };
         config.parsed = config.read_all()?;
         Ok(config)
+    }
+
+    /// A configuration of one file's text, without any environment; `path` is for messages only.
+    ///
+    /// # Errors
+    /// A line that is wrong.
+    pub fn of_text(path: &Path, text: &str) -> Result<Self> {
+        let mut config = Self::load_with(&[], &[], [])?;
+        config.parsed.push(parsed(path, text)?);
+        Ok(config)
+    }
+
+    /// Everything that the files say, by group and name, each with all its values in their order.
+    #[must_use]
+    pub fn given(&self) -> Vec<Given> {
+        let mut all = Vec::new();
+        for parsed in &self.parsed {
+            let mut values: Vec<_> = parsed.values.iter().collect();
+            values.sort();
+            for ((group, name), texts) in values {
+                all.extend(texts.iter().map(|(text, line)| Given {
+                    group: group.clone(),
+                    name: name.clone(),
+                    text: text.clone(),
+                    place: parsed.place(*line),
+                }));
+            }
+        }
+        all
+    }
+
+    /// The options that were asked for by now, by group and name, older names not among them. Whoever has read all that it wants finds here what
+    /// the rest of a file is: without effect.
+    #[must_use]
+    pub fn asked(&self) -> BTreeSet<(String, String)> {
+        let asked = self.asked.lock();
+        asked.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn ask(&self, group: &str, name: &str) {
+        let asked = self.asked.lock();
+        let mut asked = asked.unwrap_or_else(PoisonError::into_inner);
+        asked.insert((normalized(group), name.to_owned()));
     }
 
     /// Reads what is named; where nothing is, what is found in the usual places ([`crate::default_paths`]). No file at all is no
@@ -178,6 +244,7 @@ impl Config {
     }
 
     fn found(&self, option: &Opt) -> Vec<(String, Place)> {
+        self.ask(option.group, option.name);
         let names: Vec<(&str, &str)> = std::iter::once((option.group, option.name))
             .chain(option.deprecated.iter().copied())
             .collect();
@@ -440,8 +507,17 @@ fn read_file(path: &Path) -> Result<Parsed> {
         let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
         wrong((line, "this is no UTF-8"))
     })?;
+    parsed(path, &text)
+}
+
+fn parsed(path: &Path, text: &str) -> Result<Parsed> {
+    let wrong = |(line, what): (usize, &'static str)| ConfigError::Line {
+        path: path.to_owned(),
+        line,
+        what,
+    };
     let mut values: HashMap<(String, String), Vec<(String, usize)>> = HashMap::new();
-    for assignment in parse::parse(&text).map_err(wrong)? {
+    for assignment in parse::parse(text).map_err(wrong)? {
         values
             .entry((normalized(&assignment.section), assignment.key))
             .or_default()

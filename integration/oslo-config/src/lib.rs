@@ -31,7 +31,7 @@ mod template;
 mod typed;
 mod value;
 
-pub use config::Config;
+pub use config::{Config, Given};
 pub use error::{ConfigError, Place, Result};
 pub use option::{Kind, Opt, Scalar};
 pub use search::default_paths;

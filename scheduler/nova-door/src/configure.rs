@@ -3,14 +3,16 @@
 use crate::error::DoorError;
 use crate::preemption::{Policy, ReplyWhen};
 use crate::settings::Settings;
+use ebbtide_bus::{BrokerUrl, QueuePrefix};
 use ebbtide_model::Seconds;
 use ebbtide_nova::hosts::Ratios;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::release::Release;
-use ebbtide_nova_cloud::CloudSettings;
+use ebbtide_nova_cloud::{Cloud, CloudSettings};
 use ebbtide_nova_db::{NovaDbConfig, PoolOptions, Secret};
 use ebbtide_nova_objects::nova_conf::{self, NovaConf};
 use ebbtide_openstack::{AdapterOptions, AuthOptions, SessionOptions};
+use ebbtide_store::StoreConfig;
 use oslo_messaging::{RabbitOptions, TransportUrl};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -39,47 +41,69 @@ fn seconds(number: i64) -> Seconds {
     Seconds(u32::try_from(number.max(0)).unwrap_or(u32::MAX))
 }
 
-/// A section's own number, within bounds.
-fn number(conf: &NovaConf, name: &str, default: u64, most: u64) -> Result<u64, DoorError> {
-    let Some(text) = conf.ebbtide.section.get(name) else {
-        return Ok(default);
-    };
-    text.trim()
-        .parse()
-        .ok()
-        .filter(|number| (1..=most).contains(number))
-        .ok_or_else(|| {
-            DoorError::Config(format!(
-                "nova.conf: [ebbtide] {name} = {text}: use a whole number from 1 to {most}"
-            ))
-        })
-}
-
 /// How requests are dealt with.
-pub(crate) fn settings(conf: &NovaConf) -> Result<Settings, DoorError> {
+pub(crate) fn settings(conf: &NovaConf) -> Settings {
     let ours = &conf.ebbtide;
     let defaults = Settings::default();
     let policy = Policy::default();
-    Ok(Settings {
+    let duration = |number: i64| Duration::from_secs(seconds(number).0.into());
+    Settings {
         preemption: ours.preemption,
         reply_when: match ours.reply_when {
             nova_conf::ReplyWhen::RoomFree => ReplyWhen::RoomFree,
             nova_conf::ReplyWhen::AtOnce => ReplyWhen::AtOnce,
         },
         plan_rounds: u32::try_from(ours.plan_rounds).unwrap_or(defaults.plan_rounds),
-        placement_patience: Duration::from_secs(number(conf, "placement_patience", 30, 3600)?),
-        placement_list_every: Duration::from_secs(number(conf, "placement_poll", 10, 3600)?),
+        placement_patience: duration(ours.placement_patience),
+        placement_list_every: duration(ours.placement_poll),
         evacuation: Policy {
             room_timeout: seconds(ours.room_timeout),
-            notice_timeout: seconds(signed(number(conf, "notice_timeout", 10, 3600)?)),
-            act_timeout: seconds(signed(number(conf, "act_timeout", 60, 86_400)?)),
+            notice_timeout: seconds(ours.notice_timeout),
+            act_timeout: seconds(ours.act_timeout),
             ..policy
         },
-    })
+    }
 }
 
-fn signed(number: u64) -> i64 {
-    i64::try_from(number).unwrap_or(i64::MAX)
+/// All that can be said against a configuration without asking anybody: what [`Door::open`](crate::Door::open) refuses first, in its order.
+///
+/// # Errors
+/// Those that `Door::open` would have, each of which would keep it from opening.
+pub fn check(conf: &NovaConf) -> Vec<DoorError> {
+    let mut wrong = Vec::new();
+    let mut look = |result: Result<(), DoorError>| wrong.extend(result.err());
+    look(messaging(conf).map(drop));
+    look(placement(conf).map(drop));
+    look(databases(conf).map(drop));
+    look(
+        Cloud::new(conf.options.clone(), cloud(conf))
+            .map(drop)
+            .map_err(DoorError::from),
+    );
+    if let Some(url) = &conf.ebbtide.connection {
+        look(ledger(url).map(drop));
+        look(agents_bus(conf).map(drop));
+    }
+    if let Some(address) = &conf.ebbtide.metrics_listen {
+        look(crate::pages::address(address).map(drop));
+    }
+    wrong
+}
+
+/// The ledger's database.
+pub(crate) fn ledger(url: &str) -> Result<StoreConfig, DoorError> {
+    StoreConfig::new(&plain_url(url))
+        .map_err(|error| DoorError::Config(format!("{LEDGER}: {error}")))
+}
+
+/// The brokers between schedulers and agents, and the first part of their queues' names.
+pub(crate) fn agents_bus(conf: &NovaConf) -> Result<(Vec<BrokerUrl>, QueuePrefix), DoorError> {
+    let ours = &conf.ebbtide;
+    let url = ours.bus_url.as_deref();
+    let brokers = crate::brokers::brokers(url.unwrap_or(&conf.general.transport_url))?;
+    let prefix = ours.bus_prefix.as_deref();
+    let prefix = QueuePrefix::new(prefix.unwrap_or(ebbtide_bus::DEFAULT_PREFIX))?;
+    Ok((brokers, prefix))
 }
 
 /// `[workarounds] disable_compute_service_check_for_ffu`: computes that are too old are told of, and not a reason to end.

@@ -18,7 +18,7 @@ mod select;
 mod settings;
 mod task;
 
-pub use configure::{PROGRAM, read_conf};
+pub use configure::{PROGRAM, check as check_conf, read_conf};
 pub use ebbtide_nova_objects::nova_conf;
 pub use ebbtide_preemption as preemption;
 pub use error::DoorError;

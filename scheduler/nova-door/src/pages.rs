@@ -29,17 +29,9 @@ pub(crate) struct Pages {
 /// # Errors
 /// The address is none, or somebody else has it.
 pub(crate) async fn start(address: &str, pages: Pages, tasks: &Tasks) -> Result<(), DoorError> {
-    let wrong = |problem: String| {
-        DoorError::Config(format!(
-            "nova.conf: [ebbtide] metrics_listen = {address}: {problem}"
-        ))
-    };
-    let bind: SocketAddr = address
-        .parse()
-        .map_err(|error| wrong(format!("{error}; it is ADDRESS:PORT, as in 127.0.0.1:7471")))?;
-    let listener = TcpListener::bind(bind)
+    let listener = TcpListener::bind(self::address(address)?)
         .await
-        .map_err(|error| wrong(error.to_string()))?;
+        .map_err(|error| wrong(address, &error.to_string()))?;
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
@@ -55,6 +47,20 @@ pub(crate) async fn start(address: &str, pages: Pages, tasks: &Tasks) -> Result<
         }
     });
     Ok(())
+}
+
+fn wrong(address: &str, problem: &str) -> DoorError {
+    DoorError::Config(format!(
+        "nova.conf: [ebbtide] metrics_listen = {address}: {problem}"
+    ))
+}
+
+/// Where to listen.
+pub(crate) fn address(text: &str) -> Result<SocketAddr, DoorError> {
+    text.parse().map_err(|error| {
+        let problem = format!("{error}; it is ADDRESS:PORT, as in 127.0.0.1:7471");
+        wrong(text, &problem)
+    })
 }
 
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {

@@ -10,13 +10,12 @@ use crate::pages::{self, Pages};
 use crate::select::Selector;
 use crate::settings::Settings;
 use crate::task::{Tasks, pause};
-use crate::{brokers, clock, configure, plugins};
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, QueuePrefix};
+use crate::{clock, configure, plugins};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus};
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{FollowOptions, NovaDb, OwnService, TooOld};
 use ebbtide_nova_objects::nova_conf::{NotificationFormat, NovaConf};
 use ebbtide_openstack::{Placement, Session};
-use ebbtide_store::StoreConfig;
 use ebbtide_store::ledger::Ledger;
 use oslo_messaging::{
     Notifier, NotifierFormat, NotifierOptions, RpcServer, ServerOptions, Target, Transport,
@@ -50,7 +49,7 @@ impl Door {
     /// What waiting does not heal: the configuration, refused credentials, computes that are too old.
     pub async fn open(conf: &NovaConf, stop: CancellationToken) -> Result<Self, DoorError> {
         let watch = clock::Stopwatch::start();
-        let settings = Arc::new(configure::settings(conf)?);
+        let settings = Arc::new(configure::settings(conf));
         let tasks = Tasks::new(stop);
         let (url, options) = configure::messaging(conf)?;
         let transport = Transport::start(&url, options, &conf.general.control_exchange)?;
@@ -345,8 +344,7 @@ async fn open_ledger(conf: &NovaConf, tasks: &Tasks) -> Result<Option<Ledger>, D
         );
         return Ok(None);
     };
-    let store = StoreConfig::new(&configure::plain_url(url))
-        .map_err(|error| DoorError::Config(format!("{}: {error}", configure::LEDGER)))?;
+    let store = configure::ledger(url)?;
     patiently(tasks, "the ledger", || async {
         Ok(Some(Ledger::open(&store).await?))
     })
@@ -361,23 +359,14 @@ async fn open_evacuations(
     tasks: &Tasks,
     metrics: &Metrics,
 ) -> Result<(Evacuations, Arc<dyn Bus>), DoorError> {
-    let ours = &conf.ebbtide;
-    let url = ours
-        .bus_url
-        .as_deref()
-        .unwrap_or(&conf.general.transport_url);
+    let (brokers, prefix) = configure::agents_bus(conf)?;
     let bus: Arc<dyn Bus> = Arc::new(AmqpBus::open(AmqpConfig::new(
-        brokers::brokers(url)?,
+        brokers,
         "ebbtide-scheduler",
     ))?);
-    let prefix = ours.section.get("bus_prefix");
-    let prefix = QueuePrefix::new(prefix.as_deref().unwrap_or("ebbtide"))?;
-    let name = ours
-        .section
-        .get("name")
-        .unwrap_or_else(|| conf.general.host.clone());
+    let name = conf.ebbtide.name.as_ref().unwrap_or(&conf.general.host);
     let owner = patiently(tasks, "the ledger", || async {
-        Ok(ledger.register(&name).await?)
+        Ok(ledger.register(name).await?)
     })
     .await?;
     let evacuations = Evacuations::new(

@@ -78,6 +78,16 @@ pub enum PluginError {
 }
 
 impl PluginError {
+    /// Two plugins have this name.
+    #[must_use]
+    pub fn same_name(name: &str) -> Self {
+        Self::Config {
+            name: name.to_owned(),
+            key: "name",
+            problem: "another plugin has it already".to_owned(),
+        }
+    }
+
     /// Stable code, explained in `docs/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {

@@ -54,6 +54,10 @@ impl Carrier {
 
 /// A plugin that can be called.
 #[derive(Clone)]
+#[cfg_attr(
+    not(feature = "wasm"),
+    allow(dead_code, reason = "without a carrier nothing is ever loaded")
+)]
 pub(crate) enum Loaded {
     Weigher(Arc<dyn Weigher>),
     CostModule(Arc<dyn CostModule>),

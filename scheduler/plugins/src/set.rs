@@ -118,11 +118,7 @@ impl PluginSet {
             let config = &entry.config;
             config.check()?;
             if plugins.iter().any(|known| known.config.name == config.name) {
-                return Err(PluginError::Config {
-                    name: config.name.clone(),
-                    key: "name",
-                    problem: "another plugin has it already".to_owned(),
-                });
+                return Err(PluginError::same_name(&config.name));
             }
             plugins.push(one(entry, before, sources, services)?);
         }

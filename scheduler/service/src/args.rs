@@ -92,11 +92,12 @@ impl Args {
             let urls: Vec<String> = self.bus_url.iter().map(|url| quoted(url)).collect();
             flags.push(("bus.urls", format!("[{}]", urls.join(", "))));
         }
-        Config::read(
+        let config = Config::read(
             self.config.as_deref(),
             environment.filter(|(k, _)| k.starts_with(ENVIRONMENT_PREFIX)),
             &flags,
-        )
+        )?;
+        Ok(config)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use ebbtide_access::AccessError;
 use ebbtide_bus::BusError;
+use ebbtide_config::ConfigError;
 use ebbtide_engine::EngineError;
 use ebbtide_plugins::PluginError;
 use ebbtide_region::RegionError;
@@ -141,6 +142,19 @@ impl ServiceError {
             Self::Fenced => "EB-SERVICE-006",
             Self::TooSlow { .. } => "EB-SERVICE-007",
             Self::Access(error) => error.code(),
+        }
+    }
+}
+
+impl From<ConfigError> for ServiceError {
+    fn from(error: ConfigError) -> Self {
+        match error {
+            ConfigError::Wrong(problem) => Self::Config(problem),
+            ConfigError::Region(error) => error.into(),
+            ConfigError::Engine(error) => error.into(),
+            ConfigError::Bus(error) => error.into(),
+            ConfigError::Store(error) => error.into(),
+            ConfigError::Plugin(error) => error.into(),
         }
     }
 }

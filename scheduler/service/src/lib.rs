@@ -13,7 +13,6 @@
 mod archive;
 pub mod args;
 mod clock;
-pub mod config;
 mod duty;
 mod error;
 mod gate;
@@ -33,6 +32,8 @@ mod task;
 mod ticker;
 mod wire;
 
-pub use config::Config;
+/// The configuration: a crate of its own, so that `ebbtide config check` judges a file as the service does.
+pub use ebbtide_config as config;
+pub use ebbtide_config::Config;
 pub use error::ServiceError;
 pub use run::{Carrier, Running, init_log, open_bus, start};

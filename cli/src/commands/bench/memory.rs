@@ -3,7 +3,7 @@
 use super::report::{Shown, json, where_measured};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Details, Format};
+use crate::output::{Cell, Details};
 use clap::Args;
 use ebbtide_bench::Machine;
 use ebbtide_bench::memory::{MemoryOptions, run as measure};
@@ -56,7 +56,7 @@ pub(super) fn run(context: &mut Context, args: MemoryArgs) -> Result<(), CliErro
         ],
         json,
     })?;
-    if context.output.format() == Format::Table {
+    if context.output.is_table() {
         context.output.say(&where_measured(&machine));
     }
     Ok(())

@@ -3,7 +3,7 @@
 use super::report::{Shown, rows_json, time, where_measured, write};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Format, Listing, number, text};
+use crate::output::{Cell, Listing, number, text};
 use crate::render::Tone;
 use clap::{Args, ValueHint};
 use ebbtide_bench::Machine;
@@ -138,7 +138,7 @@ fn show(context: &mut Context, rows: &[PreemptReport]) -> Result<(), CliError> {
         json,
         none: "nothing was measured",
     })?;
-    if context.output.format() == Format::Table {
+    if context.output.is_table() {
         context.output.say(&where_measured(&machine));
     }
     Ok(())

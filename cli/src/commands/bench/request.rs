@@ -3,7 +3,7 @@
 use super::report::{Shown, rows_json, time, where_measured, write};
 use crate::Context;
 use crate::errors::CliError;
-use crate::output::{Cell, Format, Listing, number};
+use crate::output::{Cell, Listing, number};
 use clap::{Args, ValueHint};
 use ebbtide_bench::Machine;
 use ebbtide_bench::plot::{Panel, Series, growth_svg};
@@ -106,7 +106,7 @@ fn show(context: &mut Context, rows: &[RequestReport]) -> Result<(), CliError> {
         json,
         none: "nothing was measured",
     })?;
-    if context.output.format() == Format::Table {
+    if context.output.is_table() {
         context.output.say(&where_measured(&machine));
     }
     Ok(())

@@ -72,7 +72,7 @@ pub(super) fn run(context: &mut Context, args: &NovaArgs) -> Result<(), CliError
             }
             context.output.line(&verdict)?;
         }
-        Format::Table => {
+        Format::Table | Format::Markdown => {
             tables(context, &summary)?;
             let all = summary.agree == summary.total;
             let line = context

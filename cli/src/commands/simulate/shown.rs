@@ -99,7 +99,7 @@ pub(super) fn rules(context: &mut Context) -> Result<(), CliError> {
         Format::Value => Mutation::ALL
             .iter()
             .try_for_each(|m| context.output.line(m.as_str())),
-        Format::Table => context.output.table(&columns, &rows),
+        Format::Table | Format::Markdown => context.output.table(&columns, &rows),
     }
 }
 
@@ -128,7 +128,7 @@ pub(super) fn story(
                 .with("verdict", verdict.as_str());
             context.output.json(&json)?;
         }
-        Format::Table | Format::Value => {
+        Format::Table | Format::Markdown | Format::Value => {
             for line in &outcome.story {
                 context.output.line(line)?;
             }
@@ -153,7 +153,7 @@ pub(super) fn all(
         Format::Value => context
             .output
             .line(&format!("violations: {}", totals.violations))?,
-        Format::Table => table(context, totals, failure)?,
+        Format::Table | Format::Markdown => table(context, totals, failure)?,
     }
     if totals.violations == 0 {
         return Ok(());

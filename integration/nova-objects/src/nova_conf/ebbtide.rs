@@ -1,12 +1,11 @@
 //! Section `[ebbtide]`: what the original does not have. Nova's own programs ignore it.
 
-use super::Section;
 use oslo_config::{Config, Opt, Result};
 use std::fmt;
 
 const GROUP: &str = "ebbtide";
 
-// The table: one line for each option, a field for each below. What is in the file and not here is left to `section`.
+// The table: one line for each option, a field for each below.
 const CONNECTION: Opt = Opt::text(GROUP, "connection").secret();
 const BUS_URL: Opt = Opt::text(GROUP, "bus_url").secret();
 const PREEMPTION: Opt = Opt::bool(GROUP, "preemption").default("true");
@@ -29,6 +28,21 @@ const MAX_IN_FLIGHT: Opt = Opt::int(GROUP, "max_in_flight")
 const NOVA_RELEASE: Opt = Opt::int(GROUP, "nova_release").between(26, 99);
 const METRICS_LISTEN: Opt = Opt::text(GROUP, "metrics_listen");
 const PLUGINS: Opt = Opt::text(GROUP, "plugins");
+// Nova does not wait for a Placement that is away at all.
+const PLACEMENT_PATIENCE: Opt = Opt::int(GROUP, "placement_patience")
+    .between(1, 3600)
+    .default("30");
+const PLACEMENT_POLL: Opt = Opt::int(GROUP, "placement_poll")
+    .between(1, 3600)
+    .default("10");
+const NOTICE_TIMEOUT: Opt = Opt::int(GROUP, "notice_timeout")
+    .between(1, 3600)
+    .default("10");
+const ACT_TIMEOUT: Opt = Opt::int(GROUP, "act_timeout")
+    .between(1, 86_400)
+    .default("60");
+const BUS_PREFIX: Opt = Opt::text(GROUP, "bus_prefix");
+const NAME: Opt = Opt::text(GROUP, "name");
 const AGENTS: Opt = Opt::list(GROUP, "agents");
 
 /// When the conductor gets its answer for a request that preempts.
@@ -69,8 +83,18 @@ pub struct EbbtideSection {
     pub agents: Vec<String>,
     /// Major version of the Nova whose place is taken (26: Zed); `None`: told from the versions of the cloud's services.
     pub nova_release: Option<u32>,
-    /// Everything that the section holds, by name.
-    pub section: Section,
+    /// How long a Placement that is away is waited for; 30.
+    pub placement_patience: i64,
+    /// How often providers are looked through for changes; 10.
+    pub placement_poll: i64,
+    /// How long an agent may take to answer a notice before it is sent again; 10.
+    pub notice_timeout: i64,
+    /// How long the interruption itself may take after the grace period; 60.
+    pub act_timeout: i64,
+    /// First part of the names of the queues to the agents; `None`: the default one.
+    pub bus_prefix: Option<String>,
+    /// This scheduler's name in the ledger; `None`: `[DEFAULT] host`.
+    pub name: Option<String>,
 }
 
 impl fmt::Debug for EbbtideSection {
@@ -117,7 +141,12 @@ impl EbbtideSection {
             metrics_listen: text(&METRICS_LISTEN)?,
             plugins: text(&PLUGINS)?,
             agents: config.list(&AGENTS)?,
-            section: Section(config.section(GROUP)?),
+            placement_patience: number(&PLACEMENT_PATIENCE)?,
+            placement_poll: number(&PLACEMENT_POLL)?,
+            notice_timeout: number(&NOTICE_TIMEOUT)?,
+            act_timeout: number(&ACT_TIMEOUT)?,
+            bus_prefix: text(&BUS_PREFIX)?,
+            name: text(&NAME)?,
         })
     }
 }

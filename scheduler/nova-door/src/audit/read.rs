@@ -6,7 +6,6 @@ use crate::error::DoorError;
 use ebbtide_nova_db::{InstanceDetail, NovaDb};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_openstack::{Placement, Session};
-use ebbtide_store::StoreConfig;
 use ebbtide_store::ledger::Ledger;
 use futures::{StreamExt, TryStreamExt, stream};
 use std::collections::BTreeMap;
@@ -49,8 +48,7 @@ async fn ledger(conf: &NovaConf) -> Result<Vec<Row>, DoorError> {
     let Some(url) = &conf.ebbtide.connection else {
         return Ok(Vec::new());
     };
-    let store = StoreConfig::new(&configure::plain_url(url))
-        .map_err(|error| DoorError::Config(format!("{}: {error}", configure::LEDGER)))?;
+    let store = configure::ledger(url)?;
     let ledger = Ledger::open(&store).await?;
     let owners = ledger.owners().await?;
     let open = ledger.open_rows().await?;

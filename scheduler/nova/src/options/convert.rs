@@ -51,6 +51,14 @@ pub(super) fn declared(group: &str, name: &str) -> Result<Declared<'static>, Fau
     }
 }
 
+/// Every option that Nova declares, by group and name.
+pub fn declared_names() -> impl Iterator<Item = (&'static str, &'static str)> {
+    DECLARED.lines().filter_map(|line| {
+        let mut columns = line.split('\t');
+        Some((columns.next()?, columns.next()?))
+    })
+}
+
 /// Checks what a configuration says of an option that shapes a decision.
 ///
 /// # Errors

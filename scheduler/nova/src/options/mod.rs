@@ -11,7 +11,7 @@ use crate::weighing::Plugins;
 use given::{Given, clamp};
 use std::collections::BTreeMap;
 
-pub use convert::{check, float_of, int_of};
+pub use convert::{check, declared_names, float_of, int_of};
 
 /// Options. Each field is named like Nova's option and holds Nova's default unless set. A null for a number that is no `Option`
 /// here counts as not given: Nova's own answer to such a configuration is a TypeError at some later point.

@@ -3,13 +3,9 @@
 //! Every key has a default that works, so an empty file (or none) is a configuration. Keys that are not known are errors: a
 //! typing error would otherwise be a silent default.
 
-mod secure;
-mod shadow;
-
-pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
-pub use shadow::Shadow;
-
-use crate::ServiceError;
+use crate::ConfigError;
+use crate::Shadow;
+use crate::secure::{self, AgentIdentity, Auth, Limits, Tls};
 use ebbtide_engine::EngineConfig;
 use ebbtide_model::{Seconds, names};
 use ebbtide_plugins::PluginConfig;
@@ -210,7 +206,8 @@ impl Default for Bus {
 
 impl Bus {
     /// The files of TLS.
-    pub(crate) fn tls_files(&self) -> ebbtide_bus::TlsFiles {
+    #[must_use]
+    pub fn tls_files(&self) -> ebbtide_bus::TlsFiles {
         ebbtide_bus::TlsFiles {
             ca: self.ca.clone(),
             certificate: self.certificate.clone(),
@@ -261,17 +258,17 @@ impl Config {
     /// Reads file and environment, and lets `flags` (`("database.url", value)`) have the last word.
     ///
     /// # Errors
-    /// [`ServiceError::Config`] that names file, line and key.
+    /// [`ConfigError::Wrong`] that names file, line and key.
     pub fn read(
         file: Option<&Path>,
         environment: impl Iterator<Item = (String, String)>,
         flags: &[(&str, String)],
-    ) -> Result<Self, ServiceError> {
+    ) -> Result<Self, ConfigError> {
         let Some(path) = file else {
             return Self::parse(Path::new(""), "", environment, flags);
         };
         let text = std::fs::read_to_string(path).map_err(|e| {
-            ServiceError::Config(format!("configuration file {}: {e}", path.display()))
+            ConfigError::Wrong(format!("configuration file {}: {e}", path.display()))
         })?;
         Self::parse(path, &text, environment, flags)
     }
@@ -285,9 +282,9 @@ impl Config {
         text: &str,
         environment: impl Iterator<Item = (String, String)>,
         flags: &[(&str, String)],
-    ) -> Result<Self, ServiceError> {
+    ) -> Result<Self, ConfigError> {
         // TOML's errors quote the line that they are about, and serde's the value.
-        let wrong = |problem: String| ServiceError::Config(names::hide_logins(&problem));
+        let wrong = |problem: String| ConfigError::Wrong(names::hide_logins(&problem));
         let in_file =
             |e: toml::de::Error| wrong(format!("configuration file {}: {e}", path.display()));
         // First as it stands, so that an error can point to its line.
@@ -308,17 +305,25 @@ impl Config {
             .try_into()
             .map_err(|e| wrong(format!("configuration: {e}")))?;
         config.check().map_err(|error| match error {
-            ServiceError::Config(problem) => wrong(problem),
+            ConfigError::Wrong(problem) => wrong(problem),
             of_a_part => of_a_part,
         })?;
         Ok(config)
     }
 
     /// Checks what can be checked without reading the plugins' files.
-    fn check_plugins(&self) -> Result<(), ServiceError> {
+    fn check_plugins(&self) -> Result<(), ConfigError> {
         let mut engine = self.engine.clone();
-        for plugin in &self.plugins {
+        for (position, plugin) in self.plugins.iter().enumerate() {
             plugin.check()?;
+            let before = self.plugins.iter().take(position);
+            if before.into_iter().any(|known| known.name == plugin.name) {
+                return Err(ebbtide_plugins::PluginError::same_name(&plugin.name).into());
+            }
+            // One that is not enabled is not there for the engine.
+            if !plugin.enabled {
+                continue;
+            }
             engine
                 .weighers
                 .retain(|weigher| weigher.name != plugin.name);
@@ -346,11 +351,11 @@ impl Config {
     /// Checks what types alone cannot.
     ///
     /// # Errors
-    /// [`ServiceError::Config`] or the engine's or region's own, naming the key.
-    pub fn check(&self) -> Result<(), ServiceError> {
+    /// [`ConfigError::Wrong`] or the engine's or region's own, naming the key.
+    pub fn check(&self) -> Result<(), ConfigError> {
         self.region.check()?;
         self.engine.check()?;
-        let wrong = |text: String| Err(ServiceError::Config(text));
+        let wrong = |text: String| Err(ConfigError::Wrong(text));
         if self.bus.urls.is_empty() {
             return wrong("bus.urls is empty: name at least one broker".to_owned());
         }
@@ -369,15 +374,15 @@ impl Config {
         }
         for row in &self.auth.certificates {
             row.check()
-                .map_err(|problem| ServiceError::Config(format!("auth.certificates: {problem}")))?;
+                .map_err(|problem| ConfigError::Wrong(format!("auth.certificates: {problem}")))?;
         }
-        self.limits.check().map_err(ServiceError::Config)?;
+        self.limits.check().map_err(ConfigError::Wrong)?;
         for (section, listen, tls, insecure) in [
             ("grpc", self.grpc.listen, &self.grpc.tls, self.grpc.insecure),
             ("http", self.http.listen, &self.http.tls, self.http.insecure),
         ] {
             secure::check_door(section, listen, tls.as_ref(), insecure, &self.auth)
-                .map_err(ServiceError::Config)?;
+                .map_err(ConfigError::Wrong)?;
         }
         ebbtide_store::StoreConfig::new(&self.database.url)?;
         if !["classic", "quorum"].contains(&self.bus.queue_type.as_str()) {
@@ -554,6 +559,20 @@ mod tests {
             error.to_string().contains("/nowhere/ebbtide.toml"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn a_plugin_that_is_not_enabled_or_there_twice_is_told_before_its_file_is_read() {
+        let one = "[[plugins]]\nname = \"spread\"\nfile = \"spread.wasm\"\n";
+        let named = "[engine]\nweighers = [{ name = \"spread\" }]\n";
+        let parse =
+            |text: &str| Config::parse(Path::new("f"), text, std::iter::empty(), &[]).map(drop);
+        assert!(parse(&format!("{named}{one}")).is_ok());
+        let disabled = parse(&format!("{named}{one}enabled = false\n")).unwrap_err();
+        assert!(disabled.to_string().contains("spread"), "{disabled}");
+        assert!(parse(&format!("{one}enabled = false\n")).is_ok());
+        let twice = parse(&format!("{one}{one}")).unwrap_err();
+        assert_eq!(twice.code(), "EB-PLUGIN-001", "{twice}");
     }
 
     #[test]

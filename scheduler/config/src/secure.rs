@@ -194,8 +194,9 @@ impl Limits {
         Ok(())
     }
 
-    /// What an account may do.
-    pub(crate) fn allowance(&self, tenant: bool) -> Allowance {
+    /// What an account may do: a tenant's, or an operator's or reader's.
+    #[must_use]
+    pub fn allowance(&self, tenant: bool) -> Allowance {
         let (per_second, burst) = if tenant {
             (self.tenant_requests_per_second, self.tenant_burst)
         } else {
@@ -204,17 +205,21 @@ impl Limits {
         Allowance { per_second, burst }
     }
 
-    pub(crate) fn handshake(&self) -> Duration {
+    /// How long TLS may take to be agreed on.
+    #[must_use]
+    pub fn handshake(&self) -> Duration {
         Duration::try_from_secs_f64(self.handshake_seconds).unwrap_or(Duration::from_secs(10))
     }
 
-    pub(crate) fn request(&self) -> Duration {
+    /// How long a request may take.
+    #[must_use]
+    pub fn request(&self) -> Duration {
         Duration::try_from_secs_f64(self.request_seconds).unwrap_or(Duration::from_secs(60))
     }
 }
 
 /// Refuses a door that strangers could walk through without anybody having decided so.
-pub(super) fn check_door(
+pub(crate) fn check_door(
     section: &str,
     listen: SocketAddr,
     tls: Option<&Tls>,

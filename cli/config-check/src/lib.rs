@@ -1,0 +1,149 @@
+//! Every key of the scheduler's and the agent's configuration and of nova.conf: explained, and files of them judged.
+//!
+//! - [`registry`] says of each key what it is; a test holds it against what [`schema`] learns from serde.
+//! - [`check`] reads a file as its program would, tells all that the program would refuse, and then what is legal and probably not meant.
+//!
+//! Invariants: what is an error is so because the program's own code says so, never because of a copy of it; any text has an answer; no answer
+//! shows a password.
+
+mod agent;
+mod explain;
+mod finding;
+mod nearest;
+mod nova;
+mod nova_names;
+mod nova_sense;
+pub mod registry;
+mod scheduler;
+pub mod schema;
+mod secrets;
+mod toml_file;
+mod weights;
+mod words;
+
+pub use explain::{key_as_text, markdown};
+pub use finding::{Effective, Finding, Level, Position, Report, Share, code};
+pub use registry::{Applies, Key, Kind, Type};
+
+use std::fs::Metadata;
+use std::path::Path;
+
+/// What is asked of the machine besides the file's text.
+pub trait Files {
+    /// The permissions of the file itself, as in `chmod`; `None` if they are not known.
+    fn mode(&self) -> Option<u32>;
+    /// Whether there is such a file.
+    fn exists(&self, path: &Path) -> bool;
+}
+
+/// The files of this machine.
+#[derive(Debug, Clone, Copy)]
+pub struct ThisMachine {
+    mode: Option<u32>,
+}
+
+impl ThisMachine {
+    /// With the permissions of the file that is judged.
+    #[must_use]
+    pub fn with(metadata: Option<&Metadata>) -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        Self {
+            mode: metadata.map(|metadata| metadata.permissions().mode()),
+        }
+    }
+}
+
+impl Files for ThisMachine {
+    fn mode(&self) -> Option<u32> {
+        self.mode
+    }
+
+    fn exists(&self, path: &Path) -> bool {
+        path.is_file()
+    }
+}
+
+/// Judges a file's text. `path` is for messages and guesses; `kind` is guessed if it is not given.
+#[must_use]
+pub fn check(path: &Path, text: &str, kind: Option<Kind>, files: &dyn Files) -> Report {
+    let (kind, because) = match kind {
+        Some(kind) => (kind, "you said so".to_owned()),
+        None => guess(path, text),
+    };
+    let (findings, effective) = match kind {
+        Kind::Scheduler => scheduler::check(text, files),
+        Kind::Agent => (agent::check(text, files), None),
+        Kind::Nova => nova::check(path, text, files),
+    };
+    let report = Report {
+        kind,
+        because,
+        findings,
+        effective,
+    };
+    report.sorted()
+}
+
+/// Whose file it is, by its sections and keys, and how that is known.
+#[must_use]
+pub fn guess(path: &Path, text: &str) -> (Kind, String) {
+    let mut seen: Vec<(Kind, Vec<String>)> = Kind::ALL.map(|kind| (kind, Vec::new())).to_vec();
+    let groups: Vec<&str> = ebbtide_nova::options::declared_names()
+        .map(|(group, _)| group)
+        .collect();
+    let mut at_top = true;
+    for line in text.lines().map(str::trim) {
+        let section = line
+            .trim_start_matches('[')
+            .split([']', '.'])
+            .next()
+            .unwrap_or_default()
+            .trim();
+        let is_section = line.starts_with('[');
+        at_top &= !is_section;
+        let name = if is_section {
+            section
+        } else if at_top {
+            line.split(['=', '.', ' ']).next().unwrap_or_default()
+        } else {
+            continue;
+        };
+        for (kind, names) in &mut seen {
+            let known = match kind {
+                Kind::Nova => {
+                    is_section
+                        && (groups.contains(&name)
+                            || registry::keys(*kind)
+                                .iter()
+                                .any(|key| key.section() == name))
+                }
+                _ => registry::keys(*kind)
+                    .iter()
+                    .any(|key| key.path == name || key.section() == name),
+            };
+            if known && !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
+            }
+        }
+    }
+    let conf = path
+        .extension()
+        .is_some_and(|extension| extension == "conf");
+    // Of equals the file's name decides, then the order.
+    seen.sort_by_key(|(kind, names)| {
+        (
+            std::cmp::Reverse(names.len()),
+            (*kind == Kind::Nova) != conf,
+            *kind,
+        )
+    });
+    let Some((kind, names)) = seen.into_iter().next() else {
+        return (Kind::Scheduler, "nothing else is known".to_owned());
+    };
+    if names.is_empty() {
+        let kind = if conf { Kind::Nova } else { Kind::Scheduler };
+        return (kind, "no section of it is known".to_owned());
+    }
+    let shown: Vec<&str> = names.iter().take(4).map(String::as_str).collect();
+    (kind, format!("it has {}", shown.join(", ")))
+}

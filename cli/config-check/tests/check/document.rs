@@ -1,0 +1,65 @@
+//! The page of all keys.
+
+use ebbtide_config_check::{ThisMachine, check, code, guess};
+use std::path::Path;
+
+#[test]
+fn the_page_of_all_keys_is_current() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/configuration.md");
+    let written = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        written == ebbtide_config_check::markdown(),
+        "docs/configuration.md is not what the registry says; write it with `ebbtide config explain --output markdown > docs/configuration.md`"
+    );
+}
+
+/// Every block of TOML in the documents, with its page.
+fn blocks() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut pages = vec![root.join("README.md")];
+    for entry in std::fs::read_dir(root.join("docs")).unwrap() {
+        let path = entry.unwrap().path();
+        pages.extend(
+            path.extension()
+                .is_some_and(|extension| extension == "md")
+                .then_some(path),
+        );
+    }
+    let mut found = Vec::new();
+    for page in pages {
+        let text = std::fs::read_to_string(&page).unwrap();
+        for block in text.split("```toml\n").skip(1) {
+            let block = block.split("```").next().unwrap();
+            found.push((page.display().to_string(), block.to_owned()));
+        }
+    }
+    found
+}
+
+#[test]
+fn the_toml_in_the_documents_has_keys_that_exist() {
+    let blocks = blocks();
+    assert!(blocks.len() > 5, "{}", blocks.len());
+    for (page, block) in blocks {
+        // A project's Cargo.toml, for example, is none of ours.
+        let (kind, because) = guess(Path::new("x.toml"), &block);
+        if because.starts_with("no section")
+            || block.contains("[package]")
+            || block.contains("[dependencies]")
+        {
+            continue;
+        }
+        let report = check(
+            Path::new("x.toml"),
+            &block,
+            Some(kind),
+            &ThisMachine::with(None),
+        );
+        let wrong: Vec<_> = report
+            .findings
+            .iter()
+            .filter(|finding| [code::SYNTAX, code::UNKNOWN].contains(&finding.code))
+            .collect();
+        assert!(wrong.is_empty(), "{page}:\n{block}\n{wrong:#?}");
+    }
+}

@@ -1,0 +1,11 @@
+//! The registry against the programs, and every finding against a file that has it.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this is tests; helpers too may fail loudly.
+#![allow(unreachable_pub)]
+
+mod any_text;
+mod document;
+#[rustfmt::skip] // Rows of tables are read as rows.
+mod findings;
+mod nova_registry;
+mod toml_registry;

@@ -1,0 +1,13 @@
+//! The scheduler's configuration, apart from the service so that others (`ebbtide config check`) judge a file as the service does.
+//!
+//! Invariants: every key has a default that works; unknown keys are errors; no error shows a password.
+
+mod config;
+mod error;
+mod secure;
+mod shadow;
+
+pub use config::{Bus, Config, Database, ENVIRONMENT_PREFIX, Grpc, Http, Log, LogFormat};
+pub use error::ConfigError;
+pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
+pub use shadow::Shadow;
