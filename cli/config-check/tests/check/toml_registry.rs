@@ -268,8 +268,12 @@ fn the_defaults_are_those_of_the_program() {
                 );
                 continue;
             }
-            // Whether these may be missing hangs on the role, or on how the agent proves who it is.
+            // Whether these may be missing hangs on the role, on how the agent proves who it is, or on where a plugin comes from.
             let it_depends = [
+                "plugins[].file",
+                "plugins[].address",
+                "plugins[].certificate_file",
+                "plugins[].key_file",
                 "auth.certificates[].projects",
                 "driver.nova.auth",
                 "driver.nova.compute",
@@ -430,13 +434,14 @@ fn numbers_without_a_range_have_no_limits_but_those_of_their_type() {
 
 #[test]
 fn what_sighup_takes_into_use_is_what_the_registry_says() {
-    // scheduler/service/src/plugins.rs, `read_again`.
+    // scheduler/service/src/plugins/mod.rs, `read_again`.
     let taken = [
         "engine.weighers",
         "engine.cost_module",
         "engine.plugin_failure",
         "engine.cost_module_failure",
         "plugins",
+        "shadow",
     ];
     for (kind, key) in registry::all() {
         let plain = key.path.replace("[]", "");

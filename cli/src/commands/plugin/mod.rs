@@ -55,13 +55,20 @@ Examples:
   ebbtide plugin add spread_racks --file spread_racks.wasm --multiplier 2
   ebbtide plugin add spread_racks --file spread_racks.wasm --shadow     # decides nothing
   ebbtide plugin add forecast --address http://127.0.0.1:7480 --deadline-ms 50";
+const REMOVE: &str = "\
+From all schedulers of the region, if it was added while they ran. One of a configuration file goes
+where it came from.
+
+Examples:
+  ebbtide plugin remove spread_racks";
 const CHANGE: &str = "\
 For all schedulers of the region, also plugins of their configuration files. Kept until it is changed
 again.
 
 Examples:
   ebbtide plugin disable spread_racks
-  ebbtide plugin enable spread_racks";
+  ebbtide plugin enable spread_racks
+  ebbtide plugin shadow spread_racks      # asked, and not followed";
 const MULTIPLIER: &str = "\
 How much a weigher counts, also one that is built in, in all schedulers of the region. Metadata of
 aggregates counts more. `default`: as the configuration says.
@@ -100,7 +107,7 @@ pub enum PluginCommand {
     #[command(after_help = ADD)]
     Add(AddArgs),
     /// Removes one that was added
-    #[command(after_help = CHANGE)]
+    #[command(after_help = REMOVE)]
     Remove(NameArgs),
     /// Uses one that was disabled or in shadow
     #[command(after_help = CHANGE)]
@@ -109,7 +116,7 @@ pub enum PluginCommand {
     #[command(after_help = CHANGE)]
     Disable(NameArgs),
     /// Asks one without following it
-    #[command(after_help = SHADOW)]
+    #[command(after_help = CHANGE)]
     Shadow(NameArgs),
     /// How much a weigher counts
     #[command(after_help = MULTIPLIER)]
