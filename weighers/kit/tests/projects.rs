@@ -1,9 +1,10 @@
 //! New projects build, pass their own tests and the conformance kit; what is wrong is found.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 
+mod support;
+
 use ebbtide_plugin_kit::{Check, Language, NewProject, Outcome, Subject, check, write};
-use std::path::{Path, PathBuf};
-use std::process::Command;
+use support::{built, cargo, failures};
 
 fn project(name: &str, is_cost_module: bool) -> NewProject {
     NewProject {
@@ -13,42 +14,8 @@ fn project(name: &str, is_cost_module: bool) -> NewProject {
     }
 }
 
-/// Runs cargo in a project, with a target directory that all projects share.
-fn cargo(dir: &Path, words: &[&str]) -> String {
-    let target: PathBuf = [env!("CARGO_TARGET_TMPDIR"), "projects"].iter().collect();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .args(words)
-        .current_dir(dir)
-        .env("CARGO_TARGET_DIR", target);
-    cargo
-        .env_remove("RUSTFLAGS")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS");
-    let done = cargo.output().unwrap();
-    let said =
-        String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "cargo {words:?}: {said}");
-    said
-}
-
 fn component(name: &str) -> Subject {
-    let path: PathBuf = [
-        env!("CARGO_TARGET_TMPDIR"),
-        "projects",
-        "wasm32-wasip2",
-        "release",
-        name,
-    ]
-    .iter()
-    .collect();
-    Subject::new(&path.with_extension("wasm"))
-}
-
-fn failures(checks: &[Check]) -> Vec<&Check> {
-    checks
-        .iter()
-        .filter(|check| check.outcome == Outcome::Failed)
-        .collect()
+    Subject::new(&built(name))
 }
 
 fn a_new_project_works(name: &str, is_cost_module: bool) {

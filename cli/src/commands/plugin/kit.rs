@@ -37,6 +37,16 @@ fn subject(args: &FileArgs) -> Result<Subject, CliError> {
             .ok_or_else(|| CliError::Usage(format!("--set {setting}: write KEY=VALUE")))?;
         subject.settings.insert(key.to_owned(), value.to_owned());
     }
+    let limits = &mut subject.limits;
+    if let Some(mib) = args.memory_mb {
+        limits.memory_bytes = usize::try_from(mib).unwrap_or(usize::MAX) << 20;
+    }
+    if let Some(million) = args.work_million {
+        limits.work = u64::from(million) * 1_000_000;
+    }
+    if let Some(units) = args.work_per_row {
+        limits.work_per_row = u64::from(units);
+    }
     Ok(subject)
 }
 

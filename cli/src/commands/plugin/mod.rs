@@ -32,7 +32,8 @@ order, within the limits. Exit code 1 if it must not be used. Needs no region.
 
 Examples:
   ebbtide plugin check spread_racks.wasm
-  ebbtide plugin check spread_racks.wasm --set key=rack -o json";
+  ebbtide plugin check spread_racks.wasm --set key=rack -o json
+  ebbtide plugin check in_python.wasm --memory-mb 128 --work-million 100";
 const BENCH: &str = "\
 Measures calls over made-up hosts (or candidates of a cost module), from the columns in the
 scheduler's memory to the numbers there. Needs no region; build ebbtide with --release.
@@ -105,6 +106,15 @@ pub struct FileArgs {
     /// A setting, as the operator would write it; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Memory of a call, in MiB, as `memory_mb` in the configuration [default: 64]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub memory_mb: Option<u32>,
+    /// Work of a call, in million units, as `work_million` in the configuration [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub work_million: Option<u32>,
+    /// Units of work for each host or candidate besides, as `work_per_row` in the configuration [default: 20000]
+    #[arg(long, value_name = "N")]
+    pub work_per_row: Option<u32>,
 }
 
 /// Options of `bench`.
