@@ -1,6 +1,6 @@
 //! `ebbtide plugin new`, `check` and `bench`.
 
-use super::{BenchArgs, FileArgs, Kind, Lang, NewArgs};
+use super::{BenchArgs, FileArgs, Grant, Kind, Lang, NewArgs};
 use crate::Context;
 use crate::clock;
 use crate::errors::CliError;
@@ -18,9 +18,6 @@ fn refused(error: &KitError) -> CliError {
         KitError::Name(_) => "for example: ebbtide plugin new spread_racks",
         KitError::Plugin(_) | KitError::Failed(_) => {
             "`ebbtide plugin check FILE` says what is wrong with it"
-        }
-        KitError::NoTemplate { .. } => {
-            "make one in rust, or write it in any language that makes components: `wit/plugin.wit` is the contract"
         }
     };
     CliError::Refused {
@@ -46,6 +43,12 @@ fn subject(args: &FileArgs) -> Result<Subject, CliError> {
     }
     if let Some(units) = args.work_per_row {
         limits.work_per_row = u64::from(units);
+    }
+    for grant in &args.grant {
+        match grant {
+            Grant::Clock => subject.grant_clock(),
+            Grant::Randomness => subject.grant_randomness(),
+        }
     }
     Ok(subject)
 }
