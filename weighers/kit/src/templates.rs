@@ -45,10 +45,12 @@ const C_COST: [Part; 5] = [
     part!("src/plugin.c", "c-cost/plugin.c.in"),
     part!("tests/test.c", "c-cost/test.c.in"),
 ];
-const GO: [Part; 5] = [
+const GO: [Part; 7] = [
     part!("go.mod", "go/go.mod.in"),
     part!("Makefile", "go/Makefile.in"),
     part!("README.md", "go/README.md.in"),
+    part!("tools/wasi.wat", "go/wasi.wat.in"),
+    part!("tools/wasi.b64", "go/wasi.b64.in"),
     part!("ebbtide.go", "go/ebbtide.go.in"),
     part!("ebbtide_wasm.go", "go/ebbtide_wasm.go.in"),
 ];

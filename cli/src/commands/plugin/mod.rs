@@ -35,7 +35,7 @@ Examples:
   ebbtide plugin check spread_racks.wasm
   ebbtide plugin check spread_racks.wasm --set key=rack -o json
   ebbtide plugin check in_python.wasm --memory-mb 128 --work-million 100
-  ebbtide plugin check in_go.wasm --grant clock";
+  ebbtide plugin check by_season.wasm --grant clock";
 const BENCH: &str = "\
 Measures calls over made-up hosts (or candidates of a cost module), from the columns in the
 scheduler's memory to the numbers there. Needs no region; build ebbtide with --release.
@@ -75,7 +75,7 @@ pub enum Kind {
 pub enum Lang {
     /// Rust: the quickest plugins
     Rust,
-    /// Go 1.24 or later; about as quick, but its runtime begins anew with each call
+    /// Go 1.24 or later: its runtime begins anew with each call
     Go,
     /// Python, with its interpreter inside: a hundred times slower
     Python,

@@ -1,9 +1,7 @@
 //! The examples under `weighers/examples` and `cost_modules/examples`: each passes its own tests, builds, passes the conformance kit, and ranks as its
 //! README shows.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 
-mod support;
-
+use crate::support::{built, cargo, failures};
 use ebbtide_cost_api::{CostModule, VictimBatch};
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_plugin_kit::{Check, Subject, check};
@@ -12,7 +10,6 @@ use ebbtide_weigher_api::{
     Column, Details, Fact, FactColumn, HostBatch, RequestDetails, RequestView, Texts, Weigher,
 };
 use std::path::{Path, PathBuf};
-use support::{built, cargo, failures};
 
 /// A column of the table in the README: its name there and in the contract, and one value a row.
 type Values<'a> = (&'a str, &'a [&'a str]);
