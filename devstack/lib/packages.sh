@@ -5,7 +5,7 @@
 #   bash devstack/lib/packages.sh rabbitmq mariadb postgresql                   (as a command)
 #
 # What holds:
-# - When the programs are there, it does nothing, says nothing and starts no other program.
+# - When the programs are there, it does nothing, says nothing and starts no other program (but python3, to ask for its own parts).
 # - It says in one line what it will install and why before it does so.
 # - No system service is started or left enabled by an installation of ours: Ebbtide starts its own private
 #   servers on free ports, and a second broker on port 5672 would only be in the operator's way.
@@ -41,7 +41,7 @@ _packages_present() {
         # Python's own implementation, to talk with in tests.
         oslo-messaging) [ -f /usr/lib/python3/dist-packages/oslo_messaging/__init__.py ] && [ -x /usr/bin/python3 ] ;;
         # Nova's own weighers, and gRPC to ask them.
-        python-plugins)
+        nova-weighers)
             for dir in nova grpc google/protobuf; do [ -f "/usr/lib/python3/dist-packages/$dir/__init__.py" ] || return 1; done
             [ -x /usr/bin/python3 ] ;;
         libvirt)
@@ -52,6 +52,12 @@ _packages_present() {
         network)
             for dir in ip nft nsenter unshare; do _packages_have "$dir" || return 1; done ;;
         faketime) compgen -G '/usr/lib/*/faketime/libfaketimeMT.so.1' >/dev/null ;;
+        # What `ebbtide plugin new` makes in C and Python is built with.
+        plugins-c)
+            for dir in make cc clang wasm-ld; do _packages_have "$dir" || return 1; done
+            [ -d /usr/include/wasm32-wasi ] || return 1
+            compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a' >/dev/null ;;
+        plugins-python) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
         openstack)
             for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
                 eatmydata openstack curl mariadb-dump /usr/lib/python3/dist-packages/{nova,fixtures,pika,pymysql}/__init__.py; do
@@ -67,11 +73,13 @@ _packages_names() {
         mariadb) echo mariadb-server-core mariadb-client-core ;;
         postgresql) echo postgresql ;;
         oslo-messaging) echo python3-oslo.messaging ;;
-        python-plugins) echo python3-nova python3-grpcio python3-protobuf ;;
+        nova-weighers) echo python3-nova python3-grpcio python3-protobuf ;;
         # QEMU itself is guest.sh's business: systems with newer QEMU tools cannot have it beside them.
         libvirt) echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients busybox-static lz4 iproute2 util-linux ;;
         network) echo iproute2 nftables util-linux ;;
         faketime) echo libfaketime ;;
+        plugins-c) echo make gcc libc6-dev clang lld wasi-libc libclang-rt-dev-wasm32 ;;
+        plugins-python) echo python3-venv ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake driver needs python3-fixtures.
         openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
             memcached mariadb-client python3-openstackclient python3-pika python3-pymysql uwsgi-core uwsgi-plugin-python3 eatmydata curl ;;
@@ -84,9 +92,9 @@ _packages_units() {
         rabbitmq) echo rabbitmq-server.service epmd.service epmd.socket ;;
         mariadb) ;;
         postgresql) echo postgresql.service ;;
-        oslo-messaging|python-plugins) ;;
+        oslo-messaging|nova-weighers) ;;
         network) echo nftables.service ;;
-        faketime) ;;
+        faketime | plugins-*) ;;
         libvirt) echo libvirtd.service libvirt-guests.service virtlogd.{service,socket} virtlockd.{service,socket} libvirtd{,-ro,-admin}.socket ;;
         openstack) echo {nova-api,nova-api-metadata,nova-conductor,nova-scheduler,placement-api,keystone,glance-api,memcached}.service ;;
     esac
@@ -172,12 +180,12 @@ _packages_install() (
     exit 0
 )
 
-# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, openstack.
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, plugins-c, plugins-python, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, plugins-c, plugins-python, openstack" >&2
             return 1
         fi
     done
@@ -197,7 +205,7 @@ ensure_packages() {
     fi
 
     if [ "$(id -u)" = 0 ]; then
-        echo "Installing $packages from the system's archive: Ebbtide starts private copies of ${missing[*]}; the system's own services stay off."
+        echo "Installing $packages from the system's archive, for ${missing[*]}: Ebbtide starts private copies of services; the system's own stay off."
         if ! _packages_install "${missing[@]}"; then
             echo "error: could not install $packages; see the lines above, or install them by hand and come back" >&2
             return 1
@@ -222,7 +230,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|openstack ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|plugins-c|plugins-python|openstack ..." >&2
         exit 2
     fi
     ensure_packages "$@"

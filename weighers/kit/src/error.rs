@@ -27,12 +27,4 @@ pub enum KitError {
     /// It failed while it was measured.
     #[error("the plugin failed while it was measured: {0}")]
     Failed(String),
-    /// A language for which there is no template yet.
-    #[error("there is no template for {kind} in {language} yet; there is one for rust")]
-    NoTemplate {
-        /// What was to be made.
-        kind: &'static str,
-        /// In which language.
-        language: &'static str,
-    },
 }

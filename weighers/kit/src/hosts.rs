@@ -8,6 +8,9 @@ use ebbtide_weigher_api::{
     Texts, Weigher, WeigherError,
 };
 
+/// The image of the request. Some hosts have it among their texts, for weighers that look it up there.
+const IMAGE: &str = "0f9e8d7c-6b5a-4938-8716-253443526170";
+
 /// Which sort of numbers the hosts have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Sort {
@@ -140,7 +143,7 @@ impl Hosts {
             details: RequestDetails {
                 flavor: "m1.small",
                 extra_specs: &[("hw:cpu_policy", "shared")],
-                image_id: Some("0f9e8d7c-6b5a-4938-8716-253443526170"),
+                image_id: Some(IMAGE),
             },
         };
         weigher.weigh_and_measure(&request, &hosts)
@@ -202,12 +205,10 @@ fn values(fact: &Fact, len: usize, sort: Sort, chance: &mut Chance) -> FactColum
                 .map(|_| u32::try_from(chance.below(8)).unwrap_or(0))
                 .collect(),
             texts: (0..8)
-                .map(|n| {
-                    if n == 0 {
-                        String::new()
-                    } else {
-                        format!("value-{n}")
-                    }
+                .map(|n| match n {
+                    0 => String::new(),
+                    1 => IMAGE.to_owned(),
+                    _ => format!("value-{n}"),
                 })
                 .collect(),
         }),

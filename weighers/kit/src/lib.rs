@@ -8,6 +8,7 @@ mod error;
 mod hosts;
 mod project;
 mod subject;
+mod templates;
 
 pub use bench::{Measured, Stopwatch, bench};
 pub use check::{Check, Outcome, check};

@@ -1,31 +1,20 @@
 //! New plugin projects: small, and with tests that pass at once.
 
-use crate::KitError;
+use crate::{KitError, templates};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// In which language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Language {
-    /// Rust, as a WebAssembly component.
+    /// Rust.
     Rust,
     /// Go.
     Go,
-    /// Python.
+    /// Python, with its interpreter inside.
     Python,
     /// C.
     C,
-}
-
-impl Language {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Rust => "rust",
-            Self::Go => "go",
-            Self::Python => "python",
-            Self::C => "c",
-        }
-    }
 }
 
 /// What is to be made.
@@ -39,39 +28,71 @@ pub struct NewProject {
     pub language: Language,
 }
 
-const CARGO: &str = include_str!("../templates/Cargo.toml.in");
-const README: &str = include_str!("../templates/README.md.in");
-/// What is worked out, and what Ebbtide calls.
-type Source = [(&'static str, &'static str); 2];
-
-const RUST_WEIGHER: Source = [
-    (
-        "src/lib.rs",
-        include_str!("../templates/rust-weigher/lib.rs.in"),
-    ),
-    (
-        "src/component.rs",
-        include_str!("../templates/rust-weigher/component.rs.in"),
-    ),
-];
-const RUST_COST: Source = [
-    (
-        "src/lib.rs",
-        include_str!("../templates/rust-cost/lib.rs.in"),
-    ),
-    (
-        "src/component.rs",
-        include_str!("../templates/rust-cost/component.rs.in"),
-    ),
-];
-
 /// Longest name: of a file and a crate, too.
 const LONGEST: usize = 60;
+
+/// What the templates leave open.
+struct Words {
+    kind: &'static str,
+    interface: &'static str,
+    world: &'static str,
+    used: &'static str,
+    types: &'static str,
+}
+
+impl Words {
+    fn of(project: &NewProject) -> Self {
+        let types = templates::types(project.language, project.is_cost_module);
+        match project.is_cost_module {
+            false => Self {
+                kind: "weigher",
+                interface: "weigher",
+                world: "weigher-plugin",
+                used: "`multiplier = 2.0` makes it count twice as much, `settings = { floor = \"4\" }` is read by `describe`.",
+                types,
+            },
+            true => Self {
+                kind: "cost module",
+                interface: "cost-module",
+                world: "cost-plugin",
+                used: "and `cost_module = \"{{name}}\"` under `[engine]`.",
+                types,
+            },
+        }
+    }
+
+    fn fill(&self, text: &str, name: &str) -> String {
+        text.replace("{{kind}}", self.kind)
+            .replace("{{interface}}", self.interface)
+            .replace("{{world}}", self.world)
+            .replace("{{use}}", self.used)
+            .replace("{{abi}}", self.types.trim_end())
+            .replace("{{name}}", name)
+    }
+}
+
+/// The contract. The linker that makes components of C and Go takes the only world that it finds, so there the other one is left out.
+fn contract(project: &NewProject) -> String {
+    let whole = ebbtide_wasm::WIT;
+    if !matches!(project.language, Language::C | Language::Go) {
+        return whole.to_owned();
+    }
+    let other = match project.is_cost_module {
+        false => "/// A plugin that is a cost module.",
+        true => "/// A plugin that is a weigher.",
+    };
+    let Some((before, rest)) = whole.split_once(other) else {
+        return whole.to_owned();
+    };
+    let after = rest.split_once("}\n").map_or("", |(_, after)| after);
+    let one = format!("{before}{}", after.trim_start());
+    format!("{}\n", one.trim_end())
+}
 
 /// The files of a project, by their paths in it.
 ///
 /// # Errors
-/// [`KitError::Name`] or [`KitError::NoTemplate`].
+/// [`KitError::Name`].
 pub fn files(project: &NewProject) -> Result<Vec<(PathBuf, String)>, KitError> {
     let name = &project.name;
     let allowed = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_';
@@ -79,36 +100,21 @@ pub fn files(project: &NewProject) -> Result<Vec<(PathBuf, String)>, KitError> {
     if !begins || name.len() > LONGEST || !name.bytes().all(allowed) {
         return Err(KitError::Name(name.clone()));
     }
-    let (kind, source, used) = match project.is_cost_module {
-        false => (
-            "weigher",
-            RUST_WEIGHER,
-            "`multiplier = 2.0` makes it count twice as much, `settings = { floor = \"4\" }` is read by `describe`.",
-        ),
-        true => (
-            "cost module",
-            RUST_COST,
-            "and `cost_module = \"{{name}}\"` under `[engine]`.",
-        ),
-    };
-    if project.language != Language::Rust {
-        return Err(KitError::NoTemplate {
-            kind,
-            language: project.language.as_str(),
-        });
-    }
-    let fill = |text: &str| {
-        text.replace("{{kind}}", kind)
-            .replace("{{use}}", used)
-            .replace("{{name}}", name)
-    };
+    let words = Words::of(project);
     let mut files: Vec<(PathBuf, String)> = vec![
-        ("Cargo.toml".into(), fill(CARGO)),
-        ("README.md".into(), fill(README)),
-        (".gitignore".into(), "/target\n".to_owned()),
-        ("wit/plugin.wit".into(), ebbtide_wasm::WIT.to_owned()),
+        (
+            ".gitignore".into(),
+            templates::ignored(project.language).to_owned(),
+        ),
+        ("wit/plugin.wit".into(), contract(project)),
     ];
-    files.extend(source.map(|(path, text)| (path.into(), fill(text))));
+    for (path, text) in templates::parts(project.language, project.is_cost_module) {
+        let text = words.fill(text, name);
+        match files.iter_mut().find(|(known, _)| known == Path::new(path)) {
+            Some((_, before)) => before.push_str(&text),
+            None => files.push((path.into(), text)),
+        }
+    }
     Ok(files)
 }
 

@@ -1,6 +1,6 @@
 //! `ebbtide plugin new`, `check` and `bench`.
 
-use super::{BenchArgs, FileArgs, Kind, Lang, NewArgs};
+use super::{BenchArgs, FileArgs, Grant, Kind, Lang, NewArgs};
 use crate::Context;
 use crate::clock;
 use crate::errors::CliError;
@@ -19,9 +19,6 @@ fn refused(error: &KitError) -> CliError {
         KitError::Plugin(_) | KitError::Failed(_) => {
             "`ebbtide plugin check FILE` says what is wrong with it"
         }
-        KitError::NoTemplate { .. } => {
-            "make one in rust, or write it in any language that makes components: `wit/plugin.wit` is the contract"
-        }
     };
     CliError::Refused {
         problem: error.to_string(),
@@ -32,6 +29,22 @@ fn refused(error: &KitError) -> CliError {
 fn subject(args: &FileArgs) -> Result<Subject, CliError> {
     let mut subject = Subject::new(&args.file);
     subject.settings = super::settings(&args.set)?;
+    let limits = &mut subject.limits;
+    if let Some(mib) = args.memory_mb {
+        limits.memory_bytes = usize::try_from(mib).unwrap_or(usize::MAX) << 20;
+    }
+    if let Some(million) = args.work_million {
+        limits.work = u64::from(million) * 1_000_000;
+    }
+    if let Some(units) = args.work_per_row {
+        limits.work_per_row = u64::from(units);
+    }
+    for grant in &args.grant {
+        match grant {
+            Grant::Clock => subject.grant_clock(),
+            Grant::Randomness => subject.grant_randomness(),
+        }
+    }
     Ok(subject)
 }
 

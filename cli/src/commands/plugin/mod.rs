@@ -30,14 +30,17 @@ Makes a directory with a project that builds and passes its tests at once; its R
 
 Examples:
   ebbtide plugin new spread_racks
-  ebbtide plugin new --kind cost remaining_life";
+  ebbtide plugin new --kind cost remaining_life
+  ebbtide plugin new --lang python spread_racks";
 const CHECK: &str = "\
 Tries everything that a plugin must do: numbers for any hosts, the same ones every time and in any
 order, within the limits. Exit code 1 if it must not be used. Needs no region.
 
 Examples:
   ebbtide plugin check spread_racks.wasm
-  ebbtide plugin check spread_racks.wasm --set key=rack -o json";
+  ebbtide plugin check spread_racks.wasm --set key=rack -o json
+  ebbtide plugin check in_python.wasm --memory-mb 128 --work-million 100
+  ebbtide plugin check by_season.wasm --grant clock";
 const BENCH: &str = "\
 Measures calls over made-up hosts (or candidates of a cost module), from the columns in the
 scheduler's memory to the numbers there. Needs no region; build ebbtide with --release.
@@ -153,13 +156,13 @@ pub enum Kind {
 /// In which language.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Lang {
-    /// Rust, as a WebAssembly component.
+    /// Rust: the quickest plugins
     Rust,
-    /// Go (not yet).
+    /// Go 1.24 or later: its runtime begins anew with each call
     Go,
-    /// Python (not yet).
+    /// Python, with its interpreter inside: a hundred times slower
     Python,
-    /// C (not yet).
+    /// C: the smallest plugins
     C,
 }
 
@@ -296,6 +299,15 @@ fn settings(given: &[String]) -> Result<BTreeMap<String, String>, CliError> {
     given.iter().map(pair).collect()
 }
 
+/// What an operator can grant a plugin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Grant {
+    /// The time
+    Clock,
+    /// Real random numbers
+    Randomness,
+}
+
 /// Options of `new`.
 #[derive(Debug, Args)]
 pub struct NewArgs {
@@ -321,6 +333,18 @@ pub struct FileArgs {
     /// A setting, as the operator would write it; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
+    /// Memory of a call, in MiB, as `memory_mb` in the configuration [default: 64]
+    #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    pub memory_mb: Option<u32>,
+    /// Work of a call, in million units, as `work_million` in the configuration [default: 20]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub work_million: Option<u32>,
+    /// Units of work for each host or candidate besides, as `work_per_row` in the configuration [default: 20000]
+    #[arg(long, value_name = "N")]
+    pub work_per_row: Option<u32>,
+    /// What the operator grants it, as `grants` in the configuration; may be repeated
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub grant: Vec<Grant>,
 }
 
 /// Options of `bench`.

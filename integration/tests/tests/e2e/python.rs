@@ -31,7 +31,7 @@ async fn the_python_kit_and_novas_weighers_pass_their_own_tests() {
     let said = std::fs::read_to_string(&log).unwrap();
     assert!(
         status.success(),
-        "bash devstack/lib/packages.sh python-plugins installs what it needs: {said}"
+        "bash devstack/lib/packages.sh nova-weighers installs what it needs: {said}"
     );
     assert!(said.contains("RAMWeigher': 1"), "{said}");
 }

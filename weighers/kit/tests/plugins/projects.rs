@@ -1,9 +1,7 @@
 //! New projects build, pass their own tests and the conformance kit; what is wrong is found.
-#![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 
+use crate::support::{built, cargo, failures};
 use ebbtide_plugin_kit::{Check, Language, NewProject, Outcome, Subject, check, write};
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 fn project(name: &str, is_cost_module: bool) -> NewProject {
     NewProject {
@@ -13,42 +11,8 @@ fn project(name: &str, is_cost_module: bool) -> NewProject {
     }
 }
 
-/// Runs cargo in a project, with a target directory that all projects share.
-fn cargo(dir: &Path, words: &[&str]) -> String {
-    let target: PathBuf = [env!("CARGO_TARGET_TMPDIR"), "projects"].iter().collect();
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo
-        .args(words)
-        .current_dir(dir)
-        .env("CARGO_TARGET_DIR", target);
-    cargo
-        .env_remove("RUSTFLAGS")
-        .env_remove("CARGO_ENCODED_RUSTFLAGS");
-    let done = cargo.output().unwrap();
-    let said =
-        String::from_utf8_lossy(&done.stderr).into_owned() + &String::from_utf8_lossy(&done.stdout);
-    assert!(done.status.success(), "cargo {words:?}: {said}");
-    said
-}
-
 fn component(name: &str) -> Subject {
-    let path: PathBuf = [
-        env!("CARGO_TARGET_TMPDIR"),
-        "projects",
-        "wasm32-wasip2",
-        "release",
-        name,
-    ]
-    .iter()
-    .collect();
-    Subject::new(&path.with_extension("wasm"))
-}
-
-fn failures(checks: &[Check]) -> Vec<&Check> {
-    checks
-        .iter()
-        .filter(|check| check.outcome == Outcome::Failed)
-        .collect()
+    Subject::new(&built(name))
 }
 
 fn a_new_project_works(name: &str, is_cost_module: bool) {
@@ -99,6 +63,35 @@ fn a_weigher_that_looks_at_the_order_of_hosts_is_found() {
     let checks = check(&component("kit_order")).unwrap();
     let failed: Vec<&str> = failures(&checks).iter().map(|check| check.name).collect();
     assert_eq!(failed, ["order"]);
+}
+
+#[test]
+fn a_weigher_that_counts_on_the_time_is_found_though_a_clock_is_granted() {
+    let dir = tempfile::tempdir().unwrap();
+    let into = dir.path().join("kit_time");
+    write(&project("kit_time", false), &into).unwrap();
+    let source = into.join("src/component.rs");
+    let text = std::fs::read_to_string(&source).unwrap();
+    let honest = "score(*ram_mb, *vcpus, floor))";
+    let by_time =
+        "score(*ram_mb, *vcpus, floor) + std::time::UNIX_EPOCH.elapsed().unwrap().as_secs_f64())";
+    assert!(text.contains(honest));
+    std::fs::write(&source, text.replace(honest, by_time)).unwrap();
+    cargo(
+        &into,
+        &["build", "--release", "--quiet", "--target", "wasm32-wasip2"],
+    );
+    let mut subject = component("kit_time");
+    let checks = check(&subject).unwrap();
+    let says = &failures(&checks)[0].says;
+    assert!(says.contains("the clock is not granted"), "{says}");
+    subject.grant_clock();
+    let checks = check(&subject).unwrap();
+    let failed = failures(&checks);
+    assert!(
+        failed.iter().any(|check| check.name == "deterministic"),
+        "{failed:?}"
+    );
 }
 
 #[test]

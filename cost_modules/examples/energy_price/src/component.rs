@@ -1,0 +1,50 @@
+//! What Ebbtide calls. Each call is a new instance: nothing is remembered.
+
+use crate::Power;
+
+wit_bindgen::generate!({ path: "wit", world: "cost-plugin" });
+
+use exports::ebbtide::plugin::cost_module::{Candidates, Column, Description, Guest, Pair};
+
+struct Plugin;
+
+impl Guest for Plugin {
+    fn describe(settings: Vec<Pair>) -> Result<Description, String> {
+        read(&settings)?;
+        Ok(Description {
+            unit: "currency units that an hour of it earns after its power".to_owned(),
+            needs: vec![
+                "vcpus".to_owned(),
+                "memory_mb".to_owned(),
+                "price_per_hour".to_owned(),
+            ],
+            surcharges: Vec::new(),
+        })
+    }
+
+    fn cost(settings: Vec<Pair>, candidates: Candidates) -> Result<Vec<f64>, String> {
+        let power = read(&settings)?;
+        let [
+            Column::Numbers(vcpus),
+            Column::Numbers(memory_mb),
+            Column::Numbers(price),
+        ] = candidates.columns.as_slice()
+        else {
+            return Err("these are not the columns that were asked for".to_owned());
+        };
+        let all = vcpus.iter().zip(memory_mb).zip(price);
+        Ok(all
+            .map(|((vcpus, memory_mb), price)| power.margin(*vcpus, *memory_mb, *price))
+            .collect())
+    }
+}
+
+fn read(settings: &[Pair]) -> Result<Power, String> {
+    Power::read(
+        settings
+            .iter()
+            .map(|pair| (pair.key.as_str(), pair.value.as_str())),
+    )
+}
+
+export!(Plugin);

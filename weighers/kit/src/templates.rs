@@ -1,0 +1,117 @@
+//! What new projects are made of: for each language what both kinds have in common, and what each has of its own.
+//!
+//! In the texts `{{name}}` and so on are replaced; a file of which several parts are listed is those parts, one behind the other.
+
+use crate::project::Language;
+
+/// A path in the project, and the text there.
+pub(crate) type Part = (&'static str, &'static str);
+
+macro_rules! part {
+    ($path:literal, $template:literal) => {
+        ($path, include_str!(concat!("../templates/", $template)))
+    };
+}
+
+const RUST: [Part; 2] = [
+    part!("Cargo.toml", "rust/Cargo.toml.in"),
+    part!("README.md", "rust/README.md.in"),
+];
+const RUST_WEIGHER: [Part; 2] = [
+    part!("src/lib.rs", "rust-weigher/lib.rs.in"),
+    part!("src/component.rs", "rust-weigher/component.rs.in"),
+];
+const RUST_COST: [Part; 2] = [
+    part!("src/lib.rs", "rust-cost/lib.rs.in"),
+    part!("src/component.rs", "rust-cost/component.rs.in"),
+];
+const C: [Part; 4] = [
+    part!("Makefile", "c/Makefile.in"),
+    part!("README.md", "c/README.md.in"),
+    part!("src/ebbtide_plugin.h", "c/ebbtide_plugin.h.in"),
+    part!("src/ebbtide_plugin.c", "c/common.c.in"),
+];
+const C_WEIGHER: [Part; 5] = [
+    part!("src/ebbtide_plugin.c", "c-weigher/export.c.in"),
+    part!("src/score.h", "c-weigher/score.h.in"),
+    part!("src/score.c", "c-weigher/score.c.in"),
+    part!("src/plugin.c", "c-weigher/plugin.c.in"),
+    part!("tests/test.c", "c-weigher/test.c.in"),
+];
+const C_COST: [Part; 5] = [
+    part!("src/ebbtide_plugin.c", "c-cost/export.c.in"),
+    part!("src/score.h", "c-cost/score.h.in"),
+    part!("src/score.c", "c-cost/score.c.in"),
+    part!("src/plugin.c", "c-cost/plugin.c.in"),
+    part!("tests/test.c", "c-cost/test.c.in"),
+];
+const GO: [Part; 7] = [
+    part!("go.mod", "go/go.mod.in"),
+    part!("Makefile", "go/Makefile.in"),
+    part!("README.md", "go/README.md.in"),
+    part!("tools/wasi.wat", "go/wasi.wat.in"),
+    part!("tools/wasi.b64", "go/wasi.b64.in"),
+    part!("ebbtide.go", "go/ebbtide.go.in"),
+    part!("ebbtide_wasm.go", "go/ebbtide_wasm.go.in"),
+];
+const GO_WEIGHER: [Part; 4] = [
+    part!("ebbtide_wasm.go", "go-weigher/export.go.in"),
+    part!("score.go", "go-weigher/score.go.in"),
+    part!("plugin.go", "go-weigher/plugin.go.in"),
+    part!("plugin_test.go", "go-weigher/test.go.in"),
+];
+const GO_COST: [Part; 4] = [
+    part!("ebbtide_wasm.go", "go-cost/export.go.in"),
+    part!("score.go", "go-cost/score.go.in"),
+    part!("plugin.go", "go-cost/plugin.go.in"),
+    part!("plugin_test.go", "go-cost/test.go.in"),
+];
+const PYTHON: [Part; 2] = [
+    part!("README.md", "python/README.md.in"),
+    part!("requirements.txt", "python/requirements.txt.in"),
+];
+const PYTHON_WEIGHER: [Part; 3] = [
+    part!("src/score.py", "python-weigher/score.py.in"),
+    part!("src/plugin.py", "python-weigher/plugin.py.in"),
+    part!("tests/test_score.py", "python-weigher/test_score.py.in"),
+];
+const PYTHON_COST: [Part; 3] = [
+    part!("src/score.py", "python-cost/score.py.in"),
+    part!("src/plugin.py", "python-cost/plugin.py.in"),
+    part!("tests/test_score.py", "python-cost/test_score.py.in"),
+];
+
+/// The parts of a project.
+pub(crate) fn parts(language: Language, is_cost_module: bool) -> Vec<Part> {
+    let (common, own): (&[Part], &[Part]) = match (language, is_cost_module) {
+        (Language::Rust, false) => (&RUST, &RUST_WEIGHER),
+        (Language::Rust, true) => (&RUST, &RUST_COST),
+        (Language::C, false) => (&C, &C_WEIGHER),
+        (Language::C, true) => (&C, &C_COST),
+        (Language::Python, false) => (&PYTHON, &PYTHON_WEIGHER),
+        (Language::Python, true) => (&PYTHON, &PYTHON_COST),
+        (Language::Go, false) => (&GO, &GO_WEIGHER),
+        (Language::Go, true) => (&GO, &GO_COST),
+    };
+    common.iter().chain(own).copied().collect()
+}
+
+/// What git should not keep.
+pub(crate) fn ignored(language: Language) -> &'static str {
+    match language {
+        Language::Rust => "/target\n",
+        Language::C | Language::Go => "/build\n/.venv\n*.wasm\n",
+        Language::Python => "/.venv\n/bindings\n__pycache__\n*.wasm\n",
+    }
+}
+
+/// The types of the contract that only one kind has, in languages where they are written by hand.
+pub(crate) fn types(language: Language, is_cost_module: bool) -> &'static str {
+    match (language, is_cost_module) {
+        (Language::C, false) => include_str!("../templates/c-weigher/abi.h.in"),
+        (Language::C, true) => include_str!("../templates/c-cost/abi.h.in"),
+        (Language::Go, false) => include_str!("../templates/go-weigher/abi.go.in"),
+        (Language::Go, true) => include_str!("../templates/go-cost/abi.go.in"),
+        (Language::Rust | Language::Python, _) => "",
+    }
+}
