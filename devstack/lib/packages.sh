@@ -180,12 +180,12 @@ _packages_install() (
     exit 0
 )
 
-# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, plugins-c, plugins-python, openstack.
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, nova-weighers, plugins-c, plugins-python, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, plugins-c, plugins-python, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, nova-weighers, plugins-c, plugins-python, openstack" >&2
             return 1
         fi
     done
@@ -230,7 +230,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|plugins-c|plugins-python|openstack ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|nova-weighers|plugins-c|plugins-python|openstack ..." >&2
         exit 2
     fi
     ensure_packages "$@"

@@ -5,6 +5,9 @@ use crate::Context;
 use crate::errors::CliError;
 use ebbtide_proto::v1;
 
+/// Largest component that is sent, in bytes: with all around it, it has to fit into one message.
+const LARGEST: usize = 12 * 1024 * 1024;
+
 pub(super) async fn add(context: &mut Context, args: AddArgs) -> Result<(), CliError> {
     let component = match &args.file {
         Some(file) => std::fs::read(file).map_err(|error| CliError::Refused {
@@ -13,6 +16,17 @@ pub(super) async fn add(context: &mut Context, args: AddArgs) -> Result<(), CliE
         })?,
         None => Vec::new(),
     };
+    if component.len() > LARGEST {
+        return Err(CliError::Refused {
+            problem: format!(
+                "the component has {} bytes; a region keeps up to {LARGEST}",
+                component.len()
+            ),
+            next:
+                "put it on the schedulers' own disks, at the same place on each, and say --at PATH"
+                    .to_owned(),
+        });
+    }
     let request = v1::AddPluginRequest {
         name: args.name.clone(),
         component,

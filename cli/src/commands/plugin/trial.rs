@@ -101,7 +101,13 @@ fn flavor(record: &RegionRecord, wanted: Option<&str>) -> Result<Flavor, CliErro
             Some(wanted) => format!("the record has no flavor {wanted:?}"),
             None => format!("the record has {} flavors", flavors.len()),
         };
-        refused(problem, &format!("say --flavor NAME, one of: {}", names()))
+        let next = match flavors.is_empty() {
+            true => {
+                "make a flavor in the region (`ebbtide flavor create`), then record it".to_owned()
+            }
+            false => format!("say --flavor NAME, one of: {}", names()),
+        };
+        refused(problem, &next)
     })
 }
 
