@@ -17,7 +17,7 @@ X
 }
 
 stack_command_test() {
-    local parts=() part one_cloud=
+    local parts=() part one_cloud= report
     stack_test_release=debian
     stack_test_days=()
     while [ $# -gt 0 ]; do
@@ -50,6 +50,10 @@ stack_command_test() {
     echo
     printf '%s\n' "${stack_test_times[@]}"
     if [ ${#stack_test_failed[@]} -gt 0 ]; then
+        # Last, so that whoever sees only the end of a long log sees why.
+        for report in "$stack_home/differences.txt" "$stack_home-2/differences.txt"; do
+            [ ! -s "$report" ] || tail -n 30 -- "$report"
+        done
         printf 'FAILED: %s\n' "${stack_test_failed[@]}" >&2
         return 1
     fi
@@ -186,7 +190,16 @@ _stack_test_same_answers() {
     _stack_test_cloud
     _stack_timed 'the scenarios with nova-scheduler' _stack_record nova-scheduler original
     _stack_timed 'the scenarios with ebbtide-scheduler' _stack_record ebbtide ours
-    _stack_timed 'the same answers' "$stack_python" "$stack_tools/compare.py" "$stack_home/recordings/original" "$stack_home/recordings/ours"
+    _stack_timed 'the same answers' _stack_compare "$stack_home/recordings/original" "$stack_home/recordings/ours"
+}
+
+# Compares, and keeps what differs.
+_stack_compare() {
+    rm -f -- "$stack_home/differences.txt"
+    "$stack_python" "$stack_tools/compare.py" "$1" "$2" > "$stack_home/compare.txt" && { cat -- "$stack_home/compare.txt"; return 0; }
+    cat -- "$stack_home/compare.txt"
+    grep -v ' equal (' -- "$stack_home/compare.txt" > "$stack_home/differences.txt" || true
+    return 1
 }
 
 _stack_test_same_original() {

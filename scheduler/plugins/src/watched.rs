@@ -62,7 +62,10 @@ impl Weigher for WatchedWeigher {
         });
         match &done {
             Ok(()) => self.health.succeeded(),
-            Err(error) => self.health.failed(&error.to_string()),
+            Err(error) => {
+                tracing::warn!(plugin = self.name(), "failed: {error}");
+                self.health.failed(&error.to_string());
+            }
         }
         done
     }
@@ -97,7 +100,10 @@ impl CostModule for WatchedCostModule {
         });
         match &done {
             Ok(()) => self.health.succeeded(),
-            Err(error) => self.health.failed(&error.to_string()),
+            Err(error) => {
+                tracing::warn!(plugin = self.name(), "failed: {error}");
+                self.health.failed(&error.to_string());
+            }
         }
         done
     }

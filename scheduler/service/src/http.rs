@@ -5,6 +5,7 @@ use crate::gate::{Gate, counted_as};
 use crate::keeper::Keeper;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
+use crate::plugins::Plugins;
 use crate::task::Tasks;
 use crate::wire::{Connections, Peer};
 use axum::Router;
@@ -27,6 +28,7 @@ pub(crate) struct Pages {
     pub(crate) metrics: Metrics,
     pub(crate) bus: watch::Receiver<BusStatus>,
     pub(crate) gate: Gate,
+    pub(crate) plugins: Plugins,
 }
 
 /// Starts serving.
@@ -86,6 +88,7 @@ async fn metrics(
         return (status, format!("{}: {error}\n", error.code())).into_response();
     }
     pages.metrics.set_duty(pages.duty.present().is_some());
+    pages.metrics.set_plugins(&pages.plugins.list());
     if let Ok(summary) = pages.keeper.look(Region::summary).await {
         pages.metrics.set(
             &summary,

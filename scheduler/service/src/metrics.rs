@@ -1,6 +1,7 @@
 //! What is counted, for Prometheus.
 
 use ebbtide_model::Outcome;
+use ebbtide_plugins::Plugin;
 use ebbtide_region::{Event, Summary};
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::encoding::text::encode;
@@ -10,6 +11,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -21,6 +23,12 @@ struct Label {
 struct ClassLabel {
     resource_class: String,
     state: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct PluginLabel {
+    plugin: String,
+    outcome: String,
 }
 
 impl std::fmt::Debug for Metrics {
@@ -53,6 +61,8 @@ pub(crate) struct Metrics {
     outbox: Gauge,
     bus_connected: Gauge,
     refusals: Family<Label, Counter>,
+    plugin_calls: Family<PluginLabel, Counter>,
+    plugins: Family<Label, Gauge>,
 }
 
 impl Metrics {
@@ -82,6 +92,8 @@ impl Metrics {
             outbox: Gauge::default(),
             bus_connected: Gauge::default(),
             refusals: Family::default(),
+            plugin_calls: Family::default(),
+            plugins: Family::default(),
         };
         registry.register(
             "decisions",
@@ -172,6 +184,16 @@ impl Metrics {
             "bus_connected",
             "1 while messages flow",
             metrics.bus_connected.clone(),
+        );
+        registry.register(
+            "plugin_calls",
+            "Calls of plugins since they were loaded: good, failed, skipped (left alone after too many failures), good and failed in shadow",
+            metrics.plugin_calls.clone(),
+        );
+        registry.register(
+            "plugins",
+            "Plugins by state: used, disabled, shadow, resting, missing",
+            metrics.plugins.clone(),
         );
         metrics.registry = Arc::new(registry);
         metrics.begin_at_zero();
@@ -288,6 +310,41 @@ impl Metrics {
         self.under_way.set(count(summary.evacuations));
         self.outbox.set(count(outbox));
         self.bus_connected.set(i64::from(bus_connected));
+    }
+
+    /// Sets what is known of plugins.
+    pub(crate) fn set_plugins(&self, plugins: &[Plugin]) {
+        let mut states = ["used", "disabled", "shadow", "resting", "missing"].map(|s| (s, 0));
+        for plugin in plugins {
+            let (live, shadow) = (plugin.health.report(), plugin.shadow_health.report());
+            let state = match plugin {
+                _ if !plugin.config.enabled => "disabled",
+                _ if plugin.missing().is_some() => "missing",
+                _ if plugin.config.shadow => "shadow",
+                _ if live.resting => "resting",
+                _ => "used",
+            };
+            for (known, count) in &mut states {
+                *count += i64::from(*known == state);
+            }
+            for (outcome, count) in [
+                ("good", live.calls.saturating_sub(live.failures)),
+                ("failed", live.failures),
+                ("skipped", live.skipped),
+                ("shadow-good", shadow.calls.saturating_sub(shadow.failures)),
+                ("shadow-failed", shadow.failures),
+            ] {
+                let label = PluginLabel {
+                    plugin: plugin.config.name.clone(),
+                    outcome: outcome.to_owned(),
+                };
+                let counter = self.plugin_calls.get_or_create(&label);
+                counter.inner().store(count, Ordering::Relaxed);
+            }
+        }
+        for (state, count) in states {
+            self.plugins.get_or_create(&label(state)).set(count);
+        }
     }
 
     /// All metrics in the text format of `OpenMetrics`.

@@ -234,6 +234,7 @@ pub async fn start(
         metrics: metrics.clone(),
         bus: bus.status(),
         gate: gate.clone(),
+        plugins: plugins.clone(),
     };
     let (http, grpc) = (http_port.address, grpc_port.address);
     let limits = &config.limits;

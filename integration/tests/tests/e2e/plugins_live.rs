@@ -342,6 +342,15 @@ async fn a_service_weighs_and_decisions_go_on_without_it_until_it_is_back() {
     let listed = list(&region).await;
     assert_eq!(listed[0]["carrier"], "remote");
     assert_eq!(listed[0]["failures"], 1);
+    let page = super::start::get(&region.address("http").unwrap(), "/metrics").await;
+    for line in [
+        "ebbtide_plugin_calls_total{plugin=\"last_name\",outcome=\"good\"} 2",
+        "ebbtide_plugin_calls_total{plugin=\"last_name\",outcome=\"failed\"} 1",
+        "ebbtide_plugins{kind=\"used\"} 1",
+    ] {
+        assert!(page.contains(line), "{line}: {page}");
+    }
+    assert!(region.scheduler_log().contains("last_name"));
     // A scheduler that starts now starts without it.
     region.kill_scheduler();
     region.start_scheduler().await.unwrap();

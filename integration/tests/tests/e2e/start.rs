@@ -161,7 +161,7 @@ async fn health_and_reflection_are_served() {
 }
 
 /// A page, with its head. One request needs no HTTP client.
-async fn get(base: &str, path: &str) -> String {
+pub(super) async fn get(base: &str, path: &str) -> String {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     let address = base.replace("http://", "");
     let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
