@@ -39,7 +39,8 @@ class NovaWeigher(Weigher):
 
     def weigh(self, request, hosts):
         from nova.scheduler import host_manager
-        states = [_state(hosts, at) for at in range(len(hosts))]
+        aggregates = _aggregates(hosts)
+        states = [_state(hosts, at, aggregates) for at in range(len(hosts))]
         spec = _spec(request, hosts)
         weighed = [host_manager.weights.WeighedHost(state, 0.0) for state in states]
         return [float(weight) for weight in self.weigher.weigh_objects(weighed, spec)]
@@ -50,7 +51,23 @@ def _blank(name):
     return host_manager.HostState(name, name, None)
 
 
-def _state(hosts, at):
+def _aggregates(hosts):
+    """For each text about aggregates the aggregates, each with those of its hosts that are weighed."""
+    from nova import objects
+    known, by_text = {}, {}
+    for host, text in zip(hosts['host_name'], hosts['aggregates']):
+        if text not in by_text:
+            by_text[text] = []
+            for said in json.loads(text or '[]'):
+                if said['name'] not in known:
+                    known[said['name']] = objects.Aggregate(name=said['name'], metadata=said['metadata'], hosts=[])
+                by_text[text].append(known[said['name']])
+        for aggregate in by_text[text]:
+            aggregate.hosts.append(host)
+    return by_text
+
+
+def _state(hosts, at, aggregates):
     """A host as Nova's scheduler has it."""
     from nova import objects
     state = _blank(hosts['host_name'][at])
@@ -69,9 +86,7 @@ def _state(hosts, at):
     state.failed_builds = int(hosts['failed_builds'][at])
     state.hypervisor_version = int(hosts['hypervisor_version'][at]) or None
     state.hypervisor_hostname = state.nodename
-    state.aggregates = [
-        objects.Aggregate(name=known['name'], metadata=known['metadata'], hosts=[state.host])
-        for known in json.loads(hosts['aggregates'][at] or '[]')]
+    state.aggregates = aggregates[hosts['aggregates'][at]]
     for number in range(int(hosts['group_members'][at])):
         member = _member(at, number)
         state.instances[member] = objects.Instance(uuid=member)
