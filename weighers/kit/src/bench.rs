@@ -2,7 +2,7 @@
 
 use crate::candidates::Candidates;
 use crate::hosts::{Hosts, Sort};
-use crate::subject::Loaded;
+use crate::tried::Loaded;
 use crate::{KitError, Subject};
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ pub struct Measured {
     pub rows: usize,
     /// How many calls were measured.
     pub calls: usize,
-    /// Reading the component, until it can be called.
+    /// Reading the component, or asking the service what it is, until it can be called.
     pub load: Duration,
     /// Half of the calls took less.
     pub median: Duration,
@@ -24,8 +24,8 @@ pub struct Measured {
     pub p99: Duration,
     /// The median for each row, in nanoseconds. Handing the columns over is part of it.
     pub ns_per_row: f64,
-    /// Units of work of a call.
-    pub work: u64,
+    /// Units of work of a call; `None` for a service, where nobody counts them.
+    pub work: Option<u64>,
 }
 
 /// Calls before those that count.
@@ -41,21 +41,17 @@ pub fn bench(
     calls: usize,
     stopwatch: Stopwatch<'_>,
 ) -> Result<Measured, KitError> {
-    let bytes = subject.bytes()?;
     let mut loaded = None;
-    let load = stopwatch(&mut || {
-        let compiled = Subject::compile(&bytes);
-        loaded = Some(compiled.and_then(|compiled| subject.load(&compiled)));
-    });
+    let load = stopwatch(&mut || loaded = Some(subject.ready()));
     let loaded =
         loaded.ok_or_else(|| KitError::Failed("the stopwatch did not call".to_owned()))??;
-    let mut call: Box<dyn FnMut() -> Result<u64, String>> = match loaded {
+    let mut call: Box<dyn FnMut() -> Result<Option<u64>, String>> = match loaded {
         Loaded::Weigher(weigher) => {
-            let hosts = Hosts::new(&weigher, rows, Sort::Usual, 1);
+            let hosts = Hosts::new(weigher.weigher(), rows, Sort::Usual, 1);
             Box::new(move || {
                 hosts
                     .weigh(&weigher)
-                    .map(|(_, used)| used.work)
+                    .map(|(_, work)| work)
                     .map_err(|error| error.to_string())
             })
         }
@@ -64,15 +60,15 @@ pub fn bench(
             Box::new(move || {
                 candidates
                     .cost(&module)
-                    .map(|(_, used)| used.work)
+                    .map(|(_, work)| work)
                     .map_err(|error| error.to_string())
             })
         }
     };
     let mut times = Vec::with_capacity(calls);
-    let mut work = 0;
+    let mut work = None;
     for n in 0..calls + WARM_UP {
-        let mut done = Ok(0);
+        let mut done = Ok(None);
         let time = stopwatch(&mut || done = call());
         work = done.map_err(KitError::Failed)?;
         if n >= WARM_UP {

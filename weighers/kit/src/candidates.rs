@@ -1,8 +1,8 @@
 //! Made-up candidates to try a cost module on.
 
 use crate::chance::Chance;
+use crate::tried::{Answer, TriedCostModule};
 use ebbtide_cost_api::{CostError, VictimBatch};
-use ebbtide_wasm::{Used, WasmCostModule};
 
 /// Preemptible instances.
 #[derive(Debug, Clone, Default)]
@@ -57,8 +57,8 @@ impl Candidates {
         }
     }
 
-    pub(crate) fn cost(&self, module: &WasmCostModule) -> Result<(Vec<f64>, Used), CostError> {
-        module.cost_and_measure(&VictimBatch {
+    pub(crate) fn cost(&self, module: &TriedCostModule) -> Result<Answer, CostError> {
+        module.ask(&VictimBatch {
             len: self.ages.len(),
             age_seconds: &self.ages,
             vcpus: &self.vcpus,

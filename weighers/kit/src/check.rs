@@ -2,10 +2,11 @@
 
 use crate::candidates::Candidates;
 use crate::hosts::{Hosts, Sort};
-use crate::subject::Loaded;
+use crate::subject::Place;
+use crate::tried::{Loaded, TriedCostModule, TriedWeigher};
 use crate::{KitError, Subject};
 use ebbtide_cost_api::MAX_COST;
-use ebbtide_wasm::{Compiled, WasmCostModule, WasmWeigher};
+use ebbtide_wasm::Compiled;
 
 /// How a check ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,22 +40,36 @@ const MUCH: u64 = 25;
 /// # Errors
 /// [`KitError::Io`] if there is no such file. What is wrong with the plugin is in the checks.
 pub fn check(subject: &Subject) -> Result<Vec<Check>, KitError> {
-    let bytes = subject.bytes()?;
     let mut checks = Vec::new();
-    let compiled = match Subject::compile(&bytes) {
-        Ok(compiled) => compiled,
-        Err(error) => {
-            checks.push(failed("component", error.to_string()));
-            return Ok(checks);
+    let loaded = match &subject.place {
+        Place::File(file) => {
+            let bytes = Subject::bytes(file)?;
+            let compiled = match Subject::compile(&bytes) {
+                Ok(compiled) => compiled,
+                Err(error) => {
+                    checks.push(failed("component", error.to_string()));
+                    return Ok(checks);
+                }
+            };
+            checks.push(passed(
+                "component",
+                format!("a {} of {} bytes", compiled.kind(), bytes.len()),
+            ));
+            checks.push(imports(&compiled));
+            let loaded = subject.load(file, &compiled);
+            loaded.map_err(|error| error.to_string())
+        }
+        Place::Service {
+            address,
+            plugin,
+            limits,
+        } => {
+            let reached = subject.reach(address, plugin, *limits);
+            reached.map_err(|error| error.to_string())
         }
     };
-    checks.push(passed(
-        "component",
-        format!("a {} of {} bytes", compiled.kind(), bytes.len()),
-    ));
-    checks.push(imports(&compiled));
-    match subject.load(&compiled) {
-        Err(error) => checks.push(failed("description", error.to_string())),
+    match loaded {
+        Err(error) => checks.push(failed("description", error)),
         Ok(Loaded::Weigher(weigher)) => {
             checks.push(passed(
                 "description",
@@ -132,9 +147,9 @@ fn imports(compiled: &Compiled) -> Check {
     }
 }
 
-fn of_weigher(subject: &Subject, weigher: &WasmWeigher) -> Vec<Check> {
+fn of_weigher(subject: &Subject, weigher: &TriedWeigher) -> Vec<Check> {
     let weigh = |hosts: &Hosts| hosts.weigh(weigher).map_err(|error| format!("it {error}"));
-    let usual = |len: usize| Hosts::new(weigher, len, Sort::Usual, 1);
+    let usual = |len: usize| Hosts::new(weigher.weigher(), len, Sort::Usual, 1);
     let mut checks = Vec::new();
     let sizes = SIZES.iter().try_for_each(|len| {
         let (numbers, _) = weigh(&usual(*len))?;
@@ -149,7 +164,7 @@ fn of_weigher(subject: &Subject, weigher: &WasmWeigher) -> Vec<Check> {
         return checks;
     }
     let strange = Sort::ALL.iter().try_for_each(|sort| {
-        let (numbers, _) = weigh(&Hosts::new(weigher, 50, *sort, 2))
+        let (numbers, _) = weigh(&Hosts::new(weigher.weigher(), 50, *sort, 2))
             .map_err(|problem| format!("on {}: {problem}", sort.words()))?;
         finite(&numbers, sort.words())
     });
@@ -201,9 +216,9 @@ fn of_weigher(subject: &Subject, weigher: &WasmWeigher) -> Vec<Check> {
             "different hosts get different numbers".to_owned(),
         ),
     });
-    if let Ok((_, used)) = weigh(&usual(10_000)) {
+    if let Ok((_, Some(used))) = weigh(&usual(10_000)) {
         checks.push(work(
-            used.work,
+            used,
             subject.limits.work_of(10_000),
             "10,000 hosts",
         ));
@@ -211,7 +226,7 @@ fn of_weigher(subject: &Subject, weigher: &WasmWeigher) -> Vec<Check> {
     checks
 }
 
-fn of_cost_module(subject: &Subject, module: &WasmCostModule) -> Vec<Check> {
+fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
     let cost = |candidates: &Candidates| {
         candidates
             .cost(module)
@@ -273,9 +288,9 @@ fn of_cost_module(subject: &Subject, module: &WasmCostModule) -> Vec<Check> {
         twice(),
         "the same candidates get the same costs, bit for bit",
     ));
-    if let Ok((_, used)) = cost(&Candidates::usual(10_000, 4)) {
+    if let Ok((_, Some(used))) = cost(&Candidates::usual(10_000, 4)) {
         checks.push(work(
-            used.work,
+            used,
             subject.limits.work_of(10_000),
             "10,000 candidates",
         ));

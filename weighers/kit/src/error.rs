@@ -24,6 +24,9 @@ pub enum KitError {
     /// The plugin cannot be called at all.
     #[error("the plugin cannot be used: {0}")]
     Plugin(#[from] ebbtide_wasm::WasmError),
+    /// The service cannot be asked at all.
+    #[error("the plugin cannot be used: {0}")]
+    Service(#[from] ebbtide_remote::RemoteError),
     /// It failed while it was measured.
     #[error("the plugin failed while it was measured: {0}")]
     Failed(String),

@@ -1,8 +1,8 @@
 //! Made-up hosts to try a weigher on.
 
 use crate::chance::Chance;
+use crate::tried::{Answer, TriedWeigher};
 use ebbtide_model::{GroupPolicy, Resources};
-use ebbtide_wasm::{Used, WasmWeigher};
 use ebbtide_weigher_api::{
     Column, Details, Fact, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
     Texts, Weigher, WeigherError,
@@ -49,7 +49,7 @@ pub(crate) struct Hosts {
 
 impl Hosts {
     /// So many hosts for this weigher.
-    pub(crate) fn new(weigher: &WasmWeigher, len: usize, sort: Sort, seed: u64) -> Self {
+    pub(crate) fn new(weigher: &dyn Weigher, len: usize, sort: Sort, seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let mut columns: [Vec<f64>; Column::COUNT] = Default::default();
         for column in weigher.needs() {
@@ -115,7 +115,7 @@ impl Hosts {
     }
 
     /// What the weigher gives, and what that took.
-    pub(crate) fn weigh(&self, weigher: &WasmWeigher) -> Result<(Vec<f64>, Used), WeigherError> {
+    pub(crate) fn weigh(&self, weigher: &TriedWeigher) -> Result<Answer, WeigherError> {
         let hosts = HostBatch {
             len: self.len,
             columns: &self.columns,
@@ -146,7 +146,7 @@ impl Hosts {
                 image_id: Some(IMAGE),
             },
         };
-        weigher.weigh_and_measure(&request, &hosts)
+        weigher.ask(&request, &hosts)
     }
 }
 

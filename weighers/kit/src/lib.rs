@@ -8,10 +8,11 @@ mod error;
 mod hosts;
 mod project;
 mod subject;
+mod tried;
 mod templates;
 
 pub use bench::{Measured, Stopwatch, bench};
 pub use check::{Check, Outcome, check};
 pub use error::KitError;
 pub use project::{Language, NewProject, files, write};
-pub use subject::Subject;
+pub use subject::{Place, Subject};

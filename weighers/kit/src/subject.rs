@@ -2,9 +2,9 @@
 
 use crate::KitError;
 use crate::chance::Chance;
-use ebbtide_wasm::{
-    Compiled, Grants, Kind, Limits, Sandbox, Settings, WasmCostModule, WasmError, WasmWeigher,
-};
+use crate::tried::{Loaded, TriedCostModule, TriedWeigher};
+use ebbtide_remote::{RemotePlugin, Service, Tls};
+use ebbtide_wasm::{Compiled, Grants, Kind, Limits, Sandbox, Settings, WasmError};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,11 +13,27 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// Some time in 2025.
 const SINCE_1970: u64 = 1_750_000_000;
 
-/// A plugin's file, with what the operator would say of it.
+/// Where a plugin is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A component.
+    File(PathBuf),
+    /// A service.
+    Service {
+        /// `http://HOST:PORT`, `https://HOST:PORT` or `unix:/PATH`.
+        address: String,
+        /// What the service calls it.
+        plugin: String,
+        /// What a call may take.
+        limits: ebbtide_remote::Limits,
+    },
+}
+
+/// A plugin, with what the operator would say of it.
 #[derive(Debug, Clone)]
 pub struct Subject {
-    /// Its file.
-    pub file: PathBuf,
+    /// Where it is.
+    pub place: Place,
     /// The operator's settings.
     pub settings: Settings,
     /// What a call may use.
@@ -26,17 +42,26 @@ pub struct Subject {
     pub grants: Grants,
 }
 
-pub(crate) enum Loaded {
-    Weigher(WasmWeigher),
-    CostModule(WasmCostModule),
-}
-
 impl Subject {
     /// With the limits that plugins have if the operator says nothing.
     #[must_use]
     pub fn new(file: &Path) -> Self {
+        Self::of(Place::File(file.to_owned()))
+    }
+
+    /// A service, with the limits that plugins have if the operator says nothing.
+    #[must_use]
+    pub fn at(address: &str, plugin: &str) -> Self {
+        Self::of(Place::Service {
+            address: address.to_owned(),
+            plugin: plugin.to_owned(),
+            limits: ebbtide_remote::Limits::default(),
+        })
+    }
+
+    fn of(place: Place) -> Self {
         Self {
-            file: file.to_owned(),
+            place,
             settings: Settings::new(),
             limits: Limits::default(),
             grants: Grants::default(),
@@ -63,9 +88,10 @@ impl Subject {
         }));
     }
 
-    pub(crate) fn bytes(&self) -> Result<Vec<u8>, KitError> {
-        fs::read(&self.file).map_err(|source| KitError::Io {
-            path: self.file.clone(),
+    /// Reads a component.
+    pub(crate) fn bytes(file: &Path) -> Result<Vec<u8>, KitError> {
+        fs::read(file).map_err(|source| KitError::Io {
+            path: file.to_owned(),
             source,
         })
     }
@@ -74,18 +100,59 @@ impl Subject {
         Sandbox::new()?.compile(bytes)
     }
 
-    pub(crate) fn load(&self, compiled: &Compiled) -> Result<Loaded, WasmError> {
-        let name = self.file.file_stem().map_or_else(
+    /// A component, ready to be asked.
+    pub(crate) fn load(&self, file: &Path, compiled: &Compiled) -> Result<Loaded, WasmError> {
+        let name = file.file_stem().map_or_else(
             || "plugin".to_owned(),
             |stem| stem.to_string_lossy().into_owned(),
         );
         let (settings, limits) = (&self.settings, self.limits);
         let grants = self.grants.clone();
         Ok(match compiled.kind() {
-            Kind::Weigher => Loaded::Weigher(compiled.weigher(&name, settings, limits, grants)?),
+            Kind::Weigher => {
+                let weigher = compiled.weigher(&name, settings, limits, grants)?;
+                Loaded::Weigher(TriedWeigher::Wasm(weigher))
+            }
             Kind::CostModule => {
-                Loaded::CostModule(compiled.cost_module(&name, settings, limits, grants)?)
+                let module = compiled.cost_module(&name, settings, limits, grants)?;
+                Loaded::CostModule(TriedCostModule::Wasm(module))
             }
         })
+    }
+
+    /// A service, ready to be asked.
+    pub(crate) fn reach(
+        &self,
+        address: &str,
+        plugin: &str,
+        limits: ebbtide_remote::Limits,
+    ) -> Result<Loaded, ebbtide_remote::RemoteError> {
+        let service = Service::at(address, &Tls::default())?;
+        Ok(
+            match service.plugin(plugin, plugin, &self.settings, limits)? {
+                RemotePlugin::Weigher(weigher) => Loaded::Weigher(TriedWeigher::Remote(weigher)),
+                RemotePlugin::CostModule(module) => {
+                    Loaded::CostModule(TriedCostModule::Remote(module))
+                }
+            },
+        )
+    }
+
+    /// Whatever it is, ready to be asked.
+    ///
+    /// # Errors
+    /// Why it cannot be used.
+    pub(crate) fn ready(&self) -> Result<Loaded, KitError> {
+        match &self.place {
+            Place::File(file) => {
+                let compiled = Self::compile(&Self::bytes(file)?)?;
+                Ok(self.load(file, &compiled)?)
+            }
+            Place::Service {
+                address,
+                plugin,
+                limits,
+            } => Ok(self.reach(address, plugin, *limits)?),
+        }
     }
 }

@@ -6,8 +6,8 @@ use crate::clock;
 use crate::errors::CliError;
 use crate::json::Json;
 use crate::output::{Cell, Details, Listing, text};
-use crate::render::Tone;
-use ebbtide_plugin_kit::{Check, KitError, Language, NewProject, Outcome, Subject};
+use crate::render::{Tone, optional};
+use ebbtide_plugin_kit::{Check, KitError, Language, NewProject, Outcome, Place, Subject};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -16,6 +16,7 @@ fn refused(error: &KitError) -> CliError {
         KitError::Io { .. } => "name a file that can be read, or a place that can be written to",
         KitError::Exists(_) => "choose another name, or another place with --into",
         KitError::Name(_) => "for example: ebbtide plugin new spread_racks",
+        KitError::Service(_) => "start the service, or look at --address and --plugin",
         KitError::Plugin(_) | KitError::Failed(_) => {
             "`ebbtide plugin check FILE` says what is wrong with it"
         }
@@ -27,7 +28,16 @@ fn refused(error: &KitError) -> CliError {
 }
 
 fn subject(args: &FileArgs) -> Result<Subject, CliError> {
-    let mut subject = Subject::new(&args.file);
+    let mut subject = match (&args.file, &args.address) {
+        (Some(file), _) => Subject::new(file),
+        (None, address) => {
+            let address = address.as_deref().unwrap_or_default();
+            Subject::at(address, args.plugin.as_deref().unwrap_or_default())
+        }
+    };
+    if let (Place::Service { limits, .. }, Some(deadline)) = (&mut subject.place, args.deadline_ms) {
+        limits.deadline = Duration::from_millis(deadline.into());
+    }
     subject.settings = super::settings(&args.set)?;
     let limits = &mut subject.limits;
     if let Some(mib) = args.memory_mb {
@@ -149,7 +159,7 @@ pub(super) fn bench(context: &mut Context, args: &BenchArgs) -> Result<(), CliEr
         .with("median_seconds", seconds(measured.median))
         .with("p99_seconds", seconds(measured.p99))
         .with("load_seconds", seconds(measured.load))
-        .with("work", measured.work);
+        .with("work", measured.work.map_or(Json::Null, Json::from));
     context.output.details(Details {
         fields: vec![
             ("hosts", Cell::new(measured.rows)),
@@ -167,7 +177,10 @@ pub(super) fn bench(context: &mut Context, args: &BenchArgs) -> Result<(), CliEr
                 "load",
                 Cell::new(millis(measured.load)).value(seconds(measured.load)),
             ),
-            ("work", Cell::new(measured.work)),
+            (
+                "work",
+                optional(&measured.work.map(|work| work.to_string()).unwrap_or_default()),
+            ),
         ],
         json,
     })

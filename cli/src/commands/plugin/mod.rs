@@ -38,6 +38,7 @@ order, within the limits. Exit code 1 if it must not be used. Needs no region.
 
 Examples:
   ebbtide plugin check spread_racks.wasm
+  ebbtide plugin check --address unix:/run/ebbtide/forecast.sock --plugin forecast
   ebbtide plugin check spread_racks.wasm --set key=rack -o json
   ebbtide plugin check in_python.wasm --memory-mb 128 --work-million 100
   ebbtide plugin check by_season.wasm --grant clock";
@@ -47,6 +48,7 @@ scheduler's memory to the numbers there. Needs no region; build ebbtide with --r
 
 Examples:
   ebbtide plugin bench spread_racks.wasm
+  ebbtide plugin bench --address http://127.0.0.1:7480 --plugin forecast --hosts 1000
   ebbtide plugin bench spread_racks.wasm --hosts 10000 -o json | jq .ns_per_host";
 
 const ADD: &str = "\
@@ -324,12 +326,22 @@ pub struct NewArgs {
     pub into: Option<PathBuf>,
 }
 
-/// A plugin's file.
+/// A plugin, and what it may take.
 #[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["file", "address"]))]
 pub struct FileArgs {
     /// The component
     #[arg(value_name = "FILE")]
-    pub file: PathBuf,
+    pub file: Option<PathBuf>,
+    /// A service instead: http://HOST:PORT, https://HOST:PORT or unix:/PATH
+    #[arg(long, value_name = "URL", requires = "plugin")]
+    pub address: Option<String>,
+    /// What the service calls it
+    #[arg(long, value_name = "NAME", requires = "address")]
+    pub plugin: Option<String>,
+    /// How long a call of a service may take, in ms [default: 100]
+    #[arg(long, value_name = "N", requires = "address", value_parser = clap::value_parser!(u32).range(1..=60_000))]
+    pub deadline_ms: Option<u32>,
     /// A setting, as the operator would write it; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub set: Vec<String>,

@@ -41,7 +41,7 @@ fn made(kind: &str, name: &str, set: &Settings) -> Vec<u8> {
     assert_eq!(failures(&checks), Vec::<&Check>::new(), "{name}");
     assert!(checks.iter().any(|check| check.name == "work"));
     refuses_what_it_does_not_know(&subject);
-    std::fs::read(&subject.file).unwrap()
+    std::fs::read(built(name)).unwrap()
 }
 
 fn refuses_what_it_does_not_know(subject: &Subject) {

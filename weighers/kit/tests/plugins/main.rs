@@ -6,4 +6,5 @@ mod examples;
 mod installed;
 mod languages;
 mod projects;
+mod services;
 mod support;

@@ -1,0 +1,87 @@
+//! A plugin that can be asked, by whichever carrier.
+
+use ebbtide_cost_api::{CostError, CostModule, VictimBatch};
+use ebbtide_remote::{RemoteCostModule, RemoteWeigher};
+use ebbtide_wasm::{WasmCostModule, WasmWeigher};
+use ebbtide_weigher_api::{HostBatch, RequestView, Weigher, WeigherError};
+
+/// What it answered, and what that took in units of work; `None` where nobody counts.
+pub(crate) type Answer = (Vec<f64>, Option<u64>);
+
+/// A weigher.
+pub(crate) enum TriedWeigher {
+    Wasm(WasmWeigher),
+    Remote(RemoteWeigher),
+}
+
+impl TriedWeigher {
+    /// As the engine sees it.
+    pub(crate) fn weigher(&self) -> &dyn Weigher {
+        match self {
+            Self::Wasm(weigher) => weigher,
+            Self::Remote(weigher) => weigher,
+        }
+    }
+
+    /// What it reads, by name.
+    pub(crate) fn reads(&self) -> Vec<String> {
+        match self {
+            Self::Wasm(weigher) => weigher.reads(),
+            Self::Remote(weigher) => weigher.reads(),
+        }
+    }
+
+    pub(crate) fn ask(
+        &self,
+        request: &RequestView<'_>,
+        hosts: &HostBatch<'_>,
+    ) -> Result<Answer, WeigherError> {
+        match self {
+            Self::Wasm(weigher) => {
+                let (numbers, used) = weigher.weigh_and_measure(request, hosts)?;
+                Ok((numbers, Some(used.work)))
+            }
+            Self::Remote(weigher) => {
+                let mut numbers = vec![0.0; hosts.len];
+                weigher.weigh(request, hosts, &mut numbers)?;
+                Ok((numbers, None))
+            }
+        }
+    }
+}
+
+/// A cost module.
+pub(crate) enum TriedCostModule {
+    Wasm(WasmCostModule),
+    Remote(RemoteCostModule),
+}
+
+impl TriedCostModule {
+    /// What it reads, by name.
+    pub(crate) fn reads(&self) -> Vec<String> {
+        match self {
+            Self::Wasm(module) => module.reads(),
+            Self::Remote(module) => module.reads(),
+        }
+    }
+
+    pub(crate) fn ask(&self, victims: &VictimBatch<'_>) -> Result<Answer, CostError> {
+        match self {
+            Self::Wasm(module) => {
+                let (costs, used) = module.cost_and_measure(victims)?;
+                Ok((costs, Some(used.work)))
+            }
+            Self::Remote(module) => {
+                let mut costs = vec![0.0; victims.len];
+                module.cost(victims, &mut costs)?;
+                Ok((costs, None))
+            }
+        }
+    }
+}
+
+/// What a plugin turned out to be.
+pub(crate) enum Loaded {
+    Weigher(TriedWeigher),
+    CostModule(TriedCostModule),
+}
