@@ -24,6 +24,7 @@
 //! - Let the cost of one candidate depend on which others are in the batch. What depends on others belongs into the surcharge.
 //! - Keep state between calls, read a clock, do I/O, use random numbers.
 
+pub use ebbtide_model::facts::{Fact, FactColumn};
 use thiserror::Error;
 
 /// Largest cost of one victim. 10⁴ victims of it, in millionths, still fit into 64 bits with room to spare.
@@ -47,6 +48,20 @@ pub struct VictimBatch<'a> {
     /// A number for the project that owns the candidate: equal for the same project, different for others. It has no other meaning
     /// and may be another one in the next call.
     pub project: &'a [u32],
+    /// What is known of the hosts on which they are: the facts that the module [reads](CostModule::facts), one value for each candidate.
+    pub facts: &'a [(Fact, FactColumn)],
+}
+
+impl<'a> VictimBatch<'a> {
+    /// One fact about the candidates' hosts.
+    ///
+    /// # Errors
+    /// [`CostError::MissingFact`] if the module has not declared that it reads it.
+    pub fn fact(&self, fact: &Fact) -> Result<&'a FactColumn, CostError> {
+        let found = self.facts.iter().find(|(known, _)| known == fact);
+        let (_, column) = found.ok_or_else(|| CostError::MissingFact(fact.clone()))?;
+        Ok(column)
+    }
 }
 
 /// What a set of victims costs beyond the sum of its members.
@@ -87,6 +102,9 @@ pub enum CostError {
         /// What it gave.
         value: f64,
     },
+    /// It asked for a fact that it had not declared.
+    #[error("the fact {0} was not declared in facts()")]
+    MissingFact(Fact),
     /// Anything else, in its own words.
     #[error("{0}")]
     Other(String),
@@ -99,6 +117,11 @@ pub trait CostModule: Send + Sync {
 
     /// What its numbers are, in words, for example `seconds of the unpaid hour`.
     fn unit(&self) -> &str;
+
+    /// Which facts about the candidates' hosts it reads.
+    fn facts(&self) -> &[Fact] {
+        &[]
+    }
 
     /// Writes the cost of each candidate into `out`, which has `victims.len` entries.
     ///

@@ -27,7 +27,8 @@ fn costs(module: &dyn CostModule, rows: &[Row]) -> Vec<f64> {
         price_per_hour: &prices,
         priority: &classes,
         project: &vec![0; rows.len()],
-    };
+        facts: &[],
+};
     let mut out = vec![f64::NAN; rows.len()];
     module.cost(&batch, &mut out).unwrap();
     out
@@ -301,7 +302,8 @@ fn a_batch_that_is_too_short_is_an_error_and_not_a_panic() {
             price_per_hour: &[1.0],
             priority: &[1],
             project: &[1],
-        };
+            facts: &[],
+};
         let result = module.cost(&batch, &mut [0.0; 2]);
         assert!(
             matches!(result, Err(CostError::Other(_))),

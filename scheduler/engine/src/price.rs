@@ -1,6 +1,7 @@
 //! What given victims cost, whoever chose them.
 
-use crate::table::Slot;
+use crate::ranking::facts;
+use crate::table::{HostIndex, Slot};
 use crate::{Engine, HostTable};
 use ebbtide_cost_api::{CostError, MAX_COST, SetCost, VictimBatch};
 use ebbtide_model::{ServerId, Timestamp};
@@ -48,6 +49,13 @@ impl Engine {
             columns.priorities.push(row.priority);
             columns.projects.push(row.project);
         }
+        let module = &self.cost_module;
+        let hosts: Vec<HostIndex> = slots.iter().map(|slot| table.row(*slot).host).collect();
+        let known: Vec<_> = module
+            .facts()
+            .iter()
+            .map(|fact| (fact.clone(), facts::column(table, &hosts, fact)))
+            .collect();
         let batch = VictimBatch {
             len: slots.len(),
             age_seconds: &columns.ages,
@@ -56,8 +64,8 @@ impl Engine {
             price_per_hour: &columns.prices,
             priority: &columns.priorities,
             project: &columns.projects,
+            facts: &known,
         };
-        let module = &self.cost_module;
         let mut costs = vec![0.0; slots.len()];
         module.cost(&batch, &mut costs)?;
         let wrong = costs

@@ -8,7 +8,8 @@ use crate::candidates::ShapeFacts;
 use crate::plugins::{Broken, Failure};
 use crate::state::State;
 use crate::table::Slot;
-use ebbtide_cost_api::{CostModule, MAX_COST, SetCost, VictimBatch};
+use crate::ranking::facts;
+use ebbtide_cost_api::{CostModule, Fact, FactColumn, MAX_COST, SetCost, VictimBatch};
 use ebbtide_solver::{Cost, MAX_CANDIDATES};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -101,7 +102,7 @@ impl Surcharge {
                 if victims.is_empty() {
                     return Ok(Cost::ZERO);
                 }
-                let columns = BatchColumns::of(state, shapes, victims.iter().copied());
+                let columns = BatchColumns::of(state, module.as_ref(), shapes, victims.iter().copied());
                 let all: Vec<usize> = (0..victims.len()).collect();
                 surcharge(module.as_ref(), &columns.batch(), &all)
             }
@@ -139,18 +140,25 @@ pub(crate) struct BatchColumns {
     prices: Vec<f64>,
     priorities: Vec<u8>,
     projects: Vec<u32>,
+    facts: Vec<(Fact, FactColumn)>,
 }
 
 impl BatchColumns {
-    /// Of candidates whose shapes are known.
+    /// What this module reads of candidates whose shapes are known.
     pub(crate) fn of(
         state: &State<'_>,
+        module: &dyn CostModule,
         shapes: &[ShapeFacts],
         slots: impl Iterator<Item = Slot>,
     ) -> Self {
         let mut columns = Self::default();
+        let mut hosts = Vec::new();
+        let reads_facts = !module.facts().is_empty();
         for slot in slots {
             let row = state.table.row(slot);
+            if reads_facts {
+                hosts.push(row.host);
+            }
             let age_ms = u64::try_from(row.age_millis(state.now)).unwrap_or(0);
             let facts = shapes.get(row.shape as usize);
             columns.ages.push(age_ms as f64 / 1000.0);
@@ -162,6 +170,10 @@ impl BatchColumns {
             columns.priorities.push(row.priority);
             columns.projects.push(row.project);
         }
+        let facts = module.facts().iter();
+        columns.facts = facts
+            .map(|fact| (fact.clone(), facts::column(state.table, &hosts, fact)))
+            .collect();
         columns
     }
 
@@ -174,6 +186,7 @@ impl BatchColumns {
             price_per_hour: &self.prices,
             priority: &self.priorities,
             project: &self.projects,
+            facts: &self.facts,
         }
     }
 }

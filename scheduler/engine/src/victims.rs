@@ -288,7 +288,7 @@ impl Search {
 
     fn ask_module(&self, module: &dyn CostModule, state: &State<'_>) -> Result<Vec<f64>, Failure> {
         let slots = self.candidates.iter().map(|c| c.slot);
-        let columns = BatchColumns::of(state, &self.shapes, slots);
+        let columns = BatchColumns::of(state, module, &self.shapes, slots);
         let batch = columns.batch();
         // What a module forgets to write is not a cost either.
         let mut costs = vec![f64::NAN; batch.len];
@@ -338,7 +338,7 @@ impl Search {
             }
             Some(Surcharge::Monotone(module)) => {
                 let slots = self.columns.slots.iter().copied();
-                let columns = BatchColumns::of(state, &self.shapes, slots);
+                let columns = BatchColumns::of(state, module.as_ref(), &self.shapes, slots);
                 // The solver knows no failures: the first is kept, and all sets cost the same from then on.
                 let failure = RefCell::new(None);
                 let of_set = |set: &[u32]| {

@@ -86,6 +86,10 @@ impl CostModule for WatchedCostModule {
         self.inner.unit()
     }
 
+    fn facts(&self) -> &[Fact] {
+        self.inner.facts()
+    }
+
     fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError> {
         self.health.ask().map_err(CostError::Other)?;
         let is_cost = |cost: &f64| (0.0..=MAX_COST).contains(cost);

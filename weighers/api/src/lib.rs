@@ -22,10 +22,9 @@
 
 pub mod arithmetic;
 mod column;
-mod facts;
 
 pub use column::Column;
-pub use facts::{Fact, FactColumn, Texts};
+pub use ebbtide_model::facts::{Fact, FactColumn, Texts};
 
 use ebbtide_model::{GroupPolicy, Resources};
 use thiserror::Error;

@@ -1,10 +1,11 @@
 //! What a cost module reads of each candidate.
 
-use crate::DescriptionError;
-use ebbtide_cost_api::VictimBatch;
+use crate::{DescriptionError, Handed};
+use ebbtide_cost_api::{CostError, VictimBatch};
+use ebbtide_model::facts::{Fact, FactColumn, FactError};
 
 /// Something that a cost module reads of each candidate.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CandidateNeed {
     /// How long it has been running, in seconds.
     AgeSeconds,
@@ -18,11 +19,16 @@ pub enum CandidateNeed {
     Priority,
     /// A number that is the same for all candidates of one project, in this call.
     Project,
+    /// `host:FACT`: a fact about its host.
+    Host(Fact),
 }
 
+/// What stands before the name of a fact about a candidate's host.
+const HOST: &str = "host:";
+
 impl CandidateNeed {
-    /// All of them, with their names.
-    pub const ALL: [(&'static str, Self); 6] = [
+    /// Those that are known of the candidate itself, with their names.
+    pub const OWN: [(&'static str, Self); 6] = [
         ("age_seconds", Self::AgeSeconds),
         ("vcpus", Self::Vcpus),
         ("memory_mb", Self::MemoryMb),
@@ -33,11 +39,12 @@ impl CandidateNeed {
 
     /// Its name.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        Self::ALL
-            .into_iter()
-            .find(|(_, need)| *need == self)
-            .map_or("", |(name, _)| name)
+    pub fn name(&self) -> String {
+        if let Self::Host(fact) = self {
+            return format!("{HOST}{fact}");
+        }
+        let own = Self::OWN.iter().find(|(_, need)| need == self);
+        own.map_or_else(String::new, |(name, _)| (*name).to_owned())
     }
 
     /// Reads a name.
@@ -45,22 +52,31 @@ impl CandidateNeed {
     /// # Errors
     /// What names there are.
     pub fn read(name: &str) -> Result<Self, DescriptionError> {
-        let found = Self::ALL.into_iter().find(|(known, _)| *known == name);
+        if let Some(fact) = name.strip_prefix(HOST) {
+            let fact: Result<Fact, FactError> = fact.parse();
+            return fact
+                .map(Self::Host)
+                .map_err(|error| DescriptionError(format!("it needs {name:?}: {error}")));
+        }
+        let found = Self::OWN.into_iter().find(|(known, _)| *known == name);
         found.map(|(_, need)| need).ok_or_else(|| {
-            let known = Self::ALL.map(|(name, _)| name).join(", ");
+            let known = Self::OWN.map(|(name, _)| name).join(", ");
             DescriptionError(format!(
-                "it needs {name:?}, which this Ebbtide does not know; there are {known}"
+                "it needs {name:?}, which this Ebbtide does not know; there are {known}, and {HOST} before what weighers read by name, \
+                 for example {HOST}number:power_price"
             ))
         })
     }
 }
 
-/// The columns of a batch as numbers.
+/// The columns of a batch, in the form in which plugins get them.
 #[derive(Debug, Clone)]
 pub struct CandidateColumns<'a> {
     victims: &'a VictimBatch<'a>,
     priority: Vec<f64>,
     project: Vec<f64>,
+    /// The texts of each fact, borrowed for the time of a call.
+    texts: Vec<Vec<&'a str>>,
 }
 
 impl<'a> CandidateColumns<'a> {
@@ -73,19 +89,44 @@ impl<'a> CandidateColumns<'a> {
             victims,
             priority: priority.collect(),
             project: project.collect(),
+            texts: victims.facts.iter().map(|(_, column)| texts(column)).collect(),
         }
     }
 
     /// One column.
-    #[must_use]
-    pub fn of(&self, need: CandidateNeed) -> &[f64] {
-        match need {
+    ///
+    /// # Errors
+    /// [`CostError::MissingFact`] if the batch was made for another module.
+    pub fn of(&self, need: &CandidateNeed) -> Result<Handed<'_>, CostError> {
+        Ok(Handed::Numbers(match need {
             CandidateNeed::AgeSeconds => self.victims.age_seconds,
             CandidateNeed::Vcpus => self.victims.vcpus,
             CandidateNeed::MemoryMb => self.victims.memory_mb,
             CandidateNeed::PricePerHour => self.victims.price_per_hour,
             CandidateNeed::Priority => &self.priority,
             CandidateNeed::Project => &self.project,
-        }
+            CandidateNeed::Host(fact) => {
+                let mut known = self.victims.facts.iter().zip(&self.texts);
+                let found = known.find(|((known, _), _)| known == fact);
+                let ((_, column), texts) =
+                    found.ok_or_else(|| CostError::MissingFact(fact.clone()))?;
+                match column {
+                    FactColumn::Numbers(numbers) => numbers,
+                    FactColumn::Texts(column) => {
+                        return Ok(Handed::Texts {
+                            codes: &column.codes,
+                            texts,
+                        });
+                    }
+                }
+            }
+        }))
+    }
+}
+
+fn texts(column: &FactColumn) -> Vec<&str> {
+    match column {
+        FactColumn::Texts(texts) => texts.texts.iter().map(String::as_str).collect(),
+        FactColumn::Numbers(_) => Vec::new(),
     }
 }

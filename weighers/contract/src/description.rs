@@ -85,6 +85,8 @@ pub struct CostDescription {
     pub unit: String,
     /// What it reads, in the order in which it wants it.
     pub needs: Vec<CandidateNeed>,
+    /// The facts about candidates' hosts among its needs.
+    pub facts: Vec<Fact>,
     /// What the first, second, third … victim of a project costs more than by itself.
     pub surcharges: Vec<f64>,
 }
@@ -108,9 +110,15 @@ impl CostDescription {
                 "its surcharges {surcharges:?} are not 0 to {MAX_COST} and never falling"
             )));
         }
+        let needs = needs?;
+        let facts = needs.iter().filter_map(|need| match need {
+            CandidateNeed::Host(fact) => Some(fact.clone()),
+            _ => None,
+        });
         Ok(Self {
             unit,
-            needs: needs?,
+            facts: facts.collect(),
+            needs,
             surcharges,
         })
     }
@@ -118,7 +126,7 @@ impl CostDescription {
     /// What it reads, by name, in its own order.
     #[must_use]
     pub fn reads(&self) -> Vec<String> {
-        let names = self.needs.iter().map(|need| need.name().to_owned());
+        let names = self.needs.iter().map(CandidateNeed::name);
         names.collect()
     }
 

@@ -56,7 +56,7 @@ pub fn bench(
             })
         }
         Loaded::CostModule(module) => {
-            let candidates = Candidates::usual(rows, 1);
+            let candidates = Candidates::usual(&module, rows, 1);
             Box::new(move || {
                 candidates
                     .cost(&module)

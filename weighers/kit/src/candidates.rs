@@ -1,8 +1,9 @@
 //! Made-up candidates to try a cost module on.
 
 use crate::chance::Chance;
+use crate::hosts::{Sort, picked, values};
 use crate::tried::{Answer, TriedCostModule};
-use ebbtide_cost_api::{CostError, VictimBatch};
+use ebbtide_cost_api::{CostError, Fact, FactColumn, VictimBatch};
 
 /// Preemptible instances.
 #[derive(Debug, Clone, Default)]
@@ -13,10 +14,12 @@ pub(crate) struct Candidates {
     price: Vec<f64>,
     priority: Vec<u8>,
     project: Vec<u32>,
+    facts: Vec<(Fact, FactColumn)>,
 }
 
 impl Candidates {
-    pub(crate) fn usual(len: usize, seed: u64) -> Self {
+    /// So many candidates for this module.
+    pub(crate) fn usual(module: &TriedCostModule, len: usize, seed: u64) -> Self {
         let mut chance = Chance::new(seed);
         let mut all = Self::default();
         for _ in 0..len {
@@ -29,11 +32,12 @@ impl Candidates {
             all.project
                 .push(u32::try_from(chance.below(20)).unwrap_or(0));
         }
+        all.facts = facts(module, len, Sort::Usual, &mut chance);
         all
     }
 
     /// All of everything as small, or as large, as it can be.
-    pub(crate) fn extreme(len: usize, large: bool) -> Self {
+    pub(crate) fn extreme(module: &TriedCostModule, len: usize, large: bool) -> Self {
         let number = |most: f64| vec![if large { most } else { 0.0 }; len];
         Self {
             ages: number(136.0 * 365.25 * 24.0 * 3600.0),
@@ -42,6 +46,7 @@ impl Candidates {
             price: number(1e6),
             priority: vec![if large { u8::MAX } else { 0 }; len],
             project: vec![0; len],
+            facts: facts(module, len, Sort::Empty, &mut Chance::new(1)),
         }
     }
 
@@ -54,6 +59,7 @@ impl Candidates {
             price: pick(&self.price),
             priority: rows.iter().map(|at| self.priority[*at]).collect(),
             project: rows.iter().map(|at| self.project[*at]).collect(),
+            facts: picked(&self.facts, rows),
         }
     }
 
@@ -66,6 +72,19 @@ impl Candidates {
             price_per_hour: &self.price,
             priority: &self.priority,
             project: &self.project,
+            facts: &self.facts,
         })
     }
+}
+
+/// Facts about the candidates' hosts.
+fn facts(
+    module: &TriedCostModule,
+    len: usize,
+    sort: Sort,
+    chance: &mut Chance,
+) -> Vec<(Fact, FactColumn)> {
+    let read = module.module().facts().iter();
+    read.map(|fact| (fact.clone(), values(fact, len, sort, chance)))
+        .collect()
 }

@@ -234,7 +234,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
     };
     let mut checks = Vec::new();
     let sizes = [1, 2, 100, 10_000].iter().try_for_each(|len| {
-        let (costs, _) = cost(&Candidates::usual(*len, 1))?;
+        let (costs, _) = cost(&Candidates::usual(module, *len, 1))?;
         costs_are_costs(&costs, &format!("{len} usual candidates"))
     });
     checks.push(judged(
@@ -251,7 +251,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
         } else {
             "candidates of nothing"
         };
-        let (costs, _) = cost(&Candidates::extreme(10, *large))
+        let (costs, _) = cost(&Candidates::extreme(module, 10, *large))
             .map_err(|problem| format!("on {words}: {problem}"))?;
         costs_are_costs(&costs, words)
     });
@@ -261,7 +261,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
         "costs for the smallest and the largest candidates, too",
     ));
     let alone = || {
-        let all = Candidates::usual(40, 2);
+        let all = Candidates::usual(module, 40, 2);
         let (together, _) = cost(&all)?;
         for (at, expected) in together.iter().enumerate() {
             let (own, _) = cost(&all.only(&[at]))?;
@@ -276,7 +276,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
         "no cost depends on who else is a candidate",
     ));
     let twice = || {
-        let all = Candidates::usual(1000, 3);
+        let all = Candidates::usual(module, 1000, 3);
         same(
             &cost(&all)?.0,
             &cost(&all)?.0,
@@ -288,7 +288,7 @@ fn of_cost_module(subject: &Subject, module: &TriedCostModule) -> Vec<Check> {
         twice(),
         "the same candidates get the same costs, bit for bit",
     ));
-    if let Ok((_, Some(used))) = cost(&Candidates::usual(10_000, 4)) {
+    if let Ok((_, Some(used))) = cost(&Candidates::usual(module, 10_000, 4)) {
         checks.push(work(
             used,
             subject.limits.work_of(10_000),

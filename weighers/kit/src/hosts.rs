@@ -95,22 +95,13 @@ impl Hosts {
             ages.extend_from_slice(&self.ages[start..end]);
             offsets.push(u32::try_from(ages.len()).unwrap_or(u32::MAX));
         }
-        let facts = self.facts.iter().map(|(fact, column)| {
-            let column = match column {
-                FactColumn::Numbers(numbers) => FactColumn::Numbers(pick(numbers)),
-                FactColumn::Texts(texts) => FactColumn::Texts(Texts {
-                    codes: order.iter().map(|at| texts.codes[*at]).collect(),
-                    texts: texts.texts.clone(),
-                }),
-            };
-            (fact.clone(), column)
-        });
+        let facts = picked(&self.facts, order);
         Self {
             len: self.len,
             columns: self.columns.each_ref().map(pick),
             offsets,
             ages,
-            facts: facts.collect(),
+            facts,
         }
     }
 
@@ -171,7 +162,28 @@ fn number(column: Column, sort: Sort, chance: &mut Chance) -> f64 {
     }
 }
 
-fn values(fact: &Fact, len: usize, sort: Sort, chance: &mut Chance) -> FactColumn {
+/// Facts about these rows only, in this order.
+pub(crate) fn picked(
+    facts: &[(Fact, FactColumn)],
+    rows: &[usize],
+) -> Vec<(Fact, FactColumn)> {
+    let each = facts.iter().map(|(fact, column)| {
+        let column = match column {
+            FactColumn::Numbers(numbers) => {
+                FactColumn::Numbers(rows.iter().map(|at| numbers[*at]).collect())
+            }
+            FactColumn::Texts(texts) => FactColumn::Texts(Texts {
+                codes: rows.iter().map(|at| texts.codes[*at]).collect(),
+                texts: texts.texts.clone(),
+            }),
+        };
+        (fact.clone(), column)
+    });
+    each.collect()
+}
+
+/// Made-up values of a fact.
+pub(crate) fn values(fact: &Fact, len: usize, sort: Sort, chance: &mut Chance) -> FactColumn {
     if sort == Sort::Empty {
         return fact.unknown(len);
     }

@@ -57,6 +57,14 @@ pub(crate) enum TriedCostModule {
 }
 
 impl TriedCostModule {
+    /// As the engine sees it.
+    pub(crate) fn module(&self) -> &dyn CostModule {
+        match self {
+            Self::Wasm(module) => module,
+            Self::Remote(module) => module,
+        }
+    }
+
     /// What it reads, by name.
     pub(crate) fn reads(&self) -> Vec<String> {
         match self {

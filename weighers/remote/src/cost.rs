@@ -2,8 +2,8 @@
 
 use crate::call::Callee;
 use crate::hand_over;
-use ebbtide_cost_api::{CostError, CostModule, SetCost, VictimBatch};
-use ebbtide_plugin_contract::{CandidateColumns, CostDescription, Handed};
+use ebbtide_cost_api::{CostError, CostModule, Fact, SetCost, VictimBatch};
+use ebbtide_plugin_contract::{CandidateColumns, CostDescription};
 use ebbtide_proto::plugin::v1::CostRequest;
 
 /// A cost module that is a service.
@@ -39,16 +39,21 @@ impl CostModule for RemoteCostModule {
         &self.described.unit
     }
 
+    fn facts(&self) -> &[Fact] {
+        &self.described.facts
+    }
+
     fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError> {
         let known = CandidateColumns::new(victims);
         let needs = self.described.needs.iter();
+        let columns: Result<Vec<_>, CostError> = needs
+            .map(|need| known.of(need).map(hand_over::column))
+            .collect();
         let question = CostRequest {
             plugin: self.callee.plugin().to_owned(),
             settings: self.callee.settings(),
             len: hand_over::count(victims.len),
-            columns: needs
-                .map(|need| hand_over::column(Handed::Numbers(known.of(*need))))
-                .collect(),
+            columns: columns?,
         };
         let answered = self.callee.numbers(
             victims.len,

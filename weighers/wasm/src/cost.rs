@@ -5,7 +5,7 @@ use crate::call::Callee;
 use crate::guest::Used;
 use crate::load::Compiled;
 use crate::{Grants, Limits, Settings, WasmError};
-use ebbtide_cost_api::{CostError, CostModule, SetCost, VictimBatch};
+use ebbtide_cost_api::{CostError, CostModule, Fact, SetCost, VictimBatch};
 use ebbtide_plugin_contract::{CandidateColumns, CostDescription};
 use std::fmt;
 
@@ -87,6 +87,10 @@ impl CostModule for WasmCostModule {
 
     fn unit(&self) -> &str {
         &self.described.unit
+    }
+
+    fn facts(&self) -> &[Fact] {
+        &self.described.facts
     }
 
     fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError> {

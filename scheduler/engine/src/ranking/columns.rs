@@ -50,9 +50,13 @@ impl Batch {
         places: &[Place],
         facts: impl Iterator<Item = &'f Fact>,
     ) {
+        let mut hosts: Vec<HostIndex> = Vec::new();
         for fact in facts {
+            if hosts.is_empty() {
+                hosts.extend(places.iter().map(|place| place.host));
+            }
             if !self.facts.iter().any(|(known, _)| known == fact) {
-                let column = facts::column(state, places, fact);
+                let column = facts::column(state.table, &hosts, fact);
                 self.facts.push((fact.clone(), column));
             }
         }

@@ -5,7 +5,7 @@
 
 mod choice;
 mod columns;
-mod facts;
+pub(crate) mod facts;
 mod first_fit;
 mod nova;
 mod tiered;

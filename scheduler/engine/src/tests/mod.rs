@@ -4,6 +4,7 @@ mod among;
 mod bad_clouds;
 mod bad_input;
 mod brute_force;
+mod candidate_facts;
 mod classes;
 mod decisions;
 mod explanations;

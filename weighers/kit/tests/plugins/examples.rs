@@ -274,7 +274,8 @@ fn costs(module: &WasmCostModule, rows: &[[f64; 4]]) -> Vec<f64> {
         price_per_hour: &column(3),
         priority: &vec![0; len],
         project: &vec![0; len],
-    };
+        facts: &[],
+};
     let mut out = vec![f64::NAN; len];
     module.cost(&batch, &mut out).unwrap();
     out

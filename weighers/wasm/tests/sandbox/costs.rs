@@ -12,6 +12,7 @@ const TWO: VictimBatch<'_> = VictimBatch {
     price_per_hour: &[0.5, 0.25],
     priority: &[3, 0],
     project: &[7, 8],
+    facts: &[],
 };
 
 #[test]

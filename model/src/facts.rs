@@ -1,12 +1,17 @@
 //! What only some clouds know about their hosts, asked for by name.
 //!
-//! A [`Column`](crate::Column) is a number that every scheduler has for every host. A fact is what operators say themselves: traits of hosts and metadata of
-//! the aggregates that they are in (rack, power price, licence). A weigher names the facts that it reads; who has none of the sort gets the
+//! A column of the weigher contract is a number that every scheduler has for every host. A fact is what operators say themselves: traits of hosts and metadata of
+//! the aggregates that they are in (rack, power price, licence). A weigher, or a cost module, names the facts that it reads; who has none of the sort gets the
 //! neutral value, never an error, because metadata comes and goes while the cloud runs.
 
-use crate::WeigherError;
 use std::fmt;
 use std::str::FromStr;
+use thiserror::Error;
+
+/// A name that is not one of a fact, in words.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("{0}")]
+pub struct FactError(pub String);
 
 /// Something about each host, by name.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -110,11 +115,11 @@ impl fmt::Display for Fact {
 const LONGEST: usize = 255;
 
 impl FromStr for Fact {
-    type Err = WeigherError;
+    type Err = FactError;
 
-    fn from_str(name: &str) -> Result<Self, WeigherError> {
+    fn from_str(name: &str) -> Result<Self, FactError> {
         let wrong =
-            |problem: &str| WeigherError::Other(format!("{name:?} is not a fact: {problem}"));
+            |problem: &str| FactError(format!("{name:?} is not a fact: {problem}"));
         let (kind, key) = match name {
             "host_name" => return Ok(Self::HostName),
             "availability_zone" => return Ok(Self::AvailabilityZone),
