@@ -14,8 +14,10 @@ mod nova_rows;
 mod openstack_answer;
 mod oslo_messaging;
 mod placement_answer;
+mod plugin_answer;
 mod records;
 mod region_call;
+mod region_record;
 mod scheduler_config;
 mod small_texts;
 mod tokens;
@@ -123,6 +125,11 @@ pub const TARGETS: &[Target] = &[
         placement_answer::run,
     ),
     target(
+        "plugin_answer",
+        "what a plugin says of itself",
+        plugin_answer::run,
+    ),
+    target(
         "records",
         "records of the own database, as JSON",
         records::run,
@@ -133,6 +140,14 @@ pub const TARGETS: &[Target] = &[
             "region_call",
             "calls of the API to a scheduler that runs",
             region_call::run,
+        )
+    },
+    Target {
+        mutations: 300,
+        ..target(
+            "region_record",
+            "a recorded region",
+            region_record::run,
         )
     },
     target(
