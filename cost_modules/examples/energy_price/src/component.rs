@@ -17,6 +17,8 @@ impl Guest for Plugin {
                 "vcpus".to_owned(),
                 "memory_mb".to_owned(),
                 "price_per_hour".to_owned(),
+                "host:has:power_price".to_owned(),
+                "host:number:power_price".to_owned(),
             ],
             surcharges: Vec::new(),
         })
@@ -28,13 +30,20 @@ impl Guest for Plugin {
             Column::Numbers(vcpus),
             Column::Numbers(memory_mb),
             Column::Numbers(price),
+            Column::Numbers(is_known),
+            Column::Numbers(power_price),
         ] = candidates.columns.as_slice()
         else {
             return Err("these are not the columns that were asked for".to_owned());
         };
-        let all = vcpus.iter().zip(memory_mb).zip(price);
+        let here = is_known.iter().zip(power_price);
+        // Nobody is paid for using power.
+        let here = here.map(|(is_known, price)| (*is_known == 1.0).then_some(price.max(0.0)));
+        let all = vcpus.iter().zip(memory_mb).zip(price).zip(here);
         Ok(all
-            .map(|((vcpus, memory_mb), price)| power.margin(*vcpus, *memory_mb, *price))
+            .map(|(((vcpus, memory_mb), price), here)| {
+                power.margin(*vcpus, *memory_mb, *price, here)
+            })
             .collect())
     }
 }

@@ -59,15 +59,15 @@ impl Power {
         Ok(power)
     }
 
-    /// What an instance's power costs in an hour.
-    pub fn of(&self, vcpus: f64, memory_mb: f64) -> f64 {
+    /// What an instance's power costs in an hour, where a kilowatt-hour costs `here`; the operator's setting if nobody has said.
+    pub fn of(&self, vcpus: f64, memory_mb: f64, here: Option<f64>) -> f64 {
         let watts = vcpus * self.watts_per_vcpu + memory_mb / MIB_IN_GIB * self.watts_per_gib;
-        watts * self.pue / WATTS_IN_KW * self.price_per_kwh
+        watts * self.pue / WATTS_IN_KW * here.unwrap_or(self.price_per_kwh)
     }
 
     /// What an hour of it earns after its power is paid; nothing if that costs more.
-    pub fn margin(&self, vcpus: f64, memory_mb: f64, price_per_hour: f64) -> f64 {
-        (price_per_hour - self.of(vcpus, memory_mb)).clamp(0.0, MOST)
+    pub fn margin(&self, vcpus: f64, memory_mb: f64, price: f64, here: Option<f64>) -> f64 {
+        (price - self.of(vcpus, memory_mb, here)).clamp(0.0, MOST)
     }
 }
 
@@ -87,13 +87,13 @@ mod tests {
 
     #[test]
     fn a_hundred_processors_of_ten_watts_take_a_kilowatt() {
-        assert_eq!(at("0.25").of(100.0, 4096.0), 0.25);
+        assert_eq!(at("0.25").of(100.0, 4096.0, None), 0.25);
     }
 
     #[test]
     fn who_goes_first_turns_with_the_price() {
         let (small, large) = ((2.0, 0.02), (64.0, 0.16));
-        let margin = |price: &str, (vcpus, pays): (f64, f64)| at(price).margin(vcpus, 0.0, pays);
+        let margin = |price: &str, (vcpus, pays): (f64, f64)| at(price).margin(vcpus, 0.0, pays, None);
         assert!(
             margin("0.05", small) < margin("0.05", large),
             "cheap power: the one that pays less"
@@ -106,8 +106,15 @@ mod tests {
 
     #[test]
     fn who_does_not_pay_for_its_power_costs_nothing() {
-        assert_eq!(at("0.5").margin(64.0, 0.0, 0.16), 0.0);
-        assert_eq!(at("0.5").margin(1.0, 0.0, 0.0), 0.0);
+        assert_eq!(at("0.5").margin(64.0, 0.0, 0.16, None), 0.0);
+        assert_eq!(at("0.5").margin(1.0, 0.0, 0.0, None), 0.0);
+    }
+
+    #[test]
+    fn what_a_host_says_counts_more_than_the_setting() {
+        let power = at("0.5");
+        assert_eq!(power.of(100.0, 0.0, Some(0.1)), 0.1);
+        assert!(power.margin(4.0, 0.0, 0.02, Some(0.1)) > power.margin(4.0, 0.0, 0.02, None));
     }
 
     #[test]

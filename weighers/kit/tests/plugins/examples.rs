@@ -264,6 +264,19 @@ fn cached_images_prefers_the_hosts_that_have_it() {
 
 /// What a cost module gives to instances of these ages, processors, memory and prices.
 fn costs(module: &WasmCostModule, rows: &[[f64; 4]]) -> Vec<f64> {
+    let unknown = module.facts().iter();
+    let unknown: Vec<_> = unknown
+        .map(|fact| (fact.clone(), fact.unknown(rows.len())))
+        .collect();
+    costs_on(module, rows, &unknown)
+}
+
+/// The same on hosts of which something is known.
+fn costs_on(
+    module: &WasmCostModule,
+    rows: &[[f64; 4]],
+    facts: &[(Fact, FactColumn)],
+) -> Vec<f64> {
     let column = |at: usize| rows.iter().map(|row| row[at]).collect::<Vec<f64>>();
     let len = rows.len();
     let batch = VictimBatch {
@@ -274,8 +287,8 @@ fn costs(module: &WasmCostModule, rows: &[[f64; 4]]) -> Vec<f64> {
         price_per_hour: &column(3),
         priority: &vec![0; len],
         project: &vec![0; len],
-        facts: &[],
-};
+        facts,
+    };
     let mut out = vec![f64::NAN; len];
     module.cost(&batch, &mut out).unwrap();
     out
@@ -334,4 +347,22 @@ fn energy_price_turns_the_order_when_power_is_dear() {
         let table = table(&names, &values, &numbers, "cost");
         in_readme("cost_modules", "energy_price", &table);
     }
+}
+
+#[test]
+fn energy_price_goes_by_what_the_hosts_say_before_the_setting() {
+    let module = cost_module("energy_price", &[("price_per_kwh", "0.35")]);
+    let rows = [[600.0, 8.0, 16_384.0, 0.05]; 3];
+    let column = |numbers: [f64; 3]| FactColumn::Numbers(numbers.to_vec());
+    let facts = [
+        ("has:power_price", column([1.0, 1.0, 0.0])),
+        ("number:power_price", column([0.05, 0.6, 0.0])),
+    ];
+    let facts = facts.map(|(name, column)| (name.parse::<Fact>().unwrap(), column));
+    let numbers = costs_on(&module, &rows, &facts);
+    let names = ["cheap power", "dear power", "as the setting"];
+    assert_eq!(
+        ranked(&names, &numbers),
+        "cheap power > as the setting > dear power"
+    );
 }
