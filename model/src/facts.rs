@@ -118,8 +118,7 @@ impl FromStr for Fact {
     type Err = FactError;
 
     fn from_str(name: &str) -> Result<Self, FactError> {
-        let wrong =
-            |problem: &str| FactError(format!("{name:?} is not a fact: {problem}"));
+        let wrong = |problem: &str| FactError(format!("{name:?} is not a fact: {problem}"));
         let (kind, key) = match name {
             "host_name" => return Ok(Self::HostName),
             "availability_zone" => return Ok(Self::AvailabilityZone),

@@ -28,7 +28,7 @@ fn costs(module: &dyn CostModule, rows: &[Row]) -> Vec<f64> {
         priority: &classes,
         project: &vec![0; rows.len()],
         facts: &[],
-};
+    };
     let mut out = vec![f64::NAN; rows.len()];
     module.cost(&batch, &mut out).unwrap();
     out
@@ -303,7 +303,7 @@ fn a_batch_that_is_too_short_is_an_error_and_not_a_panic() {
             priority: &[1],
             project: &[1],
             facts: &[],
-};
+        };
         let result = module.cost(&batch, &mut [0.0; 2]);
         assert!(
             matches!(result, Err(CostError::Other(_))),

@@ -144,11 +144,7 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         mutations: 300,
-        ..target(
-            "region_record",
-            "a recorded region",
-            region_record::run,
-        )
+        ..target("region_record", "a recorded region", region_record::run)
     },
     target(
         "scheduler_config",

@@ -6,9 +6,9 @@
 use crate::Engine;
 use crate::candidates::ShapeFacts;
 use crate::plugins::{Broken, Failure};
+use crate::ranking::facts;
 use crate::state::State;
 use crate::table::Slot;
-use crate::ranking::facts;
 use ebbtide_cost_api::{CostModule, Fact, FactColumn, MAX_COST, SetCost, VictimBatch};
 use ebbtide_solver::{Cost, MAX_CANDIDATES};
 use std::collections::BTreeMap;
@@ -102,7 +102,8 @@ impl Surcharge {
                 if victims.is_empty() {
                     return Ok(Cost::ZERO);
                 }
-                let columns = BatchColumns::of(state, module.as_ref(), shapes, victims.iter().copied());
+                let columns =
+                    BatchColumns::of(state, module.as_ref(), shapes, victims.iter().copied());
                 let all: Vec<usize> = (0..victims.len()).collect();
                 surcharge(module.as_ref(), &columns.batch(), &all)
             }

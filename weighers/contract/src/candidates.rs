@@ -89,7 +89,11 @@ impl<'a> CandidateColumns<'a> {
             victims,
             priority: priority.collect(),
             project: project.collect(),
-            texts: victims.facts.iter().map(|(_, column)| texts(column)).collect(),
+            texts: victims
+                .facts
+                .iter()
+                .map(|(_, column)| texts(column))
+                .collect(),
         }
     }
 

@@ -217,11 +217,7 @@ fn of_weigher(subject: &Subject, weigher: &TriedWeigher) -> Vec<Check> {
         ),
     });
     if let Ok((_, Some(used))) = weigh(&usual(10_000)) {
-        checks.push(work(
-            used,
-            subject.limits.work_of(10_000),
-            "10,000 hosts",
-        ));
+        checks.push(work(used, subject.limits.work_of(10_000), "10,000 hosts"));
     }
     checks
 }

@@ -163,10 +163,7 @@ fn number(column: Column, sort: Sort, chance: &mut Chance) -> f64 {
 }
 
 /// Facts about these rows only, in this order.
-pub(crate) fn picked(
-    facts: &[(Fact, FactColumn)],
-    rows: &[usize],
-) -> Vec<(Fact, FactColumn)> {
+pub(crate) fn picked(facts: &[(Fact, FactColumn)], rows: &[usize]) -> Vec<(Fact, FactColumn)> {
     let each = facts.iter().map(|(fact, column)| {
         let column = match column {
             FactColumn::Numbers(numbers) => {

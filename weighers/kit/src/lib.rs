@@ -8,8 +8,8 @@ mod error;
 mod hosts;
 mod project;
 mod subject;
-mod tried;
 mod templates;
+mod tried;
 
 pub use bench::{Measured, Stopwatch, bench};
 pub use check::{Check, Outcome, check};

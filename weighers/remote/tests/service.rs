@@ -245,7 +245,7 @@ fn a_service_prices_victims_and_charges_for_the_second_of_a_project() {
         priority: &[0, 0],
         project: &[1, 1],
         facts: &[],
-};
+    };
     let mut costs = [0.0; 2];
     module.cost(&batch, &mut costs).unwrap();
     assert_eq!(costs, [50.0, 25.0]);

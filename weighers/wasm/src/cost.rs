@@ -67,7 +67,9 @@ impl WasmCostModule {
     ) -> Result<(Vec<f64>, Used), CostError> {
         let known = CandidateColumns::new(victims);
         let needs = self.described.needs.iter();
-        let columns: Vec<Column<'_>> = needs.map(|need| Column::Numbers(known.of(*need))).collect();
+        let columns: Result<Vec<Column<'_>>, CostError> =
+            needs.map(|need| known.of(need).map(Column::from)).collect();
+        let columns = columns?;
         let rows = Rows {
             len: u32::try_from(victims.len).unwrap_or(u32::MAX),
             columns: &columns,

@@ -35,7 +35,8 @@ fn subject(args: &FileArgs) -> Result<Subject, CliError> {
             Subject::at(address, args.plugin.as_deref().unwrap_or_default())
         }
     };
-    if let (Place::Service { limits, .. }, Some(deadline)) = (&mut subject.place, args.deadline_ms) {
+    if let (Place::Service { limits, .. }, Some(deadline)) = (&mut subject.place, args.deadline_ms)
+    {
         limits.deadline = Duration::from_millis(deadline.into());
     }
     subject.settings = super::settings(&args.set)?;
@@ -179,7 +180,12 @@ pub(super) fn bench(context: &mut Context, args: &BenchArgs) -> Result<(), CliEr
             ),
             (
                 "work",
-                optional(&measured.work.map(|work| work.to_string()).unwrap_or_default()),
+                optional(
+                    &measured
+                        .work
+                        .map(|work| work.to_string())
+                        .unwrap_or_default(),
+                ),
             ),
         ],
         json,

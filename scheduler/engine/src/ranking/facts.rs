@@ -1,7 +1,7 @@
 //! What operators say of hosts, as columns for the weighers that read it. Whatever depends on aggregates is worked out once for each aggregate set.
 
-use crate::pyfloat::python_float;
 use crate::HostTable;
+use crate::pyfloat::python_float;
 use crate::table::{ClassColumns, HostIndex};
 use ebbtide_model::ResourceClass;
 use ebbtide_weigher_api::{Fact, FactColumn, Texts};
@@ -17,9 +17,9 @@ pub(crate) fn column(table: &HostTable, hosts: &[HostIndex], fact: &Fact) -> Fac
             };
             by_set(hosts, |host| table.trait_set(host), has)
         }
-        Fact::Number(key) => by_aggregates(table, hosts, |host| {
-            number(table, host, key).unwrap_or(0.0)
-        }),
+        Fact::Number(key) => {
+            by_aggregates(table, hosts, |host| number(table, host, key).unwrap_or(0.0))
+        }
         Fact::Has(key) => by_aggregates(table, hosts, |host| {
             f64::from(u8::from(number(table, host, key).is_some()))
         }),
@@ -29,9 +29,7 @@ pub(crate) fn column(table: &HostTable, hosts: &[HostIndex], fact: &Fact) -> Fac
             let zones: BTreeSet<&str> = table.aggregate_sets().zones(set).into_iter().collect();
             joined(&zones)
         }),
-        Fact::Total(class) => {
-            by_class(table, hosts, class, |columns, at| columns.total[at] as f64)
-        }
+        Fact::Total(class) => by_class(table, hosts, class, |columns, at| columns.total[at] as f64),
         Fact::Used(class) => by_class(table, hosts, class, |columns, at| {
             (columns.normal[at] + columns.preemptible[at] + columns.leaving[at]) as f64
         }),

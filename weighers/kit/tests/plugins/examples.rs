@@ -272,11 +272,7 @@ fn costs(module: &WasmCostModule, rows: &[[f64; 4]]) -> Vec<f64> {
 }
 
 /// The same on hosts of which something is known.
-fn costs_on(
-    module: &WasmCostModule,
-    rows: &[[f64; 4]],
-    facts: &[(Fact, FactColumn)],
-) -> Vec<f64> {
+fn costs_on(module: &WasmCostModule, rows: &[[f64; 4]], facts: &[(Fact, FactColumn)]) -> Vec<f64> {
     let column = |at: usize| rows.iter().map(|row| row[at]).collect::<Vec<f64>>();
     let len = rows.len();
     let batch = VictimBatch {

@@ -57,7 +57,10 @@ impl Plugin for Service {
         let call = self.calls.fetch_add(1, Ordering::SeqCst);
         match asked.plugin.as_str() {
             "moody" => numbers[0] += call as f64,
-            "queue" => numbers.iter_mut().enumerate().for_each(|(at, n)| *n += at as f64),
+            "queue" => numbers
+                .iter_mut()
+                .enumerate()
+                .for_each(|(at, n)| *n += at as f64),
             "infinite" => numbers[1] = f64::INFINITY,
             _ => {}
         }
@@ -114,7 +117,10 @@ fn good_services_pass_and_each_fault_is_found_by_its_name() {
         assert_eq!(failures(&checks), expected, "{plugin}: {checks:?}");
     }
     let checks = check(&at(&address, "nobody")).unwrap();
-    assert!(checks[0].says.contains("there is no nobody here"), "{checks:?}");
+    assert!(
+        checks[0].says.contains("there is no nobody here"),
+        "{checks:?}"
+    );
 }
 
 #[test]
@@ -125,6 +131,9 @@ fn a_service_is_measured_without_units_of_work() {
         Duration::from_micros(500)
     };
     let measured = bench(&at(&address, "good"), 1000, 10, &stopwatch).unwrap();
-    assert_eq!((measured.rows, measured.calls, measured.work), (1000, 10, None));
+    assert_eq!(
+        (measured.rows, measured.calls, measured.work),
+        (1000, 10, None)
+    );
     assert_eq!(measured.ns_per_row.to_bits(), 500.0_f64.to_bits());
 }
