@@ -1,9 +1,8 @@
 //! What operators change while schedulers run. It is kept beside the configuration files, and counts more.
 
-use crate::{Entry, Multipliers, PluginConfig, PluginError};
+use crate::{Component, Entry, Multipliers, PluginConfig, PluginError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// What is kept of one plugin, or of one built-in weigher.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -23,7 +22,7 @@ pub struct Kept {
     pub multiplier: Option<f64>,
     /// The component, if it is kept, too. Not part of the record.
     #[serde(skip)]
-    pub component: Option<Arc<[u8]>>,
+    pub component: Option<Component>,
 }
 
 impl Kept {

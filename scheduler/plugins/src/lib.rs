@@ -6,6 +6,7 @@
 
 mod absent;
 mod alone;
+mod component;
 mod config;
 mod engines;
 mod error;
@@ -18,6 +19,7 @@ mod set;
 mod watched;
 
 pub use alone::Alone;
+pub use component::Component;
 pub use config::PluginConfig;
 pub use engines::{Multipliers, Purpose};
 pub use error::PluginError;

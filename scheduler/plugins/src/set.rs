@@ -1,9 +1,8 @@
 //! All plugins of a scheduler.
 
 use crate::load::{self, Loaded};
-use crate::{Carrier, Health, PluginConfig, PluginError, PluginKind};
+use crate::{Carrier, Component, Health, PluginConfig, PluginError, PluginKind};
 use ebbtide_engine::PluginFailure;
-use sha2::{Digest, Sha256};
 use std::fmt;
 use std::fs;
 use std::sync::Arc;
@@ -34,7 +33,7 @@ pub struct Entry {
     /// As the operator has it.
     pub config: PluginConfig,
     /// The component itself, if it is not to be read from the file: then the file is only what it is called.
-    pub component: Option<Arc<[u8]>>,
+    pub component: Option<Component>,
     /// Whether a scheduler may [start](Services::MayBeAway) without it whatever is wrong with it: nobody can mend its configuration before.
     pub may_be_missing: bool,
 }
@@ -147,10 +146,11 @@ fn one(
 ) -> Result<Plugin, PluginError> {
     let config = &entry.config;
     let forgiven = entry.may_be_missing && services == Services::MayBeAway;
-    let (digest, bytes) = match read(entry) {
+    let component = match read(entry) {
         Err(error) if forgiven => return Ok(missing(config, error.to_string())),
         other => other?,
     };
+    let digest = component.as_ref().map_or("", Component::digest).to_owned();
     let same = |known: &&Plugin| {
         // Whether it is used, and how much it counts, is no reason to begin anew.
         let like = PluginConfig {
@@ -169,8 +169,8 @@ fn one(
         });
     }
     let carrier = carrier(config);
-    let loaded = match (bytes, &config.address) {
-        (Some(bytes), _) => load::load(config, &bytes, sources),
+    let loaded = match (&component, &config.address) {
+        (Some(component), _) => load::load(config, component.bytes(), sources),
         (None, address) => load::reach(config, address.as_deref().unwrap_or_default()),
     };
     let may_be_away =
@@ -183,23 +183,18 @@ fn one(
     Ok(plugin(config, carrier, digest, loaded))
 }
 
-/// What one is made of: its digest and, if it is a component, the component.
-type Read = (String, Option<Arc<[u8]>>);
-
-fn read(entry: &Entry) -> Result<Read, PluginError> {
+/// The component; `None` for a service.
+fn read(entry: &Entry) -> Result<Option<Component>, PluginError> {
     let config = &entry.config;
-    Ok(match (&entry.component, &config.file) {
-        (Some(component), _) => (digest(component), Some(Arc::clone(component))),
-        (None, Some(file)) => {
-            let bytes = fs::read(file).map_err(|source| PluginError::Read {
-                name: config.name.clone(),
-                path: file.clone(),
-                source,
-            })?;
-            (digest(&bytes), Some(bytes.into()))
-        }
-        (None, None) => (String::new(), None),
-    })
+    let Some(file) = config.file.as_ref().filter(|_| entry.component.is_none()) else {
+        return Ok(entry.component.clone());
+    };
+    let bytes = fs::read(file).map_err(|source| PluginError::Read {
+        name: config.name.clone(),
+        path: file.clone(),
+        source,
+    })?;
+    Ok(Some(Component::new(bytes)))
 }
 
 fn carrier(config: &PluginConfig) -> Carrier {
@@ -238,9 +233,4 @@ fn plugin(config: &PluginConfig, carrier: Carrier, digest: String, loaded: Loade
         shadow_health: health(),
         loaded,
     }
-}
-
-fn digest(bytes: &[u8]) -> String {
-    let digits = Sha256::digest(bytes);
-    digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }

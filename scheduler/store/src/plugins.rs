@@ -62,7 +62,8 @@ impl Store {
     /// Writes a row, instead of the one that there is. The component, if there is one, goes with it.
     ///
     /// # Errors
-    /// `Unstorable` for a name that is empty or longer than 255 characters, and for a component that is larger than the database takes; what the database says.
+    /// `Unstorable` for a name that is empty or longer than 255 characters; `TooLarge` for a component that the database does not take; what the
+    /// database says.
     pub async fn put_plugin(
         &self,
         plugin: &PluginRow,

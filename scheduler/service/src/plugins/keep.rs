@@ -2,10 +2,8 @@
 
 use super::Plugins;
 use crate::error::ServiceError;
-use ebbtide_plugins::{AllKept, Kept, PluginConfig, PluginError, Services};
+use ebbtide_plugins::{AllKept, Component, Kept, PluginConfig, PluginError, Services};
 use ebbtide_store::{PluginRow, Store, StoreError};
-use sha2::{Digest, Sha256};
-use std::sync::Arc;
 
 /// What is to be changed.
 #[derive(Debug, Clone, Default)]
@@ -14,14 +12,6 @@ pub(crate) struct Change {
     pub(crate) shadow: Option<bool>,
     pub(crate) multiplier: Option<f64>,
     pub(crate) reset_multiplier: bool,
-}
-
-fn digest(component: Option<&[u8]>) -> String {
-    let Some(component) = component else {
-        return String::new();
-    };
-    let digits = Sha256::digest(component);
-    digits.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// All that is kept. Components that are known are not read again.
@@ -35,10 +25,13 @@ pub(super) async fn read(store: &Store, known: &AllKept) -> Result<AllKept, Serv
             })?;
         if !row.digest.is_empty() {
             let same = known.get(&row.name).and_then(|kept| kept.component.clone());
-            let same = same.filter(|component| digest(Some(component)) == row.digest);
+            let same = same.filter(|component| component.digest() == row.digest);
             kept.component = match same {
                 Some(component) => Some(component),
-                None => store.plugin_component(&row.name).await?.map(Arc::from),
+                None => {
+                    let bytes = store.plugin_component(&row.name).await?;
+                    bytes.map(Component::new)
+                }
             };
         }
         all.insert(row.name, kept);
@@ -52,13 +45,15 @@ async fn write(store: &Store, name: &str, kept: &Kept) -> Result<(), ServiceErro
     }
     let record = serde_json::to_string(kept)
         .map_err(|error| ServiceError::Config(format!("the plugin {name:?}: {error}")))?;
-    let component = kept.component.as_deref();
+    let component = kept.component.as_ref();
     let row = PluginRow {
         name: name.to_owned(),
         record,
-        digest: digest(component),
+        digest: component.map_or("", Component::digest).to_owned(),
     };
-    let written: Result<(), StoreError> = store.put_plugin(&row, component).await;
+    let written: Result<(), StoreError> = store
+        .put_plugin(&row, component.map(Component::bytes))
+        .await;
     Ok(written?)
 }
 
@@ -112,7 +107,7 @@ impl Plugins {
             }
             Ok(Kept {
                 config: Some(config),
-                component: component.map(Arc::from),
+                component: component.map(Component::new),
                 ..Kept::default()
             })
         })
