@@ -7,7 +7,10 @@
 mod distribution;
 pub mod distributions;
 mod error;
+pub mod fit;
 mod integrate;
+mod observation;
 
 pub use distribution::Lifetime;
 pub use error::LifetimeError;
+pub use observation::{Observation, Observations};

@@ -1,0 +1,84 @@
+//! Which model to use, in plain words.
+
+use super::Fit;
+use crate::observation::Observations;
+
+/// What to make of several fits of the same observations.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verdict {
+    /// The place of the best formula among the fits that were given.
+    pub best: usize,
+    /// Whether Kolmogorov's and Smirnov's test at 5 % leaves it standing. The bound is for models that were not fitted to the same
+    /// data, so who fails here fails.
+    pub fits: bool,
+    /// The verdict in words for people.
+    pub words: String,
+}
+
+/// With this many ended lifetimes the empirical model is steadier than a formula that does not fit.
+const ENOUGH: usize = 100;
+
+/// Compares fits by Akaike's criterion, and holds the best one against Kolmogorov and Smirnov. `None` without fits.
+#[must_use]
+pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
+    let mut order: Vec<usize> = (0..fits.len()).collect();
+    order.sort_by(|&a, &b| fits[a].aic.total_cmp(&fits[b].aic));
+    let &best = order.first()?;
+    let winner = &fits[best];
+    let bound = 1.358 / (seen.ended() as f64).sqrt();
+    let standing = winner.ks <= bound;
+    let mut words = match order.get(1) {
+        Some(&second) => {
+            let ahead = fits[second].aic - winner.aic;
+            let how = if ahead < 2.0 {
+                "no better than"
+            } else if ahead < 10.0 {
+                "somewhat better than"
+            } else {
+                "clearly better than"
+            };
+            format!(
+                "{} is {how} {} (AIC {:.1} against {:.1}).",
+                winner.family.name(),
+                fits[second].family.name(),
+                winner.aic,
+                fits[second].aic
+            )
+        }
+        None => format!("{} was the only choice.", winner.family.name()),
+    };
+    let farthest = winner.ks * 100.0;
+    words.push_str(&if standing {
+        format!(
+            " It is never more than {farthest:.1} points of a hundred off: use {}.",
+            winner.family.name()
+        )
+    } else if seen.ended() >= ENOUGH {
+        format!(
+            " But it is {farthest:.1} points of a hundred off somewhere, more than chance allows ({:.1}): use the empirical model, {} \
+             ended lifetimes are enough for it.",
+            bound * 100.0,
+            seen.ended()
+        )
+    } else {
+        format!(
+            " But it is {farthest:.1} points of a hundred off somewhere, more than chance allows ({:.1}). {} ended lifetimes are few \
+             for the empirical model: use {} with care until there are {ENOUGH}.",
+            bound * 100.0,
+            seen.ended(),
+            winner.family.name()
+        )
+    });
+    if seen.censored() > 0 && winner.method == super::Method::LeastSquares(super::Curve::EndedOnly)
+    {
+        words.push_str(&format!(
+            " {} instances that their users stopped were left out, so real lifetimes are longer than it says.",
+            seen.censored()
+        ));
+    }
+    Some(Verdict {
+        best,
+        fits: standing,
+        words,
+    })
+}
