@@ -93,13 +93,16 @@ pub trait Lifetime: std::fmt::Debug + Send + Sync {
         }
     }
 
-    /// The expected life that is still before an instance of age `age`, hours.
+    /// The expected life that is still before an instance of age `age`, hours; zero where so few are left (less than one in 10^12)
+    /// that doubles cannot tell.
     fn mean_residual(&self, age: f64) -> f64 {
         let alive = self.survival(age);
-        if alive <= 0.0 {
+        if alive < 1e-12 {
             return 0.0;
         }
-        let end = self.maximum().min(self.quantile(1.0 - alive * 1e-13));
+        let end = self
+            .maximum()
+            .min(self.quantile((1.0 - alive * 1e-13).min(ALMOST_ALL)));
         ((end - age) - self.cdf_integral(age, end)).max(0.0) / alive
     }
 
@@ -116,13 +119,17 @@ pub trait Lifetime: std::fmt::Debug + Send + Sync {
     /// A whole lifetime, hours, of an instance that has already lived `age`.
     fn sample_from_age(&self, age: f64, chance: &mut dyn Rng) -> f64 {
         let gone = self.cdf(age);
-        self.quantile(gone + (1.0 - gone) * unit(chance)).max(age)
+        let share = (gone + (1.0 - gone) * unit(chance)).min(ALMOST_ALL);
+        self.quantile(share).max(age)
     }
 }
 
-/// A number in `(0, 1)`: 53 bits, in the middle of their interval.
+/// The greatest chance below 1: the quantile of 1 itself is infinite in models without a maximum.
+const ALMOST_ALL: f64 = 1.0 - 2.0 * f64::EPSILON;
+
+/// A number in `(0, 1)`: 52 bits, in the middle of their interval.
 pub(crate) fn unit(chance: &mut dyn Rng) -> f64 {
-    ((chance.next_u64() >> 11) as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
+    ((chance.next_u64() >> 12) as f64 + 0.5) * (1.0 / (1u64 << 52) as f64)
 }
 
 /// The least `t` in `0..=end` with `cdf(t) >= p`, to the last bits of a double.

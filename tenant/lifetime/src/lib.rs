@@ -10,6 +10,7 @@ mod error;
 pub mod fit;
 mod integrate;
 mod observation;
+pub mod plan;
 
 pub use distribution::Lifetime;
 pub use error::LifetimeError;

@@ -307,3 +307,16 @@ fn impossible_phases_and_points_are_refused() {
         );
     }
 }
+
+#[test]
+fn a_memoryless_instance_has_the_same_life_before_it_at_every_age() {
+    let model = Exponential::new(0.5, f64::INFINITY).unwrap();
+    for age in [0.0, 1.0, 10.0, 20.0] {
+        assert!((model.mean_residual(age) - 2.0).abs() < 1e-4, "{age}");
+    }
+    let mut chance = Pcg64::seed_from_u64(1);
+    for age in [30.0, 60.0, 200.0, 1e4] {
+        assert!(model.mean_residual(age).is_finite());
+        assert!((0..1000).all(|_| model.sample_from_age(age, &mut chance).is_finite()));
+    }
+}

@@ -1,7 +1,7 @@
 //! The least value of a function of a few parameters: Nelder and Mead's simplex on the logarithms, begun again until nothing moves.
 //!
-//! Written here and not taken from a crate: argmin and nalgebra (levenberg-marquardt) bring the unmaintained `paste`, which `deny.toml`
-//! keeps out, and cobyla is translated C with unsafe blocks. One to four parameters need no more than this.
+//! Written here and not taken from a crate: argmin brings the unmaintained `paste`, which `deny.toml` keeps out, and cobyla is translated
+//! C with unsafe blocks. One to four parameters need no more than this.
 
 /// Least and greatest value of a parameter, both above zero.
 pub(super) type Bound = (f64, f64);

@@ -1,0 +1,36 @@
+//! What follows from a model for who runs a job on preemptible instances. Hours everywhere.
+
+pub mod checkpoint;
+mod reuse;
+mod running_time;
+
+pub use reuse::{average_failure, keeps, switch_age, switch_length};
+pub use running_time::{
+    RunningTime, failure_probability, running_time, wasted_if_one_failure, wasted_work,
+};
+
+use crate::error::LifetimeError;
+
+/// Refuses what is no job length.
+pub(crate) fn job(value: f64) -> Result<f64, LifetimeError> {
+    if value.is_finite() && value > 0.0 {
+        return Ok(value);
+    }
+    Err(LifetimeError::Question {
+        what: "the length of the job",
+        value,
+        allowed: "a finite number of hours above zero".to_owned(),
+    })
+}
+
+/// Refuses what is no age, cost or time to wait.
+pub(crate) fn not_negative(what: &'static str, value: f64) -> Result<f64, LifetimeError> {
+    if value.is_finite() && value >= 0.0 {
+        return Ok(value);
+    }
+    Err(LifetimeError::Question {
+        what,
+        value,
+        allowed: "a finite number of hours, not negative".to_owned(),
+    })
+}

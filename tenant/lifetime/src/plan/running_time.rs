@@ -1,0 +1,80 @@
+//! Expected wasted work and running time of a job without checkpoints: the paper's equations 5, 7 and 8, as printed and corrected.
+
+use super::{job, not_negative};
+use crate::Lifetime;
+use crate::error::LifetimeError;
+
+/// Which reading of equation 8.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunningTime {
+    /// As printed: `T + ∫ t f(t) dt` over `s..s+T`. The age of the instance counts as lost work, and that it has lived until `s` is
+    /// forgotten.
+    Literal,
+    /// `T + ∫ (t-s) f(t) dt / (1 - F(s))`, the atom at the maximum lifetime included: the work that the first failure takes, in
+    /// expectation, given that the instance is `s` old.
+    Corrected,
+}
+
+/// The integral of `t f(t)` over `from..to`, without atoms.
+fn moment(model: &dyn Lifetime, from: f64, to: f64) -> f64 {
+    let (from, to) = (from.min(model.maximum()), to.min(model.maximum()));
+    to * model.continuous_cdf(to) - from * model.continuous_cdf(from) - model.cdf_integral(from, to)
+}
+
+/// The chance that an instance of age `age` ends before it has worked `length` hours more: the curves of figures 4 to 7.
+///
+/// # Errors
+/// [`LifetimeError::Question`] for a negative age, or a length that is not above zero.
+pub fn failure_probability(
+    model: &dyn Lifetime,
+    age: f64,
+    length: f64,
+) -> Result<f64, LifetimeError> {
+    Ok(1.0 - model.conditional_survival(not_negative("the age", age)?, job(length)?))
+}
+
+/// Equation 5: the work, hours, that is lost if the one failure comes within the job: `∫ t f(t) dt / F(T)` from a new instance.
+///
+/// # Errors
+/// [`LifetimeError::Question`] for a length that is not above zero.
+pub fn wasted_if_one_failure(model: &dyn Lifetime, length: f64) -> Result<f64, LifetimeError> {
+    let failed = model.continuous_cdf(job(length)?);
+    Ok(if failed > 0.0 {
+        moment(model, 0.0, length) / failed
+    } else {
+        0.0
+    })
+}
+
+/// Equation 7: by how many hours a job from a new instance gets longer in expectation, `∫ t f(t) dt` over `0..T`, without the atom.
+///
+/// # Errors
+/// [`LifetimeError::Question`] for a length that is not above zero.
+pub fn wasted_work(model: &dyn Lifetime, length: f64) -> Result<f64, LifetimeError> {
+    Ok(moment(model, 0.0, job(length)?))
+}
+
+/// Equation 8: the expected running time, hours, of a job of `length` on an instance of `age`, if it fails once at most. Infinite in
+/// the corrected reading where no instance is that old.
+///
+/// # Errors
+/// [`LifetimeError::Question`] for a negative age, or a length that is not above zero.
+pub fn running_time(
+    model: &dyn Lifetime,
+    age: f64,
+    length: f64,
+    reading: RunningTime,
+) -> Result<f64, LifetimeError> {
+    let (s, end) = (not_negative("the age", age)?, age + job(length)?);
+    Ok(length
+        + match reading {
+            RunningTime::Literal => moment(model, s, end),
+            RunningTime::Corrected => {
+                let alive = model.survival(s);
+                if alive <= 0.0 {
+                    return Ok(f64::INFINITY);
+                }
+                (length * model.cdf(end) - model.cdf_integral(s, end)) / alive
+            }
+        })
+}
