@@ -29,6 +29,12 @@ def seen(server):
             'fault': (server.get('fault') or {}).get('message')}
 
 
+def without_host(stage, server):
+    """A server is called SHELVED_OFFLOADED a moment before Nova writes that it has no host any more."""
+    until('the shelved server to have left its host', 60, lambda: not stage.cloud.server(server)['OS-EXT-SRV-ATTR:host'])
+    return seen(stage.cloud.server(server))
+
+
 @scenario(1, 'boot-one')
 def boot_one(stage):
     return seen(stage.boot('one', 'small'))
@@ -118,6 +124,8 @@ def shelve(stage):
     if first['status'] == 'SHELVED':
         stage.cloud.action(server, {'shelveOffload': None})
         first = seen(stage.cloud.settled(server, ('SHELVED_OFFLOADED', 'ERROR')))
+    if first['status'] == 'SHELVED_OFFLOADED':
+        first = without_host(stage, server)
     stage.cloud.action(server, {'unshelve': None})
     return [first, seen(stage.cloud.settled(server))]
 
@@ -312,7 +320,9 @@ def unshelve_without_room(stage):
     first = seen(stage.cloud.settled(server, ('SHELVED', 'SHELVED_OFFLOADED', 'ERROR')))
     if first['status'] == 'SHELVED':
         stage.cloud.action(server, {'shelveOffload': None})
-        stage.cloud.settled(server, ('SHELVED_OFFLOADED', 'ERROR'))
+        first = seen(stage.cloud.settled(server, ('SHELVED_OFFLOADED', 'ERROR')))
+    if first['status'] == 'SHELVED_OFFLOADED':
+        without_host(stage, server)
     stage.settle()
     stage.boot('filler2', 'large')
     stage.settle()

@@ -42,6 +42,7 @@ fn server(status: ServerStatus) -> Server {
         ignore_hosts: Vec::new(),
         force_hosts: Vec::new(),
         refused_hosts: Vec::new(),
+        left_hosts: BTreeMap::new(),
         told_at: Some(at(15)),
         reported_at: None,
         starts: 1,

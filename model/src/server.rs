@@ -5,6 +5,7 @@ use crate::{
     Timestamp, names,
 };
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
@@ -184,6 +185,10 @@ pub struct Server {
     /// Hosts that could not take it; they are not tried again for this server.
     #[serde(default)]
     pub refused_hosts: Vec<String>,
+    /// By host of these: when it said, by its own clock, that nothing of a start which was given up is left there. What it said before that,
+    /// and what comes late or twice, is no news.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub left_hosts: BTreeMap<String, Timestamp>,
     /// The time of the last start or first notice that was said about it to an agent. Agents know by the times of words which is the later
     /// one, so whatever is said next is said later, also by a scheduler whose clock is behind or was set back.
     #[serde(default, skip_serializing_if = "Option::is_none")]

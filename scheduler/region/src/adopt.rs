@@ -3,6 +3,7 @@
 use crate::step::Step;
 use crate::{AdoptServer, Region, RegionError, Reply, room};
 use ebbtide_model::{Server, ServerStatus, names};
+use std::collections::BTreeMap;
 
 impl Region {
     pub(crate) fn adopt_server(
@@ -73,6 +74,7 @@ impl Region {
             ignore_hosts: Vec::new(),
             force_hosts: Vec::new(),
             refused_hosts: Vec::new(),
+            left_hosts: BTreeMap::new(),
             told_at: None,
             reported_at: None,
             starts: 0,

@@ -9,7 +9,8 @@ use crate::Region;
 use crate::step::Step;
 use ebbtide_model::message::{Body, Delete};
 use ebbtide_model::server::Fault;
-use ebbtide_model::{Server, ServerId, ServerStatus};
+use ebbtide_model::{Server, ServerId, ServerStatus, Timestamp};
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// The fault of what is left of a start that was given up.
@@ -31,6 +32,12 @@ pub(crate) fn is_remains(server: &Server) -> bool {
         .fault
         .as_ref()
         .is_some_and(|fault| fault.code == REMAINS)
+}
+
+/// Whether a host has said, after a word of then, that nothing of the server is left there.
+pub(crate) fn has_left(server: &Server, host: &str, said_at: Timestamp) -> bool {
+    let left = server.left_hosts.get(host);
+    left.is_some_and(|left| said_at <= *left)
 }
 
 impl Region {
@@ -64,10 +71,28 @@ impl Region {
             ignore_hosts: Vec::new(),
             force_hosts: Vec::new(),
             refused_hosts: Vec::new(),
+            left_hosts: BTreeMap::new(),
             ..server.clone()
         };
         self.send_delete(step, &remains, host);
         self.save_server(step, remains);
+    }
+
+    /// Nothing is left on a host of the start that is behind some remains. That is written down with the server, if it lives or is in error:
+    /// the host's word that it runs may come after that, or once more.
+    pub(crate) fn left(
+        &mut self,
+        step: &mut Step<'_>,
+        remains: &Server,
+        host: &str,
+        said_at: Timestamp,
+    ) {
+        let server = self.servers.get(&id_of(remains.id, host));
+        if let Some(mut server) = server.filter(|_| is_remains(remains)).cloned() {
+            let left = server.left_hosts.entry(host.to_owned()).or_insert(said_at);
+            *left = said_at.max(*left);
+            self.save_server(step, server);
+        }
     }
 
     /// Asks an agent to delete a server, or what is left of one.

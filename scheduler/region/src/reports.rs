@@ -40,7 +40,7 @@ impl Region {
             Body::Spared(m) => self.spared(step, &m),
             Body::Started(m) => self.started(step, &m, message.time),
             Body::StartFailed(m) => self.server_start_failed(step, &m),
-            Body::Deleted(m) => self.deleted(step, &m),
+            Body::Deleted(m) => self.deleted(step, &m, message.time),
             Body::Notice(_)
             | Body::Spare(_)
             | Body::Release(_)
@@ -251,7 +251,8 @@ impl Region {
             self.save_server(step, server);
         } else if !here && server.refused_hosts.contains(&m.host) {
             let left = remains::id_of(id, &m.host);
-            if !self.servers.contains_key(&left) {
+            let known = self.servers.contains_key(&left);
+            if !known && !remains::has_left(&server, &m.host, said_at) {
                 // We gave up on that host, it said that nothing was left, and now it came up: it must go.
                 self.leave_remains(step, &server, &m.host, "it came up late");
             }
@@ -271,7 +272,7 @@ impl Region {
         }
     }
 
-    fn deleted(&mut self, step: &mut Step<'_>, m: &Deleted) {
+    fn deleted(&mut self, step: &mut Step<'_>, m: &Deleted, said_at: Timestamp) {
         let is_meant = |id: &ServerId| {
             self.servers.get(id).is_some_and(|s| {
                 s.host.as_deref() == Some(&m.host) && s.status == ServerStatus::Deleting
@@ -289,6 +290,7 @@ impl Region {
             .and_then(|id| self.evacuations.get(&id))
             .cloned();
         self.finish(step, &mut server, ServerStatus::Deleted);
+        self.left(step, &server, &m.host, said_at);
         if let Some(mut evacuation) = evacuation.filter(|e| !e.state.is_final()) {
             evacuation.reason = Some("deleted by its owner meanwhile".to_owned());
             self.end_evacuated(step, evacuation, ServerStatus::Deleted, None);

@@ -9,6 +9,7 @@ use ebbtide_model::{
     Decision, DecisionId, Outcome, Placement, PlacementRequest, Server, ServerId, ServerStatus,
     Timestamp, names,
 };
+use std::collections::BTreeMap;
 
 /// The fault of a server for which there was no place.
 pub(crate) const NO_VALID_HOST: &str = "EB-FAULT-001";
@@ -148,6 +149,7 @@ impl Region {
             ignore_hosts: request.ignore_hosts.clone(),
             force_hosts: request.force_hosts.clone(),
             refused_hosts: Vec::new(),
+            left_hosts: BTreeMap::new(),
             told_at: None,
             reported_at: None,
             starts: 0,
