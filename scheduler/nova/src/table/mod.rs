@@ -25,7 +25,7 @@ use crate::hosts::new_state;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::schedule::Sorted;
 use crate::states::{HostStates, States};
-use crate::weighing::{self, WeighFault};
+use crate::weighing::{self, Plugins, WeighFault};
 use classes::Raises;
 use plan::Plan;
 use std::collections::HashMap;
@@ -247,6 +247,12 @@ impl Cloud {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Takes other weighers behind Nova's own into use, from the next question on.
+    pub fn set_plugins(&mut self, plugins: Plugins) {
+        let options = Options::clone(&self.options).with_plugins(plugins);
+        self.options = Arc::new(options);
     }
 
     /// The options, shared.
