@@ -253,6 +253,12 @@ impl Cloud {
     pub fn set_plugins(&mut self, plugins: Plugins) {
         let options = Options::clone(&self.options).with_plugins(plugins);
         self.options = Arc::new(options);
+        // What weighers said of each host is kept by weigher.
+        self.weights = Weights::new(&self.options);
+        for at in 0..self.states.len() {
+            let state = self.known.has(at).then(|| self.states.shared(at));
+            self.weights.put(at, state.as_deref(), &self.options);
+        }
     }
 
     /// The options, shared.
