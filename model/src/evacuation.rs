@@ -87,6 +87,28 @@ impl FromStr for EvacuationState {
     }
 }
 
+/// Why somebody has to leave.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum EvacuationCause {
+    /// A normal server needs the room.
+    #[default]
+    Preemption,
+    /// The victim has lived as long as its flavor allows ([`crate::flavor::MAX_LIFETIME_SECONDS`]).
+    MaxLifetime,
+}
+
+impl EvacuationCause {
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Preemption => "preemption",
+            Self::MaxLifetime => "max-lifetime",
+        }
+    }
+}
+
 /// One evacuation.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Evacuation {
@@ -104,10 +126,15 @@ pub struct Evacuation {
     pub victim_starts: u32,
     /// From where.
     pub host: String,
-    /// For whom.
-    pub preemptor_id: ServerId,
-    /// The decision that chose the victim.
-    pub decision_id: DecisionId,
+    /// Why.
+    #[serde(default)]
+    pub cause: EvacuationCause,
+    /// For whom. Where the cause is no preemption: who was promised the room meanwhile, if anybody was.
+    #[serde(default)]
+    pub preemptor_id: Option<ServerId>,
+    /// The decision that chose the victim, if one did.
+    #[serde(default)]
+    pub decision_id: Option<DecisionId>,
     /// What happens to the victim.
     pub behaviour: InterruptionBehaviour,
     /// Time between notice and end.

@@ -22,7 +22,13 @@ pub const PROTECTED_SECONDS: &str = "ebbtide:protected_seconds";
 pub const PRICE_PER_HOUR: &str = "ebbtide:price_per_hour";
 /// Priority class 0 (goes first, default) to [`MAX_PRIORITY`].
 pub const PRIORITY: &str = "ebbtide:priority";
+/// Seconds after launch at which a preemptible instance ends, whoever needs its room; default never. Its notice comes a grace period before.
+pub const MAX_LIFETIME_SECONDS: &str = "ebbtide:max_lifetime_seconds";
 
+/// Longest maximum lifetime: a year.
+pub const MAX_LIFETIME: Seconds = Seconds(365 * 24 * 3600);
+/// Shortest maximum lifetime: a minute.
+pub const MIN_LIFETIME: Seconds = Seconds(60);
 /// Longest grace period. The notice stays unacknowledged on the broker meanwhile, and RabbitMQ closes channels on
 /// deliveries older than 30 minutes (`consumer_timeout`); half of that leaves room for the interruption itself.
 pub const MAX_GRACE: Seconds = Seconds(900);
@@ -116,6 +122,8 @@ pub struct FlavorProperties {
     pub grace: Option<Seconds>,
     /// Time after launch without risk, if the flavor says so.
     pub protected: Option<Seconds>,
+    /// Time after launch at which an instance ends in any case.
+    pub max_lifetime: Option<Seconds>,
     /// Price of an instance-hour.
     pub price_per_hour: Money,
     /// Priority class, 0 goes first.
@@ -149,6 +157,7 @@ impl Flavor {
             interruption: InterruptionBehaviour::default(),
             grace: None,
             protected: None,
+            max_lifetime: None,
             price_per_hour: Money::default(),
             priority: 0,
             required_traits: BTreeSet::new(),
@@ -191,6 +200,7 @@ impl Flavor {
                 allowed: "at least one resource class above 0".to_owned(),
             });
         }
+        p.check_lifetime()?;
         Ok(p)
     }
 
@@ -236,6 +246,23 @@ impl FlavorProperties {
         }
     }
 
+    /// A maximum lifetime makes sense for preemptible instances only, and the notice has to fit in.
+    fn check_lifetime(&self) -> Result<(), ModelError> {
+        let Some(lifetime) = self.max_lifetime else {
+            return Ok(());
+        };
+        let problem = match self.grace {
+            _ if !self.preemptible => "only preemptible flavors have one",
+            Some(grace) if grace >= lifetime => "the grace period of the flavor is not shorter",
+            _ => return Ok(()),
+        };
+        Err(ModelError::ExtraSpec {
+            key: MAX_LIFETIME_SECONDS.to_owned(),
+            value: lifetime.0.to_string(),
+            problem: problem.to_owned(),
+        })
+    }
+
     /// One key of our own scope. The error is the problem in words.
     fn read_own(&mut self, key: &str, value: &str) -> Result<(), String> {
         let seconds = |limit: Seconds| match value.parse::<u32>() {
@@ -255,6 +282,17 @@ impl FlavorProperties {
             }
             GRACE_SECONDS => self.grace = seconds(MAX_GRACE)?,
             PROTECTED_SECONDS => self.protected = seconds(MAX_PROTECTED)?,
+            MAX_LIFETIME_SECONDS => match value.parse::<u32>() {
+                Ok(n) if (MIN_LIFETIME.0..=MAX_LIFETIME.0).contains(&n) => {
+                    self.max_lifetime = Some(Seconds(n));
+                }
+                _ => {
+                    return Err(format!(
+                        "use whole seconds, {} to {}",
+                        MIN_LIFETIME.0, MAX_LIFETIME.0
+                    ));
+                }
+            },
             PRICE_PER_HOUR => {
                 self.price_per_hour = value.parse().map_err(|e: ModelError| e.to_string())?
             }
@@ -265,7 +303,7 @@ impl FlavorProperties {
             _ => {
                 return Err(format!(
                     "unknown key; known are {PREEMPTIBLE}, {INTERRUPTION}, {GRACE_SECONDS}, {PROTECTED_SECONDS}, \
-                     {PRICE_PER_HOUR}, {PRIORITY}"
+                     {MAX_LIFETIME_SECONDS}, {PRICE_PER_HOUR}, {PRIORITY}"
                 ));
             }
         }
@@ -323,6 +361,35 @@ mod tests {
         );
         assert_eq!((p.required_traits.len(), p.forbidden_traits.len()), (1, 1));
         assert_eq!(p.aggregate_specs["ssd"], "true");
+    }
+
+    #[test]
+    fn a_maximum_lifetime_is_for_preemptible_flavors_and_longer_than_their_grace() {
+        let read = |specs: &[(&str, &str)]| flavor(specs).properties();
+        let day = read(&[(PREEMPTIBLE, "true"), (MAX_LIFETIME_SECONDS, "86400")]);
+        assert_eq!(day.unwrap().max_lifetime, Some(Seconds(86_400)));
+        for (specs, problem) in [
+            (vec![(MAX_LIFETIME_SECONDS, "86400")], "only preemptible"),
+            (
+                vec![
+                    (PREEMPTIBLE, "true"),
+                    (GRACE_SECONDS, "600"),
+                    (MAX_LIFETIME_SECONDS, "600"),
+                ],
+                "not shorter",
+            ),
+            (
+                vec![(PREEMPTIBLE, "true"), (MAX_LIFETIME_SECONDS, "59")],
+                "60 to 31536000",
+            ),
+            (
+                vec![(PREEMPTIBLE, "true"), (MAX_LIFETIME_SECONDS, "24h")],
+                "whole seconds",
+            ),
+        ] {
+            let error = read(&specs).unwrap_err().to_string();
+            assert!(error.contains(problem), "{specs:?}: {error}");
+        }
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub use budget::{BudgetScope, DisruptionBudget};
 pub use comeback::{Comeback, Kept};
 pub use decision::{Decision, Explanation, NoValidHost, Outcome, Placement, Victim};
 pub use error::ModelError;
-pub use evacuation::{Evacuation, EvacuationState};
+pub use evacuation::{Evacuation, EvacuationCause, EvacuationState};
 pub use facts::{Fact, FactColumn, FactError, Texts};
 pub use flavor::{Flavor, FlavorProperties, InterruptionBehaviour};
 pub use group::{GroupPolicy, ServerGroup};

@@ -169,6 +169,16 @@ fn named(names: &BTreeMap<String, String>, id: &str) -> Cell {
     }
 }
 
+/// The cause of an evacuation for which nobody asked.
+pub(super) const MAX_LIFETIME: &str = "max-lifetime";
+
+fn for_whom(evacuation: &v1::Evacuation, names: &BTreeMap<String, String>) -> Cell {
+    match evacuation.cause.as_str() {
+        MAX_LIFETIME => Cell::new("its maximum lifetime").value(&evacuation.preemptor_id),
+        _ => named(names, &evacuation.preemptor_id),
+    }
+}
+
 async fn list(
     context: &mut Context,
     region: &mut Region,
@@ -185,7 +195,7 @@ async fn list(
             Cell::new(&e.id),
             named(&names, &e.victim_id),
             Cell::new(&e.host),
-            named(&names, &e.preemptor_id),
+            for_whom(e, &names),
             state(&e.state),
             Cell::new(&e.behaviour),
             Cell::new(decimal(e.cost)),
@@ -241,6 +251,7 @@ pub async fn show_one(
             ("victim_id", server(&e.victim_id)),
             ("victim_project_id", optional(&e.victim_project_id)),
             ("host", Cell::new(&e.host)),
+            ("cause", Cell::new(&e.cause)),
             ("preemptor_id", server(&e.preemptor_id)),
             ("decision_id", optional(&e.decision_id)),
             ("behaviour", Cell::new(&e.behaviour)),

@@ -80,6 +80,9 @@ pub struct CreateArgs {
     /// Seconds after launch without risk [default: the region's]
     #[arg(long, value_name = "SECONDS", requires = "preemptible")]
     pub protected: Option<u64>,
+    /// Seconds after launch at which they end in any case, 60 to 31536000 [default: never]
+    #[arg(long, value_name = "SECONDS", requires = "preemptible")]
+    pub max_lifetime: Option<u64>,
     /// Price of an instance-hour, a decimal number
     #[arg(long, value_name = "PRICE")]
     pub price: Option<String>,
@@ -101,6 +104,10 @@ impl CreateArgs {
             (
                 specs::PROTECTED_SECONDS,
                 self.protected.map(|n| n.to_string()),
+            ),
+            (
+                specs::MAX_LIFETIME_SECONDS,
+                self.max_lifetime.map(|n| n.to_string()),
             ),
             (specs::PRICE_PER_HOUR, self.price.clone()),
             (specs::PRIORITY, self.priority.map(|n| n.to_string())),

@@ -141,7 +141,10 @@ fn line(context: &Context, event: &v1::WatchEvent, names: &HashMap<String, Strin
                 named(&evacuation.victim_id),
                 evacuation.host,
                 colored(&evacuation.state),
-                named(&evacuation.preemptor_id),
+                match evacuation.cause.as_str() {
+                    super::evacuation::MAX_LIFETIME => "its maximum lifetime".to_owned(),
+                    _ => named(&evacuation.preemptor_id),
+                },
                 evacuation.behaviour,
                 evacuation.grace_seconds,
                 number(evacuation.cost),

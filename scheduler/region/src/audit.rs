@@ -1,7 +1,7 @@
 //! What must hold within a region after every input; the tests and the simulator ask after each.
 
 use crate::{Region, room};
-use ebbtide_model::{EvacuationId, Server, ServerStatus};
+use ebbtide_model::{EvacuationCause, EvacuationId, Server, ServerStatus};
 use std::collections::BTreeMap;
 
 impl Region {
@@ -61,10 +61,15 @@ impl Region {
                     victim.status
                 ));
             }
-            if !waiting.iter().any(|s| s.id == evacuation.preemptor_id) {
+            if evacuation.cause != EvacuationCause::Preemption {
+                continue;
+            }
+            let Some(preemptor) = evacuation.preemptor_id else {
+                return Err(format!("{host}: {id} is a preemption, and for nobody"));
+            };
+            if !waiting.iter().any(|s| s.id == preemptor) {
                 return Err(format!(
-                    "{host}: {id} is for {}, which does not wait here",
-                    evacuation.preemptor_id
+                    "{host}: {id} is for {preemptor}, which does not wait here"
                 ));
             }
             let properties = victim.flavor.properties().map_err(|e| e.to_string())?;

@@ -3,7 +3,8 @@
 use crate::Region;
 use ebbtide_engine::Budgets;
 use ebbtide_model::{
-    BudgetScope, DisruptionBudget, Evacuation, EvacuationState, ServerId, Timestamp,
+    BudgetScope, DisruptionBudget, Evacuation, EvacuationCause, EvacuationState, ServerId,
+    Timestamp,
 };
 use std::collections::BTreeSet;
 
@@ -48,9 +49,11 @@ pub(crate) fn scopes(evacuation: &Evacuation) -> impl Iterator<Item = BudgetScop
     [Some(project), group].into_iter().flatten()
 }
 
-/// An evacuation under way counts always; one that ended counts if the victim is gone and it was claimed within the window.
+/// An evacuation under way counts always; one that ended counts if the victim is gone and it was claimed within the window. The end of a lifetime, which
+/// its owner knew from the beginning, is no disruption.
 fn counts(evacuation: &Evacuation, budget: &DisruptionBudget, now: Timestamp) -> bool {
     let since = now.minus(budget.window);
-    !evacuation.state.is_final()
-        || (evacuation.state == EvacuationState::Evacuated && evacuation.claimed_at > since)
+    let is_disruption = evacuation.cause == EvacuationCause::Preemption;
+    let lately = || evacuation.state == EvacuationState::Evacuated && evacuation.claimed_at > since;
+    is_disruption && (!evacuation.state.is_final() || lately())
 }

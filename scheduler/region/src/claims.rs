@@ -15,16 +15,16 @@ use crate::{Event, Region, room, servers};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
 use ebbtide_model::{
-    Evacuation, EvacuationId, Outcome, PlacementRequest, ResourceClass, Resources, ServerId,
-    ServerStatus,
+    Evacuation, EvacuationCause, EvacuationId, Outcome, PlacementRequest, ResourceClass, Resources,
+    ServerId, ServerStatus,
 };
 use std::collections::BTreeMap;
 
 /// A victim did not leave.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Failure<'a> {
-    /// For whom it was to leave.
-    pub(crate) preemptor: ServerId,
+    /// For whom it was to leave, if for anybody.
+    pub(crate) preemptor: Option<ServerId>,
     /// Why it did not.
     pub(crate) why: &'a str,
     /// The host's agent said so itself: the host is there, and others on it may leave more easily.
@@ -61,7 +61,7 @@ impl Region {
             && let Some(class) = room::overpromised(&usage)
         {
             let claimants = self.claimants(host, class);
-            let whose = failed.map(|f| f.preemptor);
+            let whose = failed.and_then(|f| f.preemptor);
             let preferred = whose.filter(|id| claimants.contains(id));
             let Some(id) = preferred.or_else(|| claimants.last().copied()) else {
                 return;
@@ -163,7 +163,10 @@ impl Region {
         let mut freed: BTreeMap<ServerId, Resources> = BTreeMap::new();
         for evacuation in self.needed_victims(host) {
             let room = self.frees(evacuation.victim_id).unwrap_or_default();
-            let sum = freed.entry(evacuation.preemptor_id).or_default();
+            let Some(preemptor) = evacuation.preemptor_id else {
+                continue;
+            };
+            let sum = freed.entry(preemptor).or_default();
             for (class, amount) in room.iter() {
                 let both = sum.get(class).saturating_add(amount);
                 // Each was checked by itself; a sum beyond the range of the model frees enough as it is.
@@ -177,6 +180,8 @@ impl Region {
     /// room from elsewhere.
     fn spare_those_not_needed(&mut self, step: &mut Step<'_>, host: &str) {
         let mut leaving = self.needed_victims(host);
+        // Whoever has to leave for another reason leaves, whoever needs the room.
+        leaving.retain(|e| e.cause == EvacuationCause::Preemption);
         leaving.sort_by(|a, b| b.cost.total_cmp(&a.cost).then(a.id.cmp(&b.id)));
         for evacuation in leaving {
             let (Some(usage), Some(frees)) =
@@ -205,7 +210,8 @@ impl Region {
     }
 
     fn why_not_needed(&self, evacuation: &Evacuation) -> &'static str {
-        match self.servers.get(&evacuation.preemptor_id) {
+        let preemptor = evacuation.preemptor_id.as_ref();
+        match preemptor.and_then(|id| self.servers.get(id)) {
             None => "the server that needed the room was deleted",
             Some(s) if s.host.as_ref() != Some(&evacuation.host) => {
                 "the server that needed the room goes to another host, or has none"
@@ -223,7 +229,7 @@ impl Region {
     fn hand_victims_over(&mut self, step: &mut Step<'_>, host: &str) {
         for mut evacuation in self.needed_victims(host) {
             let waits_here = |id: ServerId| self.queue(host).any(|waiting| waiting == id);
-            if waits_here(evacuation.preemptor_id) {
+            if evacuation.preemptor_id.is_some_and(waits_here) {
                 continue;
             }
             let frees = self.frees(evacuation.victim_id).unwrap_or_default();
@@ -232,7 +238,7 @@ impl Region {
                     .is_some_and(|needs| needs.iter().any(|(class, _)| frees.get(class) > 0))
             });
             if let Some(heir) = heir {
-                evacuation.preemptor_id = heir;
+                evacuation.preemptor_id = Some(heir);
                 self.save_evacuation(step, evacuation);
             }
         }

@@ -6,20 +6,29 @@ use crate::{Region, RegionError, servers};
 use ebbtide_model::message::{Body, Notice, Spare};
 use ebbtide_model::server::Fault;
 use ebbtide_model::{
-    DecisionId, Evacuation, EvacuationId, EvacuationState, Seconds, Server, ServerId, ServerStatus,
-    Timestamp, Victim,
+    DecisionId, Evacuation, EvacuationCause, EvacuationId, EvacuationState, Seconds, Server,
+    ServerId, ServerStatus, Timestamp, Victim,
 };
+
+/// Why somebody has to leave.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Why {
+    pub(crate) cause: EvacuationCause,
+    pub(crate) preemptor_id: Option<ServerId>,
+    pub(crate) decision_id: Option<DecisionId>,
+    pub(crate) cost: f64,
+}
 
 impl Region {
     /// Writes the evacuation of a victim and puts its notice into the outbox, in the transaction of the claim.
-    pub(crate) fn begin_evacuation(
+    pub(crate) fn begin_preemption(
         &mut self,
         step: &mut Step<'_>,
         victim: &Victim,
         preemptor: &Server,
         decision_id: DecisionId,
     ) {
-        let Some(mut server) = self.servers.get(&victim.server_id).cloned() else {
+        let Some(server) = self.servers.get(&victim.server_id).cloned() else {
             // The engine decides on this region's table in the same step, so its victims are here.
             step.ignored(format!(
                 "victim {} is not a server of this region",
@@ -27,6 +36,17 @@ impl Region {
             ));
             return;
         };
+        let why = Why {
+            cause: EvacuationCause::Preemption,
+            preemptor_id: Some(preemptor.id),
+            decision_id: Some(decision_id),
+            cost: victim.cost,
+        };
+        self.begin_evacuation(step, server, why);
+    }
+
+    /// The same, whatever the cause.
+    pub(crate) fn begin_evacuation(&mut self, step: &mut Step<'_>, mut server: Server, why: Why) {
         let id = EvacuationId(step.uuid());
         let behaviour = server
             .flavor
@@ -40,11 +60,12 @@ impl Region {
             victim_group_id: server.group_id,
             victim_starts: server.starts,
             host: server.host.clone().unwrap_or_default(),
-            preemptor_id: preemptor.id,
-            decision_id,
+            cause: why.cause,
+            preemptor_id: why.preemptor_id,
+            decision_id: why.decision_id,
             behaviour,
             grace: server.grace(self.config.default_grace_seconds),
-            cost: victim.cost,
+            cost: why.cost,
             state: EvacuationState::Claimed,
             attempts: 0,
             give_up_at: step.now,
@@ -250,8 +271,10 @@ impl Region {
             victim.fault = Some(Fault {
                 code: servers::PREEMPTED.to_owned(),
                 message: format!(
-                    "preempted: a normal request needed its room ({}, {} grace)",
-                    evacuation.behaviour, evacuation.grace
+                    "{} ({}, {} grace)",
+                    reason(evacuation.cause),
+                    evacuation.behaviour,
+                    evacuation.grace
                 ),
                 at: step.now,
             });
@@ -294,5 +317,13 @@ impl Region {
             evacuation.ended_at = Some(step.now);
             self.save_evacuation(step, evacuation);
         }
+    }
+}
+
+/// Why a server went, in words for its owner.
+fn reason(cause: EvacuationCause) -> &'static str {
+    match cause {
+        EvacuationCause::Preemption => "preempted: a normal request needed its room",
+        EvacuationCause::MaxLifetime => "ended: it had lived as long as its flavor allows",
     }
 }

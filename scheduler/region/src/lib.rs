@@ -35,6 +35,7 @@ mod follow;
 mod gone;
 mod heartbeat;
 mod input;
+mod lifetimes;
 mod memory;
 mod record;
 mod remains;

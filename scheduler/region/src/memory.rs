@@ -61,6 +61,8 @@ impl Region {
         }
         self.leave_indexes(&server);
         self.comebacks.put(&server);
+        self.lifetimes
+            .put(&server, self.config.default_grace_seconds);
         if !matches!(
             server.status,
             ServerStatus::Building | ServerStatus::Deleting

@@ -4,6 +4,7 @@ use crate::asked::Asked;
 use crate::comebacks::Comebacks;
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
+use crate::lifetimes::Lifetimes;
 use crate::remains;
 use crate::speculate::{Speculating, SpeculationCounts};
 use crate::{Region, RegionConfig, RegionError};
@@ -58,6 +59,7 @@ impl Region {
             unsent_notices: HashMap::new(),
             resting: BTreeMap::new(),
             comebacks: Comebacks::default(),
+            lifetimes: Lifetimes::default(),
             started_at: HashMap::new(),
             forget_at: now,
             improvements: 0,

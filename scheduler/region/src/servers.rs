@@ -222,7 +222,7 @@ impl Region {
         server.status = ServerStatus::Waiting;
         self.save_server(step, server.clone());
         for victim in &placement.victims {
-            self.begin_evacuation(step, victim, server, decision_id);
+            self.begin_preemption(step, victim, server, decision_id);
         }
         if !placement.waits_for_room {
             self.start(step, server);

@@ -53,6 +53,7 @@ impl Region {
     pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
         self.look_after_hosts(step);
         self.look_after_evacuations(step);
+        self.look_after_lifetimes(step);
         self.look_after_agents(step);
         self.look_after_claims(step);
         self.look_after_comebacks(step);

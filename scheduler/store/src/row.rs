@@ -92,7 +92,13 @@ impl Encoder {
             text(&id),
             text(&evacuation.victim_id.to_string()),
             key(&EVACUATIONS, &id, &evacuation.victim_project_id)?,
-            text(&evacuation.preemptor_id.to_string()),
+            // The column takes no NULL.
+            text(
+                &evacuation
+                    .preemptor_id
+                    .map(|id| id.to_string())
+                    .unwrap_or_default(),
+            ),
             key(&EVACUATIONS, &id, &evacuation.host)?,
             text(evacuation.state.as_str()),
             millis(evacuation.claimed_at),

@@ -60,6 +60,8 @@ pub struct Ends {
     pub resumed: u64,
     /// How often on another host than the one that had kept it.
     pub moved: u64,
+    /// How many of the evacuated had lived as long as they might.
+    pub expired: u64,
 }
 
 impl Ends {
@@ -77,6 +79,7 @@ impl Ends {
         self.open += other.open;
         self.resumed += other.resumed;
         self.moved += other.moved;
+        self.expired += other.expired;
     }
 }
 

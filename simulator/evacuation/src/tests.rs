@@ -17,16 +17,16 @@ fn simulator() -> Simulator {
 }
 
 /// Seeds on two threads; fails with the story of the first that breaks a promise.
-fn run_all(world: WorldKind) -> (Ends, FaultCounts) {
+fn run_all(world: WorldKind, from: u64) -> (Ends, FaultCounts) {
     let simulator = simulator();
-    let next = AtomicU64::new(0);
+    let next = AtomicU64::new(from);
     let sum = Mutex::new((Ends::default(), FaultCounts::default()));
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {
                 loop {
                     let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= SEEDS {
+                    if seed >= from + SEEDS {
                         return;
                     }
                     let outcome = simulator.run(world, seed, DEFAULT_STEPS);
@@ -58,7 +58,7 @@ fn fail(simulator: &Simulator, world: WorldKind, seed: u64) -> ! {
 
 #[test]
 fn a_thousand_seeds_of_the_regions_own_door_break_no_promise() {
-    let (ends, faults) = run_all(WorldKind::Region);
+    let (ends, faults) = run_all(WorldKind::Region, 0);
     // A world in which nothing happens proves nothing.
     assert!(
         ends.evacuated > 1000 && ends.spared > 300 && ends.failed > 200 && ends.resumed > 500,
@@ -69,8 +69,14 @@ fn a_thousand_seeds_of_the_regions_own_door_break_no_promise() {
 }
 
 #[test]
+fn a_thousand_seeds_with_maximum_lifetimes_break_no_promise() {
+    let (ends, _) = run_all(WorldKind::Region, crate::region::LIFETIMES_FROM);
+    assert!(ends.expired > 300 && ends.evacuated > 1000, "{ends:?}");
+}
+
+#[test]
 fn a_thousand_seeds_of_novas_door_break_no_promise() {
-    let (ends, faults) = run_all(WorldKind::Nova);
+    let (ends, faults) = run_all(WorldKind::Nova, 0);
     assert!(
         ends.evacuated > 1000 && ends.spared > 50 && ends.failed > 200,
         "{ends:?}"

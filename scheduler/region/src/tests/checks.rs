@@ -4,7 +4,7 @@ use super::world::World;
 use crate::Input;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::Change;
-use ebbtide_model::{Evacuation, EvacuationId, Server, ServerId, ServerStatus};
+use ebbtide_model::{Evacuation, EvacuationCause, EvacuationId, Server, ServerId, ServerStatus};
 use std::collections::BTreeMap;
 
 /// Checks everything that must hold once the changes of an input are durable.
@@ -87,9 +87,14 @@ fn notices_follow_claims(world: &World) {
                 &format!("notice of {}, which is not durable", notice.evacuation_id),
             );
         };
-        let preemptor = &world.database.servers[&evacuation.preemptor_id];
-        let claims = preemptor.status == ServerStatus::Waiting
-            && preemptor.host.as_deref() == Some(&message.host);
+        let preemptor = evacuation.preemptor_id;
+        let preemptor = preemptor.and_then(|id| world.database.servers.get(&id));
+        let claims = match evacuation.cause {
+            EvacuationCause::Preemption => preemptor.is_some_and(|p| {
+                p.status == ServerStatus::Waiting && p.host.as_deref() == Some(&message.host)
+            }),
+            EvacuationCause::MaxLifetime => true,
+        };
         if !claims || evacuation.state.is_final() || evacuation.spare_requested {
             fail(
                 world,
@@ -222,7 +227,12 @@ pub(super) fn short_change(change: &Change) -> Option<String> {
         Change::PutServer(s) => Some(format!("server {} {} on {:?}", s.id, s.status, s.host)),
         Change::PutEvacuation(e) => Some(format!(
             "evacuation {} of {} {} for {} spare={} {:?}",
-            e.id, e.victim_id, e.state, e.preemptor_id, e.spare_requested, e.reason
+            e.id,
+            e.victim_id,
+            e.state,
+            e.preemptor_id.map(|id| id.to_string()).unwrap_or_default(),
+            e.spare_requested,
+            e.reason
         )),
         Change::Enqueue(m) => {
             let body = Message::from_bytes(&m.body)

@@ -16,7 +16,7 @@ fn a_second_preemptor_takes_the_room_that_a_leaving_victim_has_left_over() {
         1,
         "one victim gives room for both"
     );
-    assert_eq!(world.evacuation(victim).preemptor_id, first);
+    assert_eq!(world.evacuation(victim).preemptor_id, Some(first));
     assert_eq!(world.status(second), ServerStatus::Waiting);
     world.run(35);
     assert!(world.runs(first) && world.runs(second));
@@ -37,7 +37,8 @@ fn a_victim_whose_room_is_promised_to_another_is_not_spared_but_handed_over() {
         "its room is promised to the second"
     );
     assert_eq!(
-        evacuation.preemptor_id, second,
+        evacuation.preemptor_id,
+        Some(second),
         "and it is written down for whom it leaves"
     );
     world.delete(second);

@@ -15,6 +15,7 @@ mod comebacks;
 mod elsewhere;
 mod examine;
 mod hosts;
+mod lifetimes;
 mod overlaps;
 mod reports;
 mod restarts;

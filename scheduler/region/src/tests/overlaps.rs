@@ -40,10 +40,10 @@ fn one_long_grace_period_never_blocks_others() {
     let quick = world.create(&with(&spot(4), &specs));
     // Takes the two that are free, and the slow one's room, because nobody else may be chosen yet.
     let older = world.create(&normal(6));
-    assert_eq!(world.evacuation(slow).preemptor_id, older);
+    assert_eq!(world.evacuation(slow).preemptor_id, Some(older));
     world.run(15);
     let younger = world.create(&normal(4));
-    assert_eq!(world.evacuation(quick).preemptor_id, younger);
+    assert_eq!(world.evacuation(quick).preemptor_id, Some(younger));
     world.run(8);
     // What the quick one has freed would do for the older one, too, and then the younger one would wait for the slow one.
     assert!(world.runs(younger));

@@ -101,7 +101,7 @@ fn a_report_of_another_host_or_about_another_server_is_not_followed() {
     }
     assert_eq!(world.database, before);
     assert_eq!(world.ignored().len(), 8);
-    let pet = evacuation.preemptor_id;
+    let pet = evacuation.preemptor_id.expect("it is a preemption");
     let at = world.now;
     says(
         &mut world,

@@ -82,7 +82,7 @@ fn the_claim_the_evacuations_and_the_notices_are_one_transaction() {
     for victim in victims {
         let claimed = |c: &Change| {
             matches!(c, Change::PutEvacuation(e)
-                if e.victim_id == victim && e.preemptor_id == pet && e.state == EvacuationState::Claimed)
+                if e.victim_id == victim && e.preemptor_id == Some(pet) && e.state == EvacuationState::Claimed)
         };
         assert_eq!(has(&claimed), 1);
     }

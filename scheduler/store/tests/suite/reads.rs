@@ -177,7 +177,7 @@ async fn evacuations_are_filtered_by_everything_that_is_set(db: TestDb) {
     let mut evacuations: Vec<Evacuation> = (0..24).map(evacuation).collect();
     for (n, evacuation) in evacuations.iter_mut().enumerate() {
         evacuation.state = EvacuationState::ALL[n % EvacuationState::ALL.len()];
-        evacuation.preemptor_id = server_id(n as u64 / 2);
+        evacuation.preemptor_id = Some(server_id(n as u64 / 2));
     }
     let changes: Vec<Change> = evacuations.iter().cloned().map(put_evacuation).collect();
     store.commit(&lease, &changes).await.unwrap();
@@ -207,7 +207,7 @@ async fn evacuations_are_filtered_by_everything_that_is_set(db: TestDb) {
                             .filter(|e| project.is_none_or(|p| e.victim_project_id == p))
                             .filter(|e| state.is_none_or(|s| e.state == s))
                             .filter(|e| {
-                                server.is_none_or(|s| e.victim_id == s || e.preemptor_id == s)
+                                server.is_none_or(|s| e.victim_id == s || e.preemptor_id == Some(s))
                             })
                             .filter(|e| !active_only || !e.state.is_final())
                             .collect();

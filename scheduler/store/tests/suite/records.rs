@@ -88,8 +88,9 @@ pub(crate) fn evacuation(n: u64) -> Evacuation {
         victim_group_id: None,
         victim_starts: 1,
         host: format!("host-{}", n % 4),
-        preemptor_id: server_id(n + 1000),
-        decision_id: decision_id(n),
+        cause: EvacuationCause::Preemption,
+        preemptor_id: Some(server_id(n + 1000)),
+        decision_id: Some(decision_id(n)),
         behaviour: InterruptionBehaviour::Hibernate,
         grace: Seconds(30),
         // Not exact in binary: must come back bit for bit.

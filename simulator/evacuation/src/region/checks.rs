@@ -5,7 +5,8 @@ use crate::violation::Promise;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{
-    Evacuation, EvacuationId, EvacuationState, ResourceClass, Server, ServerId, ServerStatus,
+    Evacuation, EvacuationCause, EvacuationId, EvacuationState, ResourceClass, Server, ServerId,
+    ServerStatus,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -115,8 +116,12 @@ impl RegionWorld {
             });
             written.or_else(|| self.database.server(id).map(Server::is_preemptible))
         };
+        let for_whom = evacuation.preemptor_id.map(kind);
         let right = kind(evacuation.victim_id) == Some(true)
-            && kind(evacuation.preemptor_id) == Some(false);
+            && match evacuation.cause {
+                EvacuationCause::Preemption => for_whom == Some(Some(false)),
+                EvacuationCause::MaxLifetime => self.has_lived_long(evacuation),
+            };
         let over = |id: EvacuationId| {
             changes
                 .iter()
@@ -167,10 +172,15 @@ impl RegionWorld {
                 "a notice of an evacuation that is not durable".to_owned(),
             );
         };
-        let preemptor = self.database.server(evacuation.preemptor_id);
-        let claims = preemptor.is_some_and(|p| {
-            p.status == ServerStatus::Waiting && p.host.as_deref() == Some(&message.host)
-        });
+        let preemptor = evacuation
+            .preemptor_id
+            .and_then(|id| self.database.server(id));
+        let claims = match evacuation.cause {
+            EvacuationCause::Preemption => preemptor.is_some_and(|p| {
+                p.status == ServerStatus::Waiting && p.host.as_deref() == Some(&message.host)
+            }),
+            EvacuationCause::MaxLifetime => true,
+        };
         let written = changes
             .iter()
             .any(|c| matches!(c, Change::PutEvacuation(e) if e.id == id));
@@ -180,6 +190,17 @@ impl RegionWorld {
                 "a notice without a claim on the room".to_owned(),
             );
         }
+    }
+
+    /// The time of its notice has come: its lifetime less its grace period is over, by the clock of a scheduler, which may be wrong.
+    fn has_lived_long(&self, evacuation: &Evacuation) -> bool {
+        let victim = self.database.server(evacuation.victim_id);
+        let lifetime = victim.and_then(|v| v.flavor.properties().ok()?.max_lifetime);
+        let launched = victim.and_then(|v| v.launched_at);
+        let (Some(lifetime), Some(launched)) = (lifetime, launched) else {
+            return false;
+        };
+        evacuation.claimed_at.plus(evacuation.grace) >= launched.plus(lifetime)
     }
 
     /// What is given on a host fits, now and once everybody has left who is leaving.

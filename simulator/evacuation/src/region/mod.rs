@@ -14,4 +14,6 @@ mod turn;
 mod words;
 mod world;
 
+#[cfg(test)]
+pub(crate) use tenants::LIFETIMES_FROM;
 pub(crate) use world::{RegionWorld, broken_engine, engine};

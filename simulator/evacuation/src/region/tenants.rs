@@ -41,12 +41,17 @@ pub(super) struct Tenants {
     /// The next answer is lost.
     pub(super) lose_answer: bool,
     chance: Chance,
+    has_lifetimes: bool,
     flavors: BTreeMap<(u32, u32, bool), Flavor>,
 }
 
+/// From this seed on some preemptible flavors have a maximum lifetime.
+pub(crate) const LIFETIMES_FROM: u64 = 10_000_000;
+
 impl Tenants {
-    pub(super) fn new(chance: Chance) -> Self {
+    pub(super) fn new(chance: Chance, seed: u64) -> Self {
         Self {
+            has_lifetimes: seed >= LIFETIMES_FROM,
             requests: Vec::new(),
             of: BTreeMap::new(),
             unanswered: VecDeque::new(),
@@ -72,6 +77,11 @@ impl Tenants {
                     ("ebbtide:protected_seconds", protected),
                 ] {
                     extra_specs.insert(key.to_owned(), value.to_owned());
+                }
+                let lifetime = ["60", "90", ""][kind as usize / 4 % 3];
+                if self.has_lifetimes && !lifetime.is_empty() {
+                    let key = "ebbtide:max_lifetime_seconds".to_owned();
+                    extra_specs.insert(key, lifetime.to_owned());
                 }
             }
             let name = format!("{}{vcpus}-{kind}", if spot { "spot" } else { "normal" });

@@ -88,7 +88,8 @@ impl RegionWorld {
                             "  written: {} of {} for {} is {}{spare}{}",
                             s.of(e.id.0),
                             s.of(e.victim_id.0),
-                            s.of(e.preemptor_id.0),
+                            e.preemptor_id
+                                .map_or("nobody".to_owned(), |id| s.of(id.0).to_string()),
                             e.state,
                             why.unwrap_or_default()
                         )

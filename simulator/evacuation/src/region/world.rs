@@ -14,8 +14,8 @@ use crate::violation::Promise;
 use crate::{Ends, Mutation};
 use ebbtide_engine::{Engine, EngineConfig, Policy};
 use ebbtide_model::{
-    BudgetScope, DisruptionBudget, EvacuationState, GroupId, GroupPolicy, Seconds, ServerGroup,
-    ServerId, Timestamp,
+    BudgetScope, DisruptionBudget, EvacuationCause, EvacuationState, GroupId, GroupPolicy, Seconds,
+    ServerGroup, ServerId, Timestamp,
 };
 use ebbtide_region::{ComebackConfig, Command, Input, RegionConfig};
 use std::cell::RefCell;
@@ -166,7 +166,7 @@ impl RegionWorld {
             liars: vec![false; hosts],
             schedulers,
             ids: Counting::default(),
-            tenants: Tenants::new(Chance::new(seed, 3)),
+            tenants: Tenants::new(Chance::new(seed, 3), seed),
             group: None,
             only_asked: false,
             commits: 0,
@@ -346,7 +346,10 @@ impl RegionWorld {
             .chain(self.database.ended.values())
         {
             match evacuation.state {
-                EvacuationState::Evacuated => ends.evacuated += 1,
+                EvacuationState::Evacuated => {
+                    ends.evacuated += 1;
+                    ends.expired += u64::from(evacuation.cause == EvacuationCause::MaxLifetime);
+                }
                 EvacuationState::Spared => ends.spared += 1,
                 EvacuationState::Failed => ends.failed += 1,
                 _ => ends.open += 1,

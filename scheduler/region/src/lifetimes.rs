@@ -1,0 +1,70 @@
+//! Servers that end at a time that is known from their launch: those of flavors with a maximum lifetime.
+
+use crate::Region;
+use crate::evacuate::Why;
+use crate::step::Step;
+use ebbtide_model::{
+    EvacuationCause, HostHealth, Seconds, Server, ServerId, ServerStatus, Timestamp,
+};
+use std::collections::{BTreeSet, HashMap};
+
+/// When running servers have to have their notice because of their maximum lifetime.
+#[derive(Debug, Default)]
+pub(crate) struct Lifetimes {
+    at: HashMap<ServerId, Timestamp>,
+    order: BTreeSet<(Timestamp, ServerId)>,
+}
+
+impl Lifetimes {
+    /// Notes a server as it is now.
+    pub(crate) fn put(&mut self, server: &Server, default_grace: Seconds) {
+        if let Some(before) = self.at.remove(&server.id) {
+            self.order.remove(&(before, server.id));
+        }
+        if let Some(at) = notice_at(server, default_grace) {
+            self.at.insert(server.id, at);
+            self.order.insert((at, server.id));
+        }
+    }
+
+    /// Those whose notice is due.
+    fn due(&self, now: Timestamp) -> Vec<ServerId> {
+        let due = self.order.iter().take_while(|(at, _)| *at <= now);
+        due.map(|(_, id)| *id).collect()
+    }
+}
+
+/// A grace period before the end of its lifetime. `None` for whoever does not run, or may run for ever, or is started and ended by somebody else.
+fn notice_at(server: &Server, default_grace: Seconds) -> Option<Timestamp> {
+    let launched = server.launched_at?;
+    if server.status != ServerStatus::Active || server.external {
+        return None;
+    }
+    let properties = server.flavor.properties().ok()?;
+    let Seconds(lifetime) = properties.max_lifetime?;
+    let Seconds(grace) = server.grace(default_grace);
+    Some(launched.plus(Seconds(lifetime.saturating_sub(grace))))
+}
+
+impl Region {
+    /// Gives notice to those whose lifetime ends. Whose host is silent is told when it is heard again, and whose notice has failed after its rest.
+    pub(crate) fn look_after_lifetimes(&mut self, step: &mut Step<'_>) {
+        for id in self.lifetimes.due(step.now) {
+            let Some(server) = self.servers.get(&id).cloned() else {
+                continue;
+            };
+            let host = server.host.as_ref().and_then(|host| self.hosts.get(host));
+            let is_up = host.is_some_and(|host| host.health == HostHealth::Up);
+            let rests = self.resting.get(&id).is_some_and(|until| *until > step.now);
+            if is_up && !rests {
+                let why = Why {
+                    cause: EvacuationCause::MaxLifetime,
+                    preemptor_id: None,
+                    decision_id: None,
+                    cost: 0.0,
+                };
+                self.begin_evacuation(step, server, why);
+            }
+        }
+    }
+}

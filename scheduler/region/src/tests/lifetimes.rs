@@ -1,0 +1,95 @@
+//! Servers that end at a time that is known from their launch.
+
+use super::world::{World, normal, spot, with};
+use ebbtide_model::{EvacuationCause, EvacuationState, Flavor, Seconds, ServerId, ServerStatus};
+
+const LIFETIME: u32 = 300;
+const GRACE: u32 = 20;
+
+fn mortal(vcpus: u32, ending: &str) -> Flavor {
+    let specs = [
+        ("ebbtide:interruption", ending),
+        ("ebbtide:grace_seconds", "20"),
+        ("ebbtide:max_lifetime_seconds", "300"),
+    ];
+    with(&spot(vcpus), &specs)
+}
+
+fn launched(world: &World, id: ServerId) -> ebbtide_model::Timestamp {
+    world.server(id).launched_at.expect("it runs")
+}
+
+#[test]
+fn it_has_its_notice_a_grace_period_before_the_end_and_ends_in_time() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let id = world.create(&mortal(4, "terminate"));
+    world.run(5);
+    let end = launched(&world, id).plus(Seconds(LIFETIME));
+    let until_notice = end.minus(Seconds(GRACE)).millis_since(world.now) / 1000;
+    world.run(u32::try_from(until_notice - 2).expect("it is later"));
+    assert_eq!(world.status(id), ServerStatus::Active);
+    world.run(4);
+    assert_eq!(world.status(id), ServerStatus::Evacuating);
+    let evacuation = world.evacuation(id);
+    assert_eq!(evacuation.cause, EvacuationCause::MaxLifetime);
+    assert_eq!(
+        (evacuation.preemptor_id, evacuation.decision_id),
+        (None, None)
+    );
+    world.run(GRACE + 5);
+    assert_eq!(world.status(id), ServerStatus::Preempted);
+    assert_eq!(world.state(id), EvacuationState::Evacuated);
+    let fault = world.server(id).fault.as_ref().expect("it says why");
+    assert!(
+        fault.message.contains("as long as its flavor allows"),
+        "{fault:?}"
+    );
+    let late = world
+        .evacuation(id)
+        .ended_at
+        .expect("it ended")
+        .millis_since(end);
+    assert!(late.abs() < 5000, "it ended {late} ms after its time");
+}
+
+#[test]
+fn whoever_was_promised_the_room_meanwhile_gets_it_and_its_deletion_spares_nobody() {
+    for deleted in [false, true] {
+        let mut world = World::new(&[("host-a", 4)]);
+        let id = world.create(&mortal(4, "terminate"));
+        world.run(5);
+        world.run(LIFETIME - GRACE);
+        assert_eq!(world.status(id), ServerStatus::Evacuating);
+        let pet = world.create(&normal(4));
+        assert_eq!(world.status(pet), ServerStatus::Waiting);
+        if deleted {
+            world.delete(pet);
+        }
+        world.run(GRACE + 5);
+        assert_eq!(world.status(id), ServerStatus::Preempted);
+        assert_eq!(world.evacuations(id).len(), 1);
+        assert_eq!(world.runs(pet), !deleted);
+    }
+}
+
+#[test]
+fn one_that_is_kept_begins_a_new_life() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let id = world.create(&mortal(4, "stop"));
+    world.run(LIFETIME + 10);
+    assert!(world.server(id).waits_to_come_back());
+    world.run(60);
+    assert_eq!(world.status(id), ServerStatus::Active);
+    world.run(LIFETIME);
+    assert_eq!(world.evacuations(id).len(), 2);
+}
+
+#[test]
+fn the_end_of_a_lifetime_outlives_a_restart_of_the_scheduler() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let id = world.create(&mortal(4, "terminate"));
+    world.run(5);
+    world.restart_scheduler();
+    world.run(LIFETIME);
+    assert_eq!(world.status(id), ServerStatus::Preempted);
+}
