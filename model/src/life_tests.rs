@@ -1,4 +1,5 @@
 use super::*;
+use crate::EvacuationCause;
 use crate::server::Fault;
 use crate::{
     Comeback, DecisionId, EvacuationId, Flavor, FlavorId, InterruptionBehaviour, Kept, Seconds,

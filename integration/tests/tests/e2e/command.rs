@@ -143,3 +143,70 @@ async fn the_papers_tables_agree_for_anyone() {
         "{said}"
     );
 }
+
+#[tokio::test]
+async fn a_server_with_a_maximum_lifetime_ends_by_itself_and_everybody_sees_why() {
+    let region = Region::start(RegionOptions::default()).await.unwrap();
+    let create = [
+        "flavor",
+        "create",
+        "mayfly",
+        "--vcpus",
+        "1",
+        "--ram",
+        "1000",
+        "--preemptible",
+        "--grace",
+        "56",
+        "--max-lifetime",
+        "60",
+    ];
+    let made = ebbtide(&region, &create).await;
+    assert_eq!(made.code, Some(0), "{}", made.text);
+    let wrong = [
+        "flavor",
+        "create",
+        "pet",
+        "--vcpus",
+        "1",
+        "--ram",
+        "1000",
+        "--property",
+    ];
+    let wrong = [&wrong[..], &["ebbtide:max_lifetime_seconds=600"]].concat();
+    let wrong = ebbtide(&region, &wrong).await;
+    assert!(
+        wrong.text.contains("only preemptible flavors"),
+        "{}",
+        wrong.text
+    );
+    let (servers, _) = super::kit::create(&region, "ephemera", request("mayfly", 1)).await;
+    let id = &servers[0].id;
+    until(&region, id, "active").await;
+    // Its notice comes after four seconds.
+    until(&region, id, "evacuating").await;
+    let listed = ebbtide(&region, &["evacuation", "list"]).await;
+    assert!(
+        listed.text.contains("its maximum lifetime"),
+        "{}",
+        listed.text
+    );
+    let listed = json(&ebbtide(&region, &["evacuation", "list", "--output", "json"]).await);
+    assert_eq!(listed[0]["cause"], "max-lifetime");
+    eventually(PATIENCE, async || {
+        let said = ebbtide(&region, &["server", "release", "ephemera"]).await;
+        let server = super::kit::server(&region, id).await;
+        match server.status == "preempted" {
+            true => Ok(server),
+            false => Err(format!("{}: {}", server.status, said.text)),
+        }
+    })
+    .await;
+    let shown = ebbtide(&region, &["server", "show", id]).await;
+    assert!(
+        shown.text.contains("as long as its flavor allows"),
+        "{}",
+        shown.text
+    );
+    super::kit::the_audit_is_clean(&region).await;
+}
