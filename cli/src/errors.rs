@@ -2,6 +2,8 @@
 
 use ebbtide_access::AccessError;
 use ebbtide_bench::BenchError;
+use ebbtide_chart::ChartError;
+use ebbtide_checkpointing::CheckpointingError;
 use ebbtide_simulator::SimError;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -119,6 +121,17 @@ pub enum CliError {
     /// A cloud of Nova's cannot be read.
     #[error(transparent)]
     Door(#[from] ebbtide_nova_door::DoorError),
+    /// A chart cannot be drawn.
+    #[error(transparent)]
+    Chart(#[from] ChartError),
+    /// A price history, a bid, or a checkpoint scheme.
+    #[error("{place}{error}")]
+    Checkpointing {
+        /// The file with a colon behind it; empty if no file is to blame.
+        place: String,
+        /// What is wrong.
+        error: CheckpointingError,
+    },
     /// Tokens and their file.
     #[error(transparent)]
     Access(#[from] AccessError),
@@ -178,6 +191,8 @@ impl CliError {
             Self::Corpus { .. } => "EB-CLI-014",
             Self::Configuration { .. } => "EB-CLI-015",
             Self::Door(error) => error.code(),
+            Self::Chart(error) => error.code(),
+            Self::Checkpointing { error, .. } => error.code(),
             Self::Access(error) => error.code(),
         }
     }
@@ -187,6 +202,10 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Config { .. } | Self::Bench(BenchError::Option(_)) => USAGE,
+            Self::Checkpointing {
+                error: CheckpointingError::Question { .. },
+                ..
+            } => USAGE,
             Self::Unreachable { .. } | Self::StreamEnded(_) => UNREACHABLE,
             Self::NotFound { .. } => NOT_FOUND,
             Self::Region { kind, .. } if *kind == Code::NotFound => NOT_FOUND,
@@ -229,6 +248,7 @@ impl CliError {
                     .to_owned(),
             ),
             Self::Sim(error) => error.next_step(),
+            Self::Checkpointing { error, .. } => next_step_with_prices(error).map(str::to_owned),
             Self::Bench(error) => error.next_step(),
             _ => None,
         }
@@ -266,6 +286,36 @@ impl CliError {
             let _ = write!(text, "\n  next: {next}");
         }
         text
+    }
+}
+
+impl From<CheckpointingError> for CliError {
+    fn from(error: CheckpointingError) -> Self {
+        Self::Checkpointing {
+            place: String::new(),
+            error,
+        }
+    }
+}
+
+/// What to do about an error of price histories and bids, on this command line.
+fn next_step_with_prices(error: &CheckpointingError) -> Option<&'static str> {
+    match error {
+        CheckpointingError::Empty
+        | CheckpointingError::OneRow { .. }
+        | CheckpointingError::Row { .. }
+        | CheckpointingError::Header { .. } => Some("docs/checkpointing.md has the format"),
+        CheckpointingError::Unsorted { .. } => Some("sort the file by unix_ts_utc"),
+        CheckpointingError::Duplicate { .. } => {
+            Some("keep one of the rows; or a column that tells two series apart is missing")
+        }
+        CheckpointingError::Gap { .. } => {
+            Some("if the price held all that time, allow it with --max-gap, for example 90d")
+        }
+        CheckpointingError::NeverRuns { .. } => {
+            Some("raise the bids, or leave --bids out to take the price's own band")
+        }
+        CheckpointingError::NeverEnds { .. } | CheckpointingError::Question { .. } => None,
     }
 }
 

@@ -27,6 +27,7 @@ mod read;
 mod run;
 mod scheme;
 pub mod schemes;
+mod summary;
 mod terms;
 
 pub use availability::{Availability, Period};
@@ -41,4 +42,5 @@ pub use lives::Lives;
 pub use read::{Series, read_series};
 pub use run::{Ending, Job, Market, Outcome, run};
 pub use scheme::{Act, Scheme, SchemeKind, Seen, scheme};
+pub use summary::{Spread, Summary, over_bids, over_series};
 pub use terms::{Adapt, Knowledge, Reading, Terms};

@@ -5,7 +5,8 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_checkpointing::{
-    BidComparison, SchemeKind, Series, Starts, Terms, band, bids, compare, read_series,
+    BidComparison, SchemeKind, Series, Starts, Terms, band, bids, compare, over_bids, over_series,
+    read_series,
 };
 use ebbtide_model::Money;
 use serde_json::Value;
@@ -34,27 +35,6 @@ fn archive() -> Vec<Series> {
         .read_to_end(&mut text)
         .unwrap();
     read_series(&text, 60 * DAY).unwrap()
-}
-
-/// Mean over the bids from which OPT and `kind` finish at least half of the time: (cost, time, product) in per cent.
-fn against_opt(rows: &[BidComparison], kind: SchemeKind) -> Option<[f64; 3]> {
-    let used: Vec<_> = rows
-        .iter()
-        .filter_map(|row| {
-            let against = row.of(kind)?.against_opt?;
-            (2 * against.starts >= row.starts).then_some(against)
-        })
-        .collect();
-    let mean = |value: fn(&ebbtide_checkpointing::Against) -> f64| {
-        used.iter().map(value).sum::<f64>() / used.len() as f64
-    };
-    (!used.is_empty()).then(|| {
-        [
-            mean(|a| a.cost_percent),
-            mean(|a| a.time_percent),
-            mean(|a| a.product_percent),
-        ]
-    })
 }
 
 fn close(ours: f64, wanted: f64, tolerance: f64, what: &str) {
@@ -87,8 +67,8 @@ fn the_mean_over_all_64_series_reproduces() {
                                 .unwrap()
                         })
                         .collect();
-                    let mean = against_opt(&rows, SchemeKind::Acc).unwrap();
-                    means.lock().unwrap().push((one.name.clone(), mean));
+                    let summary = over_bids(&rows, SchemeKind::Acc).unwrap();
+                    means.lock().unwrap().push((one.name.clone(), summary));
                 }
             });
         }
@@ -96,20 +76,31 @@ fn the_mean_over_all_64_series_reproduces() {
     let means = means.into_inner().unwrap();
     let vectors: Value = serde_json::from_str(include_str!("vectors/002_acc.json")).unwrap();
     let wanted = &vectors["reproduced"]["all64"];
-    for (i, key) in ["mean_cost", "mean_time", "mean_product"]
-        .iter()
-        .enumerate()
-    {
-        let ours = means.iter().map(|(_, mean)| mean[i]).sum::<f64>() / 64.0;
-        close(ours, wanted[key].as_f64().unwrap(), 1.0, key);
+    let all: Vec<_> = means.iter().map(|(_, summary)| *summary).collect();
+    let mean = over_series(SchemeKind::Acc, &all).unwrap();
+    assert_eq!(mean.of, 64);
+    for (ours, key) in [
+        (mean.cost, "mean_cost"),
+        (mean.time, "mean_time"),
+        (mean.product, "mean_product"),
+    ] {
+        close(ours.mean, wanted[key].as_f64().unwrap(), 1.0, key);
     }
     // Each series for itself, too: a mean can be right by accident.
     for row in wanted["per_type"].as_array().unwrap() {
         let name = row["name"].as_str().unwrap();
         let (_, ours) = means.iter().find(|(n, _)| n == name).unwrap();
-        close(ours[0], row["ACC_cost"][0].as_f64().unwrap(), 1.0, name);
-        close(ours[1], row["ACC_time"].as_f64().unwrap(), 4.0, name);
-        close(ours[2], row["ACC_prod"].as_f64().unwrap(), 4.0, name);
+        assert_eq!(ours.of as u64, row["n_bids"].as_u64().unwrap(), "{name}");
+        for (ours, i) in [(ours.cost.mean, 0), (ours.cost.min, 1), (ours.cost.max, 2)] {
+            close(ours, row["ACC_cost"][i].as_f64().unwrap(), 1.0, name);
+        }
+        close(ours.time.mean, row["ACC_time"].as_f64().unwrap(), 4.0, name);
+        close(
+            ours.product.mean,
+            row["ACC_prod"].as_f64().unwrap(),
+            4.0,
+            name,
+        );
     }
 }
 
@@ -144,13 +135,35 @@ fn the_sweeps_over_single_series_reproduce_bid_by_bid() {
             }
             rows.push(row);
         }
-        let ours = against_opt(&rows, SchemeKind::Acc).unwrap();
-        close(ours[0], sweep["ACC_cost"][0].as_f64().unwrap(), 0.5, name);
-        close(ours[1], sweep["ACC_time"].as_f64().unwrap(), 0.5, name);
-        close(ours[2], sweep["ACC_prod"].as_f64().unwrap(), 0.5, name);
-        let hour = against_opt(&rows, SchemeKind::Hour).unwrap();
-        close(hour[0], sweep["HOUR_cost"].as_f64().unwrap(), 0.5, name);
-        close(hour[1], sweep["HOUR_time"].as_f64().unwrap(), 0.5, name);
+        let acc = over_bids(&rows, SchemeKind::Acc).unwrap();
+        for (ours, i) in [(acc.cost.mean, 0), (acc.cost.min, 1), (acc.cost.max, 2)] {
+            close(ours, sweep["ACC_cost"][i].as_f64().unwrap(), 0.5, name);
+        }
+        close(
+            acc.time.mean,
+            sweep["ACC_time"].as_f64().unwrap(),
+            0.5,
+            name,
+        );
+        close(
+            acc.product.mean,
+            sweep["ACC_prod"].as_f64().unwrap(),
+            0.5,
+            name,
+        );
+        let hour = over_bids(&rows, SchemeKind::Hour).unwrap();
+        close(
+            hour.cost.mean,
+            sweep["HOUR_cost"].as_f64().unwrap(),
+            0.5,
+            name,
+        );
+        close(
+            hour.time.mean,
+            sweep["HOUR_time"].as_f64().unwrap(),
+            0.5,
+            name,
+        );
     }
 }
 
