@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// # Panics
 /// If it is not there: the test says what it needs.
 #[allow(dead_code, reason = "each test file is a program of its own")]
-pub fn preemptions() -> Vec<u8> {
+pub(crate) fn preemptions() -> Vec<u8> {
     std::fs::read(path()).expect("it was there a moment ago")
 }
 
@@ -15,7 +15,7 @@ pub fn preemptions() -> Vec<u8> {
 ///
 /// # Panics
 /// If it is nowhere.
-pub fn path() -> PathBuf {
+pub(crate) fn path() -> PathBuf {
     let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
     let root = std::env::var_os("EBBTIDE_DATA").map_or(beside, PathBuf::from);
     let places = [
