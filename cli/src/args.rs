@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::commands::{
     aggregate, audit, bench, budget, completion, config, conform, decision, evacuation, explain,
-    flavor, host, plugin, replay, server, simulate, status, token, watch, what_if,
+    flavor, host, model, plan, plugin, replay, server, simulate, status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -170,6 +170,12 @@ pub enum Command {
     /// Run whole regions in virtual worlds where everything goes wrong; needs no region
     #[command(subcommand)]
     Simulate(simulate::SimulateCommand),
+    /// Models of how long preemptible instances live: fit, check; needs no region
+    #[command(subcommand)]
+    Model(model::ModelCommand),
+    /// Plan work on preemptible instances by such a model: checkpoints, reuse; needs no region
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
     /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
 }
