@@ -65,6 +65,17 @@ impl Availability {
         self.periods.get(first).copied()
     }
 
+    /// The periods that ended after `after` and not after `until`: (from, until).
+    pub(crate) fn ended(&self, after: i64, until: i64) -> impl Iterator<Item = (i64, i64)> + '_ {
+        let first = self
+            .periods
+            .partition_point(|period| period.until.is_some_and(|end| end <= after));
+        let ended = self.periods.iter().skip(first);
+        ended
+            .filter_map(|period| period.until.map(|end| (period.from, end)))
+            .take_while(move |(_, end)| *end <= until)
+    }
+
     /// How much of the history is available, 0 to 1.
     #[must_use]
     pub fn share(&self) -> f64 {

@@ -28,7 +28,9 @@ pub struct Bill {
 #[must_use]
 pub fn bill(history: &PriceHistory, launch: i64, end: i64, by: EndedBy) -> Bill {
     let hours: Vec<Money> = hours(history, launch, end, by).collect();
-    let total = hours.iter().map(|price| price.micros()).sum();
+    let total = hours
+        .iter()
+        .fold(0_u64, |sum, price| sum.saturating_add(price.micros()));
     Bill {
         hours,
         total: Money::from_micros(total),
@@ -37,8 +39,8 @@ pub fn bill(history: &PriceHistory, launch: i64, end: i64, by: EndedBy) -> Bill 
 
 /// The same without the list: (hours, millionths).
 pub(crate) fn charge(history: &PriceHistory, launch: i64, end: i64, by: EndedBy) -> (u64, u64) {
-    hours(history, launch, end, by).fold((0, 0), |(hours, sum), price| {
-        (hours + 1, sum + price.micros())
+    hours(history, launch, end, by).fold((0, 0_u64), |(hours, sum), price| {
+        (hours + 1, sum.saturating_add(price.micros()))
     })
 }
 

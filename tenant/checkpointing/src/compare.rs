@@ -17,6 +17,9 @@ pub struct Starts {
     pub tail_seconds: i64,
 }
 
+/// More starts than this say nothing more: one every five minutes of a year.
+const MOST_STARTS: i64 = 100_000;
+
 impl Default for Starts {
     /// Every 24 h, none in the last 41 days: the 317 starts of a year that the reference figures were made with.
     fn default() -> Self {
@@ -31,7 +34,7 @@ impl Starts {
     /// The starts in a history. Of a history shorter than the tail its first half.
     ///
     /// # Errors
-    /// [`CheckpointingError::Question`] for a distance that is not above zero or a tail below it.
+    /// [`CheckpointingError::Question`] for a distance that is not above zero or gives far too many starts, or a tail below zero.
     pub fn of(self, history: &PriceHistory) -> Result<Vec<i64>, CheckpointingError> {
         let (every, tail) = (self.every_seconds, self.tail_seconds);
         if every <= 0 {
@@ -42,6 +45,10 @@ impl Starts {
         }
         let whole = history.end() - history.start();
         let last = history.end() - if tail < whole { tail } else { whole / 2 };
+        if (last - history.start()) / every > MOST_STARTS {
+            let allowed = "so long that there are at most a hundred thousand starts";
+            return Err(question("the time between starts", every, allowed));
+        }
         let starts = (0..).map(|n| history.start() + n * every);
         Ok(starts.take_while(|start| *start < last).collect())
     }

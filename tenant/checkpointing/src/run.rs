@@ -6,8 +6,9 @@ use crate::event::{Event, EventKind};
 use crate::history::PriceHistory;
 use crate::lives::Lives;
 use crate::scheme::{Act, Scheme, Seen};
-use crate::terms::Terms;
+use crate::terms::{Knowledge, Terms};
 use ebbtide_model::Money;
+use std::borrow::Cow;
 
 /// A price history seen by a bid.
 #[derive(Debug, Clone)]
@@ -97,7 +98,8 @@ pub struct Outcome {
     pub events: Vec<Event>,
 }
 
-/// Plays `job` through the market. `lives` is what the scheme knows of the failures of this bid.
+/// Plays `job` through the market. `lives` is what the scheme knows at its start of the failures of this bid; with
+/// [`Knowledge::Past`] it learns of each later one when it launches again.
 #[must_use]
 pub fn run(
     market: &Market<'_>,
@@ -110,7 +112,8 @@ pub fn run(
         market,
         scheme,
         terms,
-        lives,
+        lives: Cow::Borrowed(lives),
+        known: job.start,
         saved: 0,
         work: job.work_seconds,
         outcome: Outcome {
@@ -146,7 +149,9 @@ struct Player<'a> {
     market: &'a Market<'a>,
     scheme: &'a dyn Scheme,
     terms: &'a Terms,
-    lives: &'a Lives,
+    lives: Cow<'a, Lives>,
+    /// Up to when failures are in `lives`.
+    known: i64,
     /// Seconds of work that a new instance need not do again.
     saved: i64,
     work: i64,
@@ -176,6 +181,7 @@ impl Player<'_> {
             self.outcome.waiting_seconds += launch - time;
             if self.outcome.launches > 0 {
                 self.happened(EventKind::Launch, launch);
+                self.learn(launch);
             }
             let (ended, by) = match self.instance(period, launch) {
                 End::Done(at) => {
@@ -201,10 +207,21 @@ impl Player<'_> {
         }
     }
 
+    /// Takes in the failures up to `time`.
+    fn learn(&mut self, time: i64) {
+        if !self.scheme.learns() || self.terms.adapt.knowledge == Knowledge::Whole {
+            return;
+        }
+        for (from, until) in self.market.availability.ended(self.known, time) {
+            self.lives.to_mut().add(until - from);
+        }
+        self.known = time;
+    }
+
     fn bill(&mut self, launch: i64, end: i64, by: EndedBy) {
         let (hours, micros) = charge(self.market.history, launch, end, by);
         self.outcome.hours += hours;
-        self.charged += micros;
+        self.charged = self.charged.saturating_add(micros);
     }
 
     fn happened(&mut self, kind: EventKind, at: i64) {
@@ -248,7 +265,7 @@ impl Player<'_> {
                 history: self.market.history,
                 bid: self.market.bid,
                 period,
-                lives: self.lives,
+                lives: &self.lives,
                 terms: self.terms,
                 launch,
                 now,

@@ -80,6 +80,11 @@ pub trait Scheme: Send + Sync {
         Some(bid)
     }
 
+    /// True if it decides by [`Seen::lives`]; they are kept up to date for nobody else.
+    fn learns(&self) -> bool {
+        false
+    }
+
     /// What it does next, unless the job is done or the instance dies before.
     fn next(&self, seen: &Seen<'_>) -> Option<Act>;
 }

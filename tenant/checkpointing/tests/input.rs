@@ -175,6 +175,15 @@ fn impossible_terms_and_jobs_are_refused() {
             .unwrap_err()
             .contains("the time between starts")
     );
+    let always = Starts {
+        every_seconds: 1,
+        ..Starts::default()
+    };
+    assert!(
+        ask(fine.0, fine.1, always)
+            .unwrap_err()
+            .contains("at most a hundred thousand starts")
+    );
     let back = Starts {
         tail_seconds: -1,
         ..Starts::default()

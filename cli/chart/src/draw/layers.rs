@@ -77,7 +77,7 @@ fn line(
     let area = pixels(chart);
     for piece in pieces(&points, axes.0, axes.1) {
         let path: Vec<(i32, i32)> = piece.iter().map(|p| pixel(chart, *p)).collect();
-        for part in dashed(&path, line.dash) {
+        for part in dashed(&thinned(path), line.dash) {
             area.draw(&PathElement::new(part, style)).map_err(gave_up)?;
         }
     }
@@ -99,6 +99,25 @@ fn stairs(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
         before = Some(*y);
     }
     stairs
+}
+
+/// The same picture with fewer points: of those that fall into one column of pixels one after another the first, the lowest, the
+/// highest and the last. A year of prices is a tenth of the size then.
+fn thinned(path: Vec<(i32, i32)>) -> Vec<(i32, i32)> {
+    let mut thin: Vec<(i32, i32)> = Vec::new();
+    for column in path.chunk_by(|a, b| a.0 == b.0) {
+        let mut kept: Vec<(i32, i32)> = match column {
+            [first, .., last] => {
+                let low = column.iter().min_by_key(|p| p.1).unwrap_or(first);
+                let high = column.iter().max_by_key(|p| p.1).unwrap_or(last);
+                vec![*first, *low, *high, *last]
+            }
+            few => few.to_vec(),
+        };
+        kept.dedup();
+        thin.extend(kept);
+    }
+    thin
 }
 
 /// A path in pixels cut into the strokes of its dash; the pattern goes on around corners.
@@ -251,6 +270,10 @@ fn rule(
         let right = i32::try_from(width).unwrap_or(i32::MAX) - words - 4;
         (right, if above < 0 { ends[0].1 + 3 } else { above })
     };
+    // What lies below shines through a little, so that the words can be read on bars, too.
+    let back = [(at.0 - 2, at.1 - 1), (at.0 + words + 2, at.1 + 14)];
+    area.draw(&Rectangle::new(back, WHITE.mix(0.7).filled()))
+        .map_err(gave_up)?;
     let style = (FONT, SIZE_TEXT).into_font().color(&rgb(colour));
     area.draw(&Text::new(rule.label.clone(), at, style))
         .map_err(gave_up)

@@ -9,6 +9,7 @@ use crate::panel::Panel;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use plotters::style::FontTransform;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 /// Pixels a tick of the x axis should have, and of the y axis.
 const WIDE: u32 = 75;
@@ -66,10 +67,6 @@ pub(super) fn draw(
         )
         .map_err(gave_up)?;
     let text = (FONT, SIZE_TEXT).into_font().color(&BLACK);
-    let mut sideways = text.clone();
-    if turned {
-        sideways.font = sideways.font.transform(FontTransform::Rotate90);
-    }
     // Rows of a Gantt chart and bars have no use for lines between names.
     let mut mesh = chart.configure_mesh();
     if matches!(x.scale, Scale::Categories(_)) {
@@ -81,14 +78,45 @@ pub(super) fn draw(
         .x_labels(1000)
         .y_labels(1000)
         .max_light_lines(1)
-        .x_label_style(sideways)
+        .x_label_style(text.clone())
         .y_label_style(text.clone())
         .axis_desc_style(text)
         .x_desc(panel.x.label.clone())
         .y_desc(panel.y.label.clone())
+        // Turned names are drawn below: plotters would put their middle where their beginning should be.
+        .x_label_formatter(&|value| {
+            if turned {
+                String::new()
+            } else {
+                x.words(*value, x_ticks)
+            }
+        })
         .draw()
         .map_err(gave_up)?;
+    if turned {
+        names(&body, &chart, &x)?;
+    }
     layers::draw(&mut chart, &coloured, (&x, &y))
+}
+
+/// The names below the x axis, read from top to bottom.
+fn names(
+    area: &DrawingArea<SVGBackend<'_>, Shift>,
+    chart: &ChartContext<'_, SVGBackend<'_>, Cartesian2d<Ticked, Ticked>>,
+    axis: &Settled,
+) -> Result<(), ChartError> {
+    let (left, top) = area.get_base_pixel();
+    let (_, rows) = chart.plotting_area().get_pixel_range();
+    let style = (FONT, SIZE_TEXT).into_font();
+    let style = style.transform(FontTransform::Rotate90).color(&BLACK);
+    let style = style.pos(Pos::new(HPos::Left, VPos::Center));
+    for value in axis.ticks(0) {
+        let (x, _) = chart.plotting_area().map_coordinate(&(value, 0.0));
+        let at = (x - left, rows.end - top + 10);
+        let name = Text::new(axis.words(value, 0), at, style.clone());
+        area.draw(&name).map_err(gave_up)?;
+    }
+    Ok(())
 }
 
 /// The widest label of an axis, pixels.

@@ -1,5 +1,6 @@
-//! `ebbtide plan`: what to do with preemptible instances, given how long they live. No region is needed.
+//! `ebbtide plan`: what to do with preemptible instances, given how long they live and what they cost. No region is needed.
 
+mod bid;
 mod checkpoint;
 mod checkpoint_chart;
 mod reuse;
@@ -18,15 +19,19 @@ pub enum PlanCommand {
     /// Whether to keep an instance for the next job or to take a new one
     #[command(after_help = reuse::HELP)]
     Reuse(reuse::ReuseArgs),
+    /// What to bid, on which instance type, by recorded prices
+    #[command(after_help = bid::HELP)]
+    Bid(Box<bid::BidArgs>),
 }
 
 /// Plans and shows.
 ///
 /// # Errors
-/// [`CliError::Lifetime`] for models and numbers that no plan can be made of.
+/// [`CliError::Lifetime`] and [`CliError::Checkpointing`] for models, prices and numbers that no plan can be made of.
 pub fn run(context: &mut Context, command: PlanCommand) -> Result<(), CliError> {
     match command {
         PlanCommand::Checkpoint(args) => checkpoint::run(context, &args),
         PlanCommand::Reuse(args) => reuse::run(context, &args),
+        PlanCommand::Bid(args) => bid::run(context, &args),
     }
 }

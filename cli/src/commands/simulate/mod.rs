@@ -1,7 +1,7 @@
 //! `ebbtide simulate`: whole regions in virtual worlds, where everything goes wrong, and jobs in recorded markets. No region is
 //! needed.
 
-mod checkpointing;
+pub(in crate::commands) mod checkpointing;
 mod evacuation;
 mod shown;
 

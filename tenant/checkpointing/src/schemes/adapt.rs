@@ -9,6 +9,8 @@
 //!
 //! The difference is t_c - (p + t_c) P(t_c <= K < d): a checkpoint pays where the chance to need it, times what it saves, is more
 //! than what it costs. K is conditional on the time for which the price has not been above the bid already.
+//!
+//! Whoever has never seen a failure expects none and takes no checkpoint; it learns from each.
 
 use crate::scheme::{Act, Scheme, SchemeKind, Seen};
 
@@ -33,6 +35,10 @@ impl Adaptive {
 impl Scheme for Adaptive {
     fn kind(&self) -> SchemeKind {
         SchemeKind::Adapt
+    }
+
+    fn learns(&self) -> bool {
+        true
     }
 
     fn next(&self, seen: &Seen<'_>) -> Option<Act> {

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 /// A range of bids, or a list of them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Bids {
+pub(in crate::commands) enum Bids {
     /// From one to the other, cut evenly.
     Range(Money, Money),
     /// These.

@@ -4,10 +4,10 @@
 use super::CheckpointingArgs;
 use super::sweep::{All, Swept};
 use crate::Context;
-use crate::charts;
 use crate::errors::CliError;
 use ebbtide_chart::{Axis, Bars, Colour, Dash, Figure, Line, Panel, Rule, Shape};
 use ebbtide_checkpointing::{SchemeKind, SchemeResult, Series, Summary};
+use ebbtide_simulator::SimError;
 use std::path::Path;
 
 /// Draws everything into a directory.
@@ -18,22 +18,34 @@ pub(super) fn write(
     series: &[Series],
     all: &All,
 ) -> Result<(), CliError> {
-    for (one, swept) in series.iter().zip(&all.series) {
-        let name = if swept.name.is_empty() {
-            "prices"
-        } else {
-            &swept.name
-        };
-        let file = directory.join(format!("{}.svg", file_name(name)));
-        charts::write(context, &file, &figure(args, all, one, swept))?;
-    }
+    let mut figures: Vec<(String, Figure)> = series
+        .iter()
+        .zip(&all.series)
+        .map(|(one, swept)| (file_name(&swept.name), figure(args, all, one, swept)))
+        .collect();
     if all.series.len() > 1 && !all.summaries.is_empty() {
-        charts::write(
-            context,
-            &directory.join("all-series.svg"),
-            &gains(args, all),
-        )?;
+        figures.push(("all-series".to_owned(), gains(args, all)));
     }
+    for (name, figure) in &figures {
+        let path = directory.join(format!("{name}.svg"));
+        let svg = figure.svg()?;
+        std::fs::write(&path, svg).map_err(|error| SimError::Write {
+            path,
+            problem: error.to_string(),
+        })?;
+    }
+    let names: Vec<String> = figures
+        .iter()
+        .map(|(name, _)| format!("{name}.svg"))
+        .collect();
+    let shown = match names.as_slice() {
+        [one] => one.clone(),
+        [first, .., last] => format!("{first} to {last}, {} files", names.len()),
+        [] => return Ok(()),
+    };
+    context
+        .output
+        .say(&format!("wrote {}: {shown}", directory.display()));
     Ok(())
 }
 
@@ -45,7 +57,12 @@ fn file_name(name: &str) -> String {
         .map(|c| if plain(c) { c } else { '_' })
         .collect();
     // A name that begins with a dot would be hidden.
-    text.trim_start_matches('.').chars().take(150).collect()
+    let text: String = text.trim_start_matches('.').chars().take(150).collect();
+    if text.is_empty() {
+        "prices".to_owned()
+    } else {
+        text
+    }
 }
 
 /// How a scheme's line looks: the same in all charts, and different without colours.
@@ -123,7 +140,10 @@ fn prices(series: &Series, swept: &Swept) -> Panel {
     panel
 }
 
-/// Figure 10: every scheme that is not OPT, against OPT, series by series.
+/// A figure, and how a scheme stands in it against OPT.
+type Gain = (&'static str, fn(&Summary) -> f64);
+
+/// Figure 10: a scheme against OPT, series by series.
 fn gains(args: &CheckpointingArgs, all: &All) -> Figure {
     let compared: Vec<&Swept> = all
         .series
@@ -131,7 +151,7 @@ fn gains(args: &CheckpointingArgs, all: &All) -> Figure {
         .filter(|one| !one.summaries.is_empty())
         .collect();
     let names: Vec<&str> = compared.iter().map(|one| one.name.as_str()).collect();
-    let measures: [(&str, fn(&Summary) -> f64); 3] = [
+    let measures: [Gain; 3] = [
         ("Cost", |s| s.cost.mean),
         ("Time", |s| s.time.mean),
         ("Cost × time", |s| s.product.mean),

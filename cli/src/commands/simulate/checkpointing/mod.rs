@@ -43,30 +43,30 @@ Examples:
 
 /// Where prices come from.
 #[derive(Debug, Clone, Args)]
-pub struct HistoryArgs {
+pub(in crate::commands) struct HistoryArgs {
     /// Price history: CSV, plain, gzip or zstd
     #[arg(long, value_name = "FILE")]
-    pub history: PathBuf,
+    pub(in crate::commands) history: PathBuf,
     /// Only series whose name contains this; may be repeated
     #[arg(long, value_name = "NAME")]
-    pub series: Vec<String>,
+    pub(in crate::commands) series: Vec<String>,
     /// The longest time without a row that is no hole in the record
     #[arg(long, value_name = "TIME", default_value = "60d")]
-    pub max_gap: Hours,
+    pub(in crate::commands) max_gap: Hours,
 }
 
 /// What checkpoints cost.
 #[derive(Debug, Clone, Args)]
-pub struct CostArgs {
+pub(in crate::commands) struct CostArgs {
     /// t_c: time that a checkpoint takes; the job stands still meanwhile
     #[arg(long, value_name = "TIME", default_value = "300s")]
-    pub checkpoint: Hours,
+    pub(in crate::commands) checkpoint: Hours,
     /// Time from a launch until the job goes on; the first launch has none
     #[arg(long, value_name = "TIME", default_value = "300s")]
-    pub restart: Hours,
+    pub(in crate::commands) restart: Hours,
     /// t_w: time that ending an instance takes; ACC decides so much earlier
     #[arg(long, value_name = "TIME", default_value = "0")]
-    pub terminate: Hours,
+    pub(in crate::commands) terminate: Hours,
 }
 
 /// Options of `simulate checkpointing`.
@@ -101,9 +101,9 @@ pub struct CheckpointingArgs {
     #[arg(long, value_name = "strict|naive", default_value = "strict", value_parser = reading)]
     pub(super) acc: Reading,
     /// Time between two decisions of ADAPT
-    #[arg(long, value_name = "TIME", default_value = "10m")]
+    #[arg(long, value_name = "TIME", default_value = "60m")]
     pub(super) adapt_every: Hours,
-    /// What ADAPT has learned from: the past (prices before the start), or the whole history
+    /// What ADAPT has learned from: the past (prices before each launch), or the whole history
     #[arg(long, value_name = "past|whole", default_value = "past", value_parser = knowledge)]
     pub(super) adapt_knows: Knowledge,
     /// Draw the comparison into this directory, one SVG for each series and one over all

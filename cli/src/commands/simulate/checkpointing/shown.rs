@@ -154,8 +154,11 @@ fn many(context: &mut Context, all: &All) -> Result<(), CliError> {
         .table(&columns, &summary_rows(&all.kinds, &all.summaries))
 }
 
+/// A title, and what a cell below it says.
+type Measure = (&'static str, fn(&SchemeResult) -> String);
+
 fn single(context: &mut Context, all: &All, one: &Swept) -> Result<(), CliError> {
-    let measures: [(&str, fn(&SchemeResult) -> String); 3] = [
+    let measures: [Measure; 3] = [
         ("Mean cost of the job [$]:", |r| format!("{:.3}", r.cost)),
         ("Mean time from start to end [h]:", |r| {
             format!("{:.2}", r.hours)
