@@ -12,6 +12,8 @@ pub mod evacuation;
 pub mod explain;
 pub mod flavor;
 pub mod host;
+pub mod model;
+pub mod plan;
 pub mod plugin;
 pub mod region_audit;
 pub mod replay;
@@ -55,6 +57,8 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Bench(command) => bench::run(context, command),
         Command::Conform(command) => conform::run(context, command),
         Command::Simulate(command) => simulate::run(context, command),
+        Command::Model(command) => model::run(context, command),
+        Command::Plan(command) => plan::run(context, command),
         Command::Completion(args) => completion::run(context, &args),
     }
 }

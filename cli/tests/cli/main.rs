@@ -6,6 +6,7 @@
 
 mod arguments;
 mod bench;
+mod checkpointing;
 mod config;
 mod conform;
 mod errors;

@@ -15,6 +15,7 @@ mod openstack_answer;
 mod oslo_messaging;
 mod placement_answer;
 mod plugin_answer;
+mod prices;
 mod records;
 mod region_call;
 mod region_record;
@@ -129,6 +130,7 @@ pub const TARGETS: &[Target] = &[
         "what a plugin says of itself",
         plugin_answer::run,
     ),
+    target("prices", "price histories of spot markets", prices::run),
     target(
         "records",
         "records of the own database, as JSON",

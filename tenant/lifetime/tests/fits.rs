@@ -8,26 +8,10 @@ use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+
+mod data;
 
 const PAPER: Method = Method::LeastSquares(Curve::EndedOnly);
-
-/// The data lie outside of the repository: in the directory that EBBTIDE_DATA names, or beside the checkout.
-fn data() -> PathBuf {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let root = std::env::var_os("EBBTIDE_DATA").map_or(beside, PathBuf::from);
-    let places = [
-        root.join("goog-preemption/preemptions.csv"),
-        root.join("preemptions.csv"),
-    ];
-    places.iter().find(|path| path.is_file()).cloned().unwrap_or_else(|| {
-        panic!(
-            "{} is missing: this test needs the public preemption data. Set EBBTIDE_DATA to the directory that has \
-             goog-preemption/preemptions.csv, or put it at ../shared/data beside the checkout",
-            places[0].display()
-        )
-    })
-}
 
 struct Row {
     zone: String,
@@ -37,7 +21,7 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(data()).unwrap();
+    let mut reader = csv::Reader::from_path(data::path()).unwrap();
     let names = reader.headers().unwrap().clone();
     let at = |name: &str| names.iter().position(|n| n == name).unwrap();
     let (zone, kind, preemptible) = (at("zone"), at("machine_type"), at("preemptible"));

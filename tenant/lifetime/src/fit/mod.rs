@@ -2,11 +2,13 @@
 
 mod curve;
 mod family;
+mod phases;
 mod search;
 mod verdict;
 
-pub use curve::{Curve, kaplan_meier};
+pub use curve::{Curve, kaplan_meier, observed};
 pub use family::Family;
+pub use phases::{PhasesFit, default_phases, distance_from, phases};
 pub use verdict::{Verdict, verdict};
 
 use crate::Lifetime;

@@ -11,6 +11,8 @@ pub struct Verdict {
     /// Whether Kolmogorov's and Smirnov's test at 5 % leaves it standing. The bound is for models that were not fitted to the same
     /// data, so who fails here fails.
     pub fits: bool,
+    /// Whether the empirical model is the one to use: no formula stands, and there are enough ended lifetimes for it.
+    pub empirical: bool,
     /// The verdict in words for people.
     pub words: String,
 }
@@ -79,6 +81,7 @@ pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
     Some(Verdict {
         best,
         fits: standing,
+        empirical: !standing && seen.ended() >= ENOUGH,
         words,
     })
 }
