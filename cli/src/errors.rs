@@ -206,6 +206,7 @@ impl CliError {
                 error:
                     LifetimeError::Question { .. }
                     | LifetimeError::Parameter { .. }
+                    | LifetimeError::Points { .. }
                     | LifetimeError::Description { .. },
                 ..
             } => USAGE,
