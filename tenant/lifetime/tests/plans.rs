@@ -127,9 +127,9 @@ fn the_curves_of_figures_4_to_7_say_what_the_text_says() {
     // Figure 5: 6 h: at age 0 0.4; beyond 18 h a kept instance certainly fails, the policy stays at 0.4.
     let keep = curves::failure_by_age(&model, 6.0, 24.0, 48, None).unwrap();
     let policy =
-        curves::failure_by_age(&model, 6.0, 24.0, 48, Some(RunningTime::Corrected)).unwrap();
+        curves::failure_by_age(&model, 6.0, 24.0, 48, Some(RunningTime::UntilDone)).unwrap();
     for ((age, kept), (_, chosen)) in keep.iter().zip(&policy) {
-        if (18.0..23.5).contains(age) {
+        if (18.0..24.0).contains(age) {
             assert!(
                 *kept > 0.999 && (chosen - 0.413).abs() < 0.01,
                 "{age} {kept} {chosen}"
@@ -167,6 +167,34 @@ fn the_curves_of_figures_4_to_7_say_what_the_text_says() {
             wrong.1
         );
     }
+}
+
+#[test]
+fn until_it_is_done_an_instance_that_certainly_fails_is_never_kept() {
+    let model = refit();
+    // Equation 8 counts what is lost: a quarter of an hour before the maximum that is next to nothing.
+    assert!(keeps(&model, 23.8, 6.0, RunningTime::Corrected).unwrap());
+    let done = RunningTime::UntilDone;
+    for age in [18.0, 20.0, 23.0, 23.8, 23.99] {
+        assert!(!keeps(&model, age, 6.0, done).unwrap(), "{age}");
+    }
+    for age in [0.0, 0.1, 1.0, 10.0, 16.0] {
+        assert!(keeps(&model, age, 6.0, done).unwrap(), "{age}");
+    }
+    let equation = switch_age(&model, 6.0, RunningTime::Corrected)
+        .unwrap()
+        .unwrap();
+    let switch = switch_age(&model, 6.0, done).unwrap().unwrap();
+    assert!(switch > equation && switch < 18.0, "{switch} {equation}");
+    // On a new instance: T + waste / (1 - F(T)).
+    let waste = wasted_work(&model, 6.0, RunningTime::Corrected).unwrap();
+    let expected = 6.0 + waste / model.survival(6.0);
+    let own = running_time(&model, 0.0, 6.0, done).unwrap();
+    assert!((own - expected).abs() < 1e-9, "{own} {expected}");
+    assert_eq!(
+        running_time(&model, 0.0, 24.0, done).unwrap(),
+        f64::INFINITY
+    );
 }
 
 #[test]
@@ -525,6 +553,33 @@ fn jobs_longer_than_any_lifetime_end_with_checkpoints_and_never_without() {
         short > 1.0
             && short < running_time(&model, 0.0, 1.0, RunningTime::Corrected).unwrap() + 0.1
     );
+}
+
+#[test]
+fn a_plan_says_where_the_maximum_lifetime_makes_it_go_on_with_a_new_instance() {
+    let model = refit();
+    let coarse = Options {
+        step: 5.0 * MINUTE,
+        ..Options::default()
+    };
+    let plan = Planner::new(&model, 30.0, 3.0, &coarse).unwrap();
+    let schedule = plan.schedule();
+    let [at] = schedule.new_instances[..] else {
+        panic!("{schedule:?}");
+    };
+    // 21 hours are left of the first life, and the last of them are too dangerous to begin anything in.
+    let before: f64 = schedule.intervals[..at].iter().sum();
+    assert!((15.0..21.0).contains(&before), "{before}");
+    assert!((schedule.intervals.iter().sum::<f64>() - 30.0).abs() < 1e-9);
+    // On the new instance it begins as every plan for that much work does.
+    let fresh = plan.resumed(30.0 - before).unwrap();
+    assert_eq!(
+        minutes(&schedule.intervals[at..]),
+        minutes(&fresh.intervals)
+    );
+    assert!(fresh.new_instances.is_empty());
+    let late = Planner::new(&model, 5.0, 23.99, &Options::default()).unwrap();
+    assert_eq!(late.schedule().new_instances, [0]);
 }
 
 #[test]

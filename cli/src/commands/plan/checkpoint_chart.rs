@@ -49,7 +49,10 @@ pub(super) fn figure(model: &dyn Lifetime, age: f64, cost: f64, plans: &[Plan]) 
 fn over_hazard(model: &dyn Lifetime, age: f64, cost: f64, plan: &Plan) -> Panel {
     let mut at = age;
     let mut rules = Vec::with_capacity(plan.intervals.len());
-    for interval in &plan.intervals {
+    // The next instance has an age of its own.
+    let until = plan.new_instances.first().copied();
+    let until = until.unwrap_or(plan.intervals.len()).max(1);
+    for interval in plan.intervals.iter().take(until) {
         at += interval;
         rules.push(at);
         at += cost;
