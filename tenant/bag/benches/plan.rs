@@ -46,17 +46,26 @@ fn plans(criterion: &mut Criterion) {
     group.sample_size(10);
     for sizes in [1, 4] {
         let bag = bag(10_000, sizes);
-        group.bench_function(format!("greedy plan, 10000 tasks, 15 types, {sizes} sizes"), |b| {
-            b.iter(|| plan(&bag, Effort::Greedy));
-        });
-        group.bench_function(format!("searched plan, 10000 tasks, 15 types, {sizes} sizes"), |b| {
-            b.iter(|| plan(&bag, Effort::usual(1)));
-        });
+        group.bench_function(
+            format!("greedy plan, 10000 tasks, 15 types, {sizes} sizes"),
+            |b| {
+                b.iter(|| plan(&bag, Effort::Greedy));
+            },
+        );
+        group.bench_function(
+            format!("searched plan, 10000 tasks, 15 types, {sizes} sizes"),
+            |b| {
+                b.iter(|| plan(&bag, Effort::usual(1)));
+            },
+        );
         let greedy = plan(&bag, Effort::Greedy);
         let searched = plan(&bag, Effort::usual(1));
-        group.bench_function(format!("a quiet run, 10000 tasks, 15 types, {sizes} sizes"), |b| {
-            b.iter(|| simulate(&bag, &searched, &Scenario::default()).unwrap());
-        });
+        group.bench_function(
+            format!("a quiet run, 10000 tasks, 15 types, {sizes} sizes"),
+            |b| {
+                b.iter(|| simulate(&bag, &searched, &Scenario::default()).unwrap());
+            },
+        );
         assert_eq!(searched.flaw(&bag), None);
         let dollars = |micros: u64| micros as f64 / 1e6;
         eprintln!(

@@ -7,7 +7,7 @@
 //! just before the task's planned end, and have to fit between that end and the deadline (the constraint under equation 3).
 
 use crate::input::Bag;
-use crate::map::{Finish, Market, Vm, load, seconds};
+use crate::map::{Finish, Market, Vm, load, seconds, sum};
 use std::collections::HashMap;
 
 /// An on-demand instance that is launched only if it has to be.
@@ -105,11 +105,7 @@ pub(crate) fn backups(bag: &Bag, vm: &Vm) -> Vec<Backup> {
 }
 
 fn cheapest(bag: &Bag, vm: &Vm, needs: &[Need]) -> Vec<Backup> {
-    let price = |backups: &Vec<Backup>| -> u64 {
-        backups
-            .iter()
-            .fold(0, |sum: u64, b| sum.saturating_add(b.price(bag)))
-    };
+    let price = |backups: &Vec<Backup>| sum(backups.iter().map(|b| b.price(bag)));
     let types = || bag.backup_types().iter().copied();
     let own = std::iter::once(vm.ty).filter(|&ty| bag.types()[ty].on_demand.is_some());
     let mirrors = types().chain(own).map(|ty| mirror(bag, vm, needs, ty));

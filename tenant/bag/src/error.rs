@@ -72,6 +72,9 @@ pub enum BagError {
         /// The margin, seconds.
         margin: u64,
     },
+    /// Given instances that are not enough, or too many.
+    #[error("these instances cannot run the bag: {0}")]
+    Fleet(String),
     /// An event that cannot be: time runs backwards, or an instance or task that the plan does not have.
     #[error("event at {at} s: {problem}")]
     Event {
@@ -104,6 +107,7 @@ impl BagError {
             Self::Infeasible { .. } => "EB-BAG-007",
             Self::Event { .. } => "EB-BAG-008",
             Self::Trace { .. } => "EB-BAG-009",
+            Self::Fleet(_) => "EB-BAG-010",
         }
     }
 }

@@ -16,7 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// An instance that is being filled. Tasks come by falling memory, so a core that is open is large enough for all that follow.
-struct Open {
+pub(crate) struct Open {
     vm: Vm,
     /// Load and place of every core, the least loaded first.
     loads: BinaryHeap<Reverse<(u64, usize)>>,
@@ -25,7 +25,7 @@ struct Open {
 }
 
 impl Open {
-    fn new(ty: usize, market: Market) -> Self {
+    pub(crate) fn new(ty: usize, market: Market) -> Self {
         Self {
             vm: Vm {
                 ty,
@@ -38,8 +38,16 @@ impl Open {
         }
     }
 
+    pub(crate) fn ty(&self) -> usize {
+        self.vm.ty
+    }
+
+    pub(crate) fn done(self) -> Vm {
+        self.vm
+    }
+
     /// How much the earliest core is loaded already; `None` if the type is too small for the task.
-    fn earliest(&self, bag: &Bag, task: usize) -> Option<(u64, usize)> {
+    pub(crate) fn earliest(&self, bag: &Bag, task: usize) -> Option<(u64, usize)> {
         let ty = &bag.types()[self.vm.ty];
         let memory = bag.tasks()[task].memory_mb;
         if self.vm.cores.len() < ty.vcpus as usize && self.memory + memory <= ty.memory_mb {
@@ -48,7 +56,7 @@ impl Open {
         self.loads.peek().map(|Reverse(first)| *first)
     }
 
-    fn put(&mut self, bag: &Bag, task: usize) {
+    pub(crate) fn put(&mut self, bag: &Bag, task: usize) {
         let Some((load, core)) = self.earliest(bag, task) else {
             return;
         };

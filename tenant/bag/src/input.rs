@@ -110,11 +110,7 @@ impl Bag {
     ///
     /// # Errors
     /// All of [`BagError`] but those of events and prices' traces; [`BagError::Infeasible`] is the proof that the deadline cannot be met.
-    pub fn new(
-        tasks: Vec<Task>,
-        types: Vec<InstanceType>,
-        rules: Rules,
-    ) -> Result<Self, BagError> {
+    pub fn new(tasks: Vec<Task>, types: Vec<InstanceType>, rules: Rules) -> Result<Self, BagError> {
         check_rules(&rules)?;
         check_types(&types)?;
         check_tasks(&tasks)?;
@@ -233,11 +229,16 @@ fn runtime(task: &Task, ty: &InstanceType, saved: u64) -> Option<u64> {
     }
     let left = task.seconds.saturating_sub(saved);
     // The last part of the work needs no checkpoint: there is nothing after it.
-    let checkpoints = task.checkpoints.map_or(0, |c| {
-        left.saturating_sub(1) / c.interval.max(1) * c.cost
-    });
+    let checkpoints = task
+        .checkpoints
+        .map_or(0, |c| left.saturating_sub(1) / c.interval.max(1) * c.cost);
     let base = left.saturating_add(checkpoints) as f64;
-    Some(((base * ty.slowdown - 1e-6).ceil().max(1.0)) as u64)
+    // What takes longer than any deadline need not be told apart: sums stay small.
+    Some(
+        (base * ty.slowdown - 1e-6)
+            .ceil()
+            .clamp(1.0, 2.0 * LONGEST as f64) as u64,
+    )
 }
 
 /// Those types sold at a price than which no other one is as cheap, as fast and as large; the first of equals.
@@ -405,14 +406,15 @@ fn check_tasks(tasks: &[Task]) -> Result<(), BagError> {
     Ok(())
 }
 
-fn unique<'a>(
-    what: &'static str,
-    names: impl Iterator<Item = &'a str>,
-) -> Result<(), BagError> {
+fn unique<'a>(what: &'static str, names: impl Iterator<Item = &'a str>) -> Result<(), BagError> {
     let mut seen = HashSet::new();
     for name in names {
         if name.is_empty() {
-            return value(format!("the name of a {what}"), "empty", "at least a letter");
+            return value(
+                format!("the name of a {what}"),
+                "empty",
+                "at least a letter",
+            );
         }
         if !seen.insert(name) {
             return Err(BagError::Duplicate {

@@ -14,6 +14,7 @@ mod backup;
 mod bound;
 mod error;
 mod executor;
+mod fleet;
 mod greedy;
 mod input;
 mod map;
@@ -25,6 +26,7 @@ pub use backup::Backup;
 pub use bound::{Critical, critical, least_price, smallest_without_copies};
 pub use error::BagError;
 pub use executor::{Action, Conduct, Event, Executor, OnHibernation, VmId};
+pub use fleet::plan_on;
 pub use input::{
     Bag, Checkpoints, InstanceType, LONGEST, MOST_TASKS, MOST_TYPES, Rules, Task, slots_price,
 };

@@ -102,6 +102,11 @@ impl Vm {
     }
 }
 
+/// A sum of prices, held at the largest number there is.
+pub(crate) fn sum(prices: impl Iterator<Item = u64>) -> u64 {
+    prices.fold(0, u64::saturating_add)
+}
+
 /// Seconds of a task on a type. A plan never puts a task where it does not fit; if one did, no deadline would be met.
 pub(crate) fn seconds(bag: &Bag, task: usize, ty: usize) -> u64 {
     bag.runtime(task, ty).unwrap_or(crate::input::LONGEST * 2)

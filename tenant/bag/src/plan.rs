@@ -3,7 +3,7 @@
 use crate::backup::{Backup, backups, price_of_copies};
 use crate::bound;
 use crate::input::Bag;
-use crate::map::{Market, Vm};
+use crate::map::{Market, Vm, sum};
 use std::ops::{Add, AddAssign};
 
 /// What an instance or a plan costs, millionths of the currency unit.
@@ -69,14 +69,14 @@ impl Planned {
         let copies = if backups.iter().any(|b| b.copies) {
             let finishes = vm.finishes(bag);
             let each = backups.iter().map(|b| price_of_copies(bag, b, &finishes));
-            each.sum()
+            sum(each)
         } else {
             0
         };
         let price = Price {
             primary: vm.price(bag),
             copies,
-            backups: backups.iter().map(|b| b.price(bag)).sum(),
+            backups: sum(backups.iter().map(|b| b.price(bag))),
         };
         Self { vm, backups, price }
     }
@@ -93,6 +93,8 @@ impl Planned {
 pub enum Method {
     /// Algorithms 1 and 2.
     Greedy,
+    /// The instances were given; the tasks were dealt to them.
+    Given,
     /// A search from many starts; see [`crate::Effort`].
     Search,
     /// All plans were compared: no plan that runs each core's long tasks first is cheaper.
@@ -105,6 +107,7 @@ impl Method {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Greedy => "greedy",
+            Self::Given => "given",
             Self::Search => "search",
             Self::Exact => "exact",
         }
@@ -152,6 +155,19 @@ impl Plan {
         self.price.quiet() as f64 / self.bound as f64 - 1.0
     }
 
+    /// The same map bought on demand, without backups: what the paper calls on-demand. Types without on-demand price stay as they are.
+    #[must_use]
+    pub fn bought_on_demand(&self, bag: &Bag) -> Self {
+        let vms = self.vms.iter().map(|planned| {
+            let mut vm = planned.vm.clone();
+            if bag.types()[vm.ty].on_demand.is_some() {
+                vm.market = Market::OnDemand;
+            }
+            Planned::new(bag, vm)
+        });
+        Self::new(bag, vms.collect(), self.method)
+    }
+
     /// The first moment at which a backup has to start, seconds since the begin; `None` if nothing is preemptible.
     #[must_use]
     pub fn latest_start(&self, bag: &Bag) -> Option<u64> {
@@ -164,7 +180,9 @@ impl Plan {
         let mut counts: std::collections::BTreeMap<(usize, Market), usize> =
             std::collections::BTreeMap::new();
         for planned in &self.vms {
-            *counts.entry((planned.vm.ty, planned.vm.market)).or_default() += 1;
+            *counts
+                .entry((planned.vm.ty, planned.vm.market))
+                .or_default() += 1;
         }
         counts
             .into_iter()
@@ -195,12 +213,13 @@ impl Plan {
                 continue;
             }
             let mut own: Vec<usize> = vm.tasks().collect();
-            let mut covered: Vec<usize> =
-                planned.backups.iter().flat_map(Backup::tasks).collect();
+            let mut covered: Vec<usize> = planned.backups.iter().flat_map(Backup::tasks).collect();
             own.sort_unstable();
             covered.sort_unstable();
             if own != covered {
-                return Some(format!("the backups of instance {at} are not for its tasks"));
+                return Some(format!(
+                    "the backups of instance {at} are not for its tasks"
+                ));
             }
             for backup in &planned.backups {
                 if !backup.vm().fits(bag) {

@@ -123,11 +123,18 @@ fn cheapest(bag: &Bag, order: &[usize], vms: &mut Vec<Vm>, best: &mut u64) {
     let Some((&task, rest)) = order.split_first() else {
         let sound = vms.iter().all(|vm| {
             let queued = vm.cores.iter().any(|core| core.len() > 1);
-            let limit = if vm.market == Market::Preemptible && queued { bag.limit() } else { bag.end() };
+            let limit = if vm.market == Market::Preemptible && queued {
+                bag.limit()
+            } else {
+                bag.end()
+            };
             vm.fits(bag) && vm.end(bag) <= limit
         });
         if sound {
-            let price = vms.iter().map(|vm| Planned::new(bag, vm.clone()).price.quiet()).sum();
+            let price = vms
+                .iter()
+                .map(|vm| Planned::new(bag, vm.clone()).price.quiet())
+                .sum();
             *best = (*best).min(price);
         }
         return;
@@ -147,7 +154,11 @@ fn cheapest(bag: &Bag, order: &[usize], vms: &mut Vec<Vm>, best: &mut u64) {
     }
     for ty in 0..bag.types().len() {
         for market in [Market::Preemptible, Market::OnDemand] {
-            vms.push(Vm { ty, market, cores: vec![vec![task]] });
+            vms.push(Vm {
+                ty,
+                market,
+                cores: vec![vec![task]],
+            });
             cheapest(bag, rest, vms, best);
             vms.pop();
         }

@@ -164,9 +164,11 @@ impl<'a> Executor<'a> {
             for task in planned.vm.tasks() {
                 executor.tasks[task].primary = at;
             }
-            executor
-                .primaries
-                .push(Instance::new(planned.vm.ty, planned.vm.market, &planned.vm.cores));
+            executor.primaries.push(Instance::new(
+                planned.vm.ty,
+                planned.vm.market,
+                &planned.vm.cores,
+            ));
             let first = executor.backups.len();
             for backup in &planned.backups {
                 for task in backup.tasks() {
@@ -290,8 +292,7 @@ impl<'a> Executor<'a> {
             Phase::Planned | Phase::Hibernated { .. } | Phase::Gone => return,
         };
         instance.phase = Phase::Hibernated { up };
-        if let (VmId::Primary(primary), OnHibernation::Migrate) =
-            (vm, self.conduct.on_hibernation)
+        if let (VmId::Primary(primary), OnHibernation::Migrate) = (vm, self.conduct.on_hibernation)
             && !self.backups_of(primary).is_empty()
         {
             self.instance(vm).phase = Phase::Gone;

@@ -41,7 +41,10 @@ pub(super) fn best(bag: &Bag, market: Market) -> Option<Vec<Planned>> {
                 && let Some(planned) = &single[part]
                 && least[set & !part].0 < u64::MAX
             {
-                let price = planned.price.weighed(bag).saturating_add(least[set & !part].0);
+                let price = planned
+                    .price
+                    .weighed(bag)
+                    .saturating_add(least[set & !part].0);
                 if price < least[set].0 {
                     least[set] = (price, part);
                 }

@@ -3,14 +3,16 @@
 use super::{cheaper, complete};
 use crate::greedy::in_order;
 use crate::input::Bag;
-use crate::map::{Market, Vm};
+use crate::map::{Market, Vm, sum};
 use crate::plan::{Method, Plan};
 use std::collections::BTreeSet;
 
-/// With fewer tasks all numbers of slots are tried (up to [`MOST_HORIZONS`]), with more only [`FEW_HORIZONS`].
+/// With fewer tasks all types and numbers of slots are tried (up to [`MOST_HORIZONS`]); with more only [`FEW_HORIZONS`] on the [`FEW_TYPES`] on which work is
+/// cheapest.
 const MANY_TASKS: usize = 1_000;
 const MOST_HORIZONS: u64 = 24;
 const FEW_HORIZONS: u64 = 6;
+const FEW_TYPES: usize = 6;
 
 /// A way to pack: new instances are of this type and used for so many slots.
 #[derive(Debug, Clone, Copy)]
@@ -32,10 +34,29 @@ pub(super) fn recipes(bag: &Bag, market: Market) -> Vec<Recipe> {
     } else {
         (1..=tried).map(|n| (most * n).div_ceil(tried)).collect()
     };
-    let types = types(bag, market).iter();
+    let mut types: Vec<usize> = types(bag, market).to_vec();
+    if bag.tasks().len() > MANY_TASKS {
+        types.sort_by(|&a, &b| {
+            price_of_work(bag, market, a).total_cmp(&price_of_work(bag, market, b))
+        });
+        types.truncate(FEW_TYPES);
+    }
     types
+        .iter()
         .flat_map(|&ty| slots.iter().map(move |&slots| Recipe { ty, slots }))
         .collect()
+}
+
+/// What a second of work on the base machine costs on a type that is full of average tasks.
+fn price_of_work(bag: &Bag, market: Market, ty: usize) -> f64 {
+    let t = &bag.types()[ty];
+    let memory: u64 = bag.tasks().iter().map(|task| task.memory_mb).sum();
+    let average = (memory as f64 / bag.tasks().len() as f64).max(1.0);
+    let together = (t.memory_mb as f64 / average).min(f64::from(t.vcpus));
+    let hourly = market
+        .hourly(bag, ty)
+        .map_or(f64::INFINITY, |h| h.micros() as f64);
+    hourly * t.slowdown / together
 }
 
 /// The types that are used on a market.
@@ -56,10 +77,7 @@ fn limit(bag: &Bag, market: Market) -> u64 {
 /// The cheapest of all packings.
 pub(super) fn best(bag: &Bag, market: Market) -> Plan {
     let tasks = in_order(bag, 0..bag.tasks().len());
-    let price = |vms: &[Vm]| -> u64 {
-        vms.iter()
-            .fold(0, |sum: u64, vm| sum.saturating_add(vm.price(bag)))
-    };
+    let price = |vms: &[Vm]| sum(vms.iter().map(|vm| vm.price(bag)));
     let mut packings: Vec<(u64, Vec<Vm>)> = recipes(bag, market)
         .into_iter()
         .map(|recipe| {
@@ -69,7 +87,8 @@ pub(super) fn best(bag: &Bag, market: Market) -> Plan {
         .collect();
     packings.sort_by_key(|(price, vms)| (*price, vms.len()));
     // Backups and copies decide among the few with the cheapest instances: to plan them for all would take longer than the rest.
-    let plans = packings.into_iter().take(4);
+    let some = if tasks.len() > MANY_TASKS { 2 } else { 4 };
+    let plans = packings.into_iter().take(some);
     plans
         .map(|(_, vms)| complete(bag, vms, Method::Search))
         .reduce(|a, b| cheaper(bag, a, b))
@@ -126,11 +145,7 @@ impl Packer<'_> {
             market,
             cores: Vec::new(),
         };
-        self.vms.push(Open {
-            vm,
-            cap,
-            memory: 0,
-        });
+        self.vms.push(Open { vm, cap, memory: 0 });
         if !self.used.contains(&ty) {
             self.used.push(ty);
         }
@@ -165,9 +180,10 @@ impl Packer<'_> {
             let vms = &self.vms;
             // Tasks come by falling memory, yet an instance without memory for this one may have some for the next.
             self.room[ty].retain(|&vm| vms[vm].vm.cores.len() < t.vcpus as usize);
-            found = self.room[ty].iter().copied().find(|&vm| {
-                runtime <= vms[vm].cap && vms[vm].memory + needed <= t.memory_mb
-            });
+            found = self.room[ty]
+                .iter()
+                .copied()
+                .find(|&vm| runtime <= vms[vm].cap && vms[vm].memory + needed <= t.memory_mb);
             if found.is_some() {
                 break;
             }

@@ -3,7 +3,7 @@
 use super::pack::{Recipe, pack, recipes, types};
 use crate::greedy::in_order;
 use crate::input::Bag;
-use crate::map::{Market, Vm};
+use crate::map::{Market, Vm, sum};
 use crate::plan::{Method, Plan, Planned, Price};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
@@ -11,6 +11,8 @@ use rand_pcg::Pcg64Mcg;
 /// Instances that are taken apart at once.
 const FEWEST: usize = 1;
 const MOST: usize = 4;
+/// Within a thousandth of the bound there is nothing worth the time.
+const ENOUGH: f64 = 1.001;
 /// Ways to put them together that are tried in a round.
 const TRIES: usize = 3;
 
@@ -24,9 +26,9 @@ pub(super) fn improve(bag: &Bag, market: Market, start: Plan, rounds: u32, seed:
         if recipes.is_empty() || vms.is_empty() {
             break;
         }
-        let sum: u64 = vms.iter().map(|vm| vm.price.quiet()).sum();
-        if sum <= bound && bag.rules().risk == 0.0 {
-            break; // Nothing is cheaper.
+        let now = sum(vms.iter().map(|vm| vm.price.quiet()));
+        if now as f64 <= bound as f64 * ENOUGH && bag.rules().risk == 0.0 {
+            break;
         }
         let most = MOST.min(vms.len());
         let some = chance.random_range(FEWEST.min(most)..=most);
@@ -72,8 +74,7 @@ pub(super) fn improve(bag: &Bag, market: Market, start: Plan, rounds: u32, seed:
 }
 
 fn quick_price(bag: &Bag, vms: &[Vm]) -> u64 {
-    vms.iter()
-        .fold(0, |sum: u64, vm| sum.saturating_add(vm.price(bag)))
+    sum(vms.iter().map(|vm| vm.price(bag)))
 }
 
 /// One other way to run some tasks.

@@ -2,7 +2,7 @@
 
 use super::{Bar, BarEnd, InstanceRun, Prices};
 use crate::executor::VmId;
-use crate::input::Bag;
+use crate::input::{Bag, slots_price};
 use crate::map::Market;
 
 /// A task that runs.
@@ -39,7 +39,14 @@ pub(super) struct Instance {
 }
 
 impl Instance {
-    pub(super) fn launch(bag: &Bag, vm: VmId, ty: usize, market: Market, cores: usize, now: u64) -> Self {
+    pub(super) fn launch(
+        bag: &Bag,
+        vm: VmId,
+        ty: usize,
+        market: Market,
+        cores: usize,
+        now: u64,
+    ) -> Self {
         Self {
             vm,
             ty,
@@ -180,6 +187,11 @@ impl Instance {
         let slots = (to - self.from - slept).div_ceil(slot);
         let mut frozen = self.frozen.iter().peekable();
         let mut begin = self.from;
+        if !prices.0.contains_key(&self.ty) || self.market == Market::OnDemand {
+            let hourly = prices.at(bag, self.ty, self.market, 0);
+            let price = slots_price(hourly, slots, slot);
+            return self.billed(to, slots, price);
+        }
         let mut price: u128 = 0;
         for _ in 0..slots {
             // A slot begins when so much was used; what was frozen before moves it.
@@ -195,6 +207,11 @@ impl Instance {
             }
             begin += left;
         }
+        let price = u64::try_from(price.div_ceil(3600)).unwrap_or(u64::MAX);
+        self.billed(to, slots, price)
+    }
+
+    fn billed(mut self, to: u64, slots: u64, price: u64) -> InstanceRun {
         self.bars.sort_by_key(|bar| (bar.core, bar.from, bar.task));
         InstanceRun {
             vm: self.vm,
@@ -204,7 +221,7 @@ impl Instance {
             to,
             frozen: self.frozen,
             slots,
-            price: u64::try_from(price.div_ceil(3600)).unwrap_or(u64::MAX),
+            price,
             bars: self.bars,
         }
     }

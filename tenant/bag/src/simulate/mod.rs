@@ -51,9 +51,10 @@ impl Scenario {
     /// All preemptible instances of a type hibernate at the same time.
     #[must_use]
     pub fn of_type(plan: &Plan, ty: usize, from: u64, end: OutageEnd) -> Vec<Outage> {
-        let vms = plan.vms.iter().enumerate().filter(|(_, planned)| {
-            planned.vm.ty == ty && planned.vm.market == Market::Preemptible
-        });
+        let vms =
+            plan.vms.iter().enumerate().filter(|(_, planned)| {
+                planned.vm.ty == ty && planned.vm.market == Market::Preemptible
+            });
         vms.map(|(vm, _)| Outage { vm, from, end }).collect()
     }
 }

@@ -53,7 +53,11 @@ pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<Run, BagE
         let own = world.next();
         let turn = turns.peek().map(|&(at, _, _)| at);
         let wake = world.executor.wake_at();
-        let Some(at) = [own.map(|(at, _)| at), turn, wake].into_iter().flatten().min() else {
+        let Some(at) = [own.map(|(at, _)| at), turn, wake]
+            .into_iter()
+            .flatten()
+            .min()
+        else {
             // Only without copies: an instance sleeps for ever and has no backup that waits.
             break;
         };
@@ -68,7 +72,8 @@ pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<Run, BagE
             None => world.tell(at, Event::Time)?,
         }
     }
-    let met = world.executor.is_done() && world.done.iter().all(|&done| done <= bag.rules().deadline);
+    let met =
+        world.executor.is_done() && world.done.iter().all(|&done| done <= bag.rules().deadline);
     let makespan = world.done.iter().copied().max().unwrap_or(0);
     let backups = world
         .instances
@@ -83,7 +88,7 @@ pub fn simulate(bag: &Bag, plan: &Plan, scenario: &Scenario) -> Result<Run, BagE
     Ok(Run {
         makespan,
         met,
-        price: instances.iter().map(|i| i.price).sum(),
+        price: crate::map::sum(instances.iter().map(|i| i.price)),
         instances,
         backups,
         moved: world.moved,

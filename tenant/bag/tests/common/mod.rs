@@ -64,9 +64,19 @@ fn a_type() -> impl Strategy<Value = (u32, u64, u64, u64, f64)> {
 
 /// Bags that can be done in time: up to so many tasks with deadlines from the smallest possible one to five times that.
 pub fn bags(most: usize) -> impl Strategy<Value = Bag> {
-    let tasks = prop::collection::vec((1u64..20_000, 0u64..4, prop::option::of(1u64..4000)), 1..=most);
+    let tasks = prop::collection::vec(
+        (1u64..20_000, 0u64..4, prop::option::of(1u64..4000)),
+        1..=most,
+    );
     let types = prop::collection::vec(a_type(), 1..4);
-    (tasks, types, 0u64..200, 1.0f64..5.0, 0.1f64..1.0, prop::sample::select(vec![1u64, 60, 3600]))
+    (
+        tasks,
+        types,
+        0u64..200,
+        1.0f64..5.0,
+        0.1f64..1.0,
+        prop::sample::select(vec![1u64, 60, 3600]),
+    )
         .prop_map(|(tasks, types, boot, slack, share, slot)| {
             let tasks: Vec<Task> = tasks
                 .into_iter()
@@ -84,14 +94,16 @@ pub fn bags(most: usize) -> impl Strategy<Value = Bag> {
             let types: Vec<InstanceType> = types
                 .into_iter()
                 .enumerate()
-                .map(|(at, (vcpus, memory_mb, price, percent, slowdown))| InstanceType {
-                    name: format!("v{at}"),
-                    vcpus,
-                    memory_mb,
-                    on_demand: Some(Money::from_micros(price * 1000)),
-                    preemptible: Some(Money::from_micros(price * percent * 10)),
-                    slowdown,
-                })
+                .map(
+                    |(at, (vcpus, memory_mb, price, percent, slowdown))| InstanceType {
+                        name: format!("v{at}"),
+                        vcpus,
+                        memory_mb,
+                        on_demand: Some(Money::from_micros(price * 1000)),
+                        preemptible: Some(Money::from_micros(price * percent * 10)),
+                        slowdown,
+                    },
+                )
                 .collect();
             let rules = Rules {
                 deadline: 1,
