@@ -1,7 +1,9 @@
 //! Everything that can go wrong, with its code, its next step and its exit code.
 
 use ebbtide_access::AccessError;
+use ebbtide_bag::BagError;
 use ebbtide_bench::BenchError;
+use ebbtide_chart::ChartError;
 use ebbtide_simulator::SimError;
 use std::fmt::Write as _;
 use std::path::PathBuf;
@@ -119,6 +121,20 @@ pub enum CliError {
     /// A cloud of Nova's cannot be read.
     #[error(transparent)]
     Door(#[from] ebbtide_nova_door::DoorError),
+    /// A bag of tasks that cannot be planned or simulated.
+    #[error(transparent)]
+    Bag(#[from] BagError),
+    /// A file of a bag, of prices or of a chart.
+    #[error("{}: {problem}", path.display())]
+    BagFile {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it, with the line.
+        problem: String,
+    },
+    /// A chart that cannot be drawn.
+    #[error(transparent)]
+    Chart(#[from] ChartError),
     /// Tokens and their file.
     #[error(transparent)]
     Access(#[from] AccessError),
@@ -179,6 +195,9 @@ impl CliError {
             Self::Configuration { .. } => "EB-CLI-015",
             Self::Door(error) => error.code(),
             Self::Access(error) => error.code(),
+            Self::Bag(error) => error.code(),
+            Self::BagFile { .. } => "EB-BAG-011",
+            Self::Chart(error) => error.code(),
         }
     }
 
@@ -228,6 +247,11 @@ impl CliError {
                 "give a file of cases with answers, such as integration/nova/corpus/dev.jsonl.gz"
                     .to_owned(),
             ),
+            Self::Bag(BagError::Infeasible { .. }) => Some(
+                "give it more time (`--deadline smallest` takes the smallest that is enough), or a faster on-demand type"
+                    .to_owned(),
+            ),
+            Self::BagFile { .. } => Some("docs/bags.md says what stands in it".to_owned()),
             Self::Sim(error) => error.next_step(),
             Self::Bench(error) => error.next_step(),
             _ => None,

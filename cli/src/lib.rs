@@ -8,6 +8,7 @@
 //! but by `ids`, or starts a task but by `task`.
 
 pub mod args;
+mod bag;
 pub mod client;
 pub mod clock;
 pub mod commands;
