@@ -10,6 +10,10 @@ use std::path::Path;
 /// As many rows as a chart can have and still be read; what is beyond is left out, and said.
 const MOST_ROWS: usize = 400;
 
+/// With more rows than this they are drawn thin, pixels.
+const MANY_ROWS: usize = 24;
+const THIN_ROW: u32 = 9;
+
 fn hours(seconds: u64) -> f64 {
     seconds as f64 / 3600.0
 }
@@ -51,11 +55,10 @@ pub(crate) fn panel(bag: &Bag, title: &str, run: &Run) -> Result<Panel, CliError
                 (BarEnd::Cancelled | BarEnd::Lost, _) => dropped,
             };
             let task = bag.tasks()[bar.task].name.as_str();
-            chart.add(
-                row,
-                kind,
-                Span::new(hours(bar.from), hours(bar.to)).label(task),
-            );
+            for (at, &(from, to)) in awake(bar.from, bar.to, &instance.frozen).iter().enumerate() {
+                let span = Span::new(hours(from), hours(to));
+                chart.add(row, kind, if at == 0 { span.label(task) } else { span });
+            }
         }
         for &(from, to) in &instance.frozen {
             let to = to.min(last);
@@ -77,7 +80,29 @@ pub(crate) fn panel(bag: &Bag, title: &str, run: &Run) -> Result<Panel, CliError
     } else {
         title.to_owned()
     };
-    Ok(chart.panel().title(title))
+    let panel = chart.panel().title(title);
+    Ok(match cores.len() {
+        0..=MANY_ROWS => panel,
+        rows => {
+            panel.height(110 + THIN_ROW * u32::try_from(rows).unwrap_or(u32::MAX / THIN_ROW / 2))
+        }
+    })
+}
+
+/// The parts of a bar in which its instance was not frozen.
+fn awake(from: u64, to: u64, frozen: &[(u64, u64)]) -> Vec<(u64, u64)> {
+    let mut parts = Vec::with_capacity(1);
+    let mut begin = from;
+    for &(sleeps, wakes) in frozen.iter().filter(|(s, w)| *s < to && *w > from) {
+        if begin < sleeps {
+            parts.push((begin, sleeps));
+        }
+        begin = wakes.max(begin);
+    }
+    if begin < to {
+        parts.push((begin, to));
+    }
+    parts
 }
 
 /// Writes a figure.

@@ -54,7 +54,11 @@ fn planned(bag: &Bag, market: Market, effort: Effort) -> Plan {
         // The greedy plan may order the tasks of a core in another way.
         return cheaper(bag, best, first);
     }
-    let start = cheaper(bag, pack::best(bag, market), first);
+    let mut start = cheaper(bag, pack::best(bag, market), first);
+    if market == Market::Preemptible {
+        // With a tight deadline the copies cost more than they insure.
+        start = cheaper(bag, start, pack::best(bag, Market::OnDemand));
+    }
     search::improve(bag, market, start, rounds, seed)
 }
 

@@ -1,12 +1,14 @@
 //! Local search: a few instances are taken apart, and their tasks put together anew in some other way; what is cheaper stays.
 
 use super::pack::{Recipe, pack, recipes, types};
+use crate::backup::Backup;
 use crate::greedy::in_order;
 use crate::input::Bag;
 use crate::map::{Market, Vm, sum};
 use crate::plan::{Method, Plan, Planned, Price};
 use rand::{Rng, RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use std::collections::HashSet;
 
 /// Instances that are taken apart at once.
 const FEWEST: usize = 1;
@@ -122,6 +124,33 @@ fn together(
             vms.extend(pack(bag, market, recipe(chance), &in_order(bag, short)));
             vms
         }
+        2 if tasks.len() > 1 && apart.iter().any(|&vm| vms[vm].price.copies > 0) => {
+            on_demand_where_copied(bag, market, recipe(chance), tasks, vms, apart)
+        }
         _ => pack(bag, market, recipe(chance), tasks),
     }
+}
+
+/// Tasks that have a copy in any case run on demand from the begin, the others as they will.
+fn on_demand_where_copied(
+    bag: &Bag,
+    market: Market,
+    recipe: Recipe,
+    tasks: &[usize],
+    vms: &[Planned],
+    apart: &[usize],
+) -> Vec<Vm> {
+    let backups = apart.iter().flat_map(|&vm| &vms[vm].backups);
+    let copied: HashSet<usize> = backups
+        .filter(|backup| backup.copies)
+        .flat_map(Backup::tasks)
+        .collect();
+    let (dear, cheap): (Vec<usize>, Vec<usize>) =
+        tasks.iter().partition(|task| copied.contains(task));
+    let mut found = pack(bag, market, recipe, &cheap);
+    let slots = (bag.end() / bag.rules().slot).max(1);
+    let fastest = dear.first().map_or(recipe.ty, |&task| bag.fastest(task).1);
+    let recipe = Recipe { ty: fastest, slots };
+    found.extend(pack(bag, Market::OnDemand, recipe, &dear));
+    found
 }
