@@ -134,6 +134,9 @@ pub enum Command {
     /// Disruption budgets: how many victims a project or server group may have in a time
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
+    /// Plan work for preemptible instances: what to run where, and what if they go
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
     /// Weighers and cost modules beside those that are built in: write, check, measure, list
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),

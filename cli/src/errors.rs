@@ -1,6 +1,7 @@
 //! Everything that can go wrong, with its code, its next step and its exit code.
 
 use ebbtide_access::AccessError;
+use ebbtide_bag::BagError;
 use ebbtide_bench::BenchError;
 use ebbtide_chart::ChartError;
 use ebbtide_checkpointing::CheckpointingError;
@@ -141,6 +142,17 @@ pub enum CliError {
         /// What is wrong.
         error: CheckpointingError,
     },
+    /// A bag of tasks that cannot be planned or simulated.
+    #[error(transparent)]
+    Bag(#[from] BagError),
+    /// A file of a bag, of prices or of a chart.
+    #[error("{}: {problem}", path.display())]
+    BagFile {
+        /// Which file.
+        path: PathBuf,
+        /// What is wrong with it, with the line.
+        problem: String,
+    },
     /// Tokens and their file.
     #[error(transparent)]
     Access(#[from] AccessError),
@@ -204,6 +216,8 @@ impl CliError {
             Self::Chart(error) => error.code(),
             Self::Checkpointing { error, .. } => error.code(),
             Self::Access(error) => error.code(),
+            Self::Bag(error) => error.code(),
+            Self::BagFile { .. } => "EB-BAG-011",
         }
     }
 
@@ -265,6 +279,11 @@ impl CliError {
                 "give a file of cases with answers, such as integration/nova/corpus/dev.jsonl.gz"
                     .to_owned(),
             ),
+            Self::Bag(BagError::Infeasible { .. }) => Some(
+                "give it more time (`--deadline smallest` takes the smallest that is enough), or a faster on-demand type"
+                    .to_owned(),
+            ),
+            Self::BagFile { .. } => Some("docs/bags.md says what stands in it".to_owned()),
             Self::Sim(error) => error.next_step(),
             Self::Lifetime { error, .. } => next_step_of(error).map(str::to_owned),
             Self::Checkpointing { error, .. } => next_step_with_prices(error).map(str::to_owned),

@@ -8,6 +8,7 @@
 //! but by `ids`, or starts a task but by `task`.
 
 pub mod args;
+mod bag;
 pub mod charts;
 pub mod client;
 pub mod clock;

@@ -5,6 +5,7 @@
 #![allow(unreachable_pub)]
 
 mod arguments;
+mod bags;
 mod bench;
 mod checkpointing;
 mod config;

@@ -1,6 +1,7 @@
 //! `ebbtide simulate`: whole regions in virtual worlds, where everything goes wrong, and jobs in recorded markets. No region is
 //! needed.
 
+mod bag;
 pub(in crate::commands) mod checkpointing;
 mod evacuation;
 mod shown;
@@ -18,6 +19,9 @@ pub enum SimulateCommand {
     /// A job on spot instances in a recorded price history: six checkpoint schemes compared
     #[command(after_help = checkpointing::HELP)]
     Checkpointing(Box<checkpointing::CheckpointingArgs>),
+    /// A bag of tasks with a deadline, while preemptible instances hibernate
+    #[command(after_help = bag::HELP)]
+    Bag(Box<bag::SimulateBagArgs>),
 }
 
 /// Simulates and shows.
@@ -29,5 +33,6 @@ pub fn run(context: &mut Context, command: SimulateCommand) -> Result<(), CliErr
     match command {
         SimulateCommand::Evacuation(args) => evacuation::run(context, &args),
         SimulateCommand::Checkpointing(args) => checkpointing::run(context, &args),
+        SimulateCommand::Bag(args) => bag::run(context, &args),
     }
 }
