@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::commands::{
     aggregate, audit, bench, budget, completion, config, conform, decision, evacuation, explain,
-    flavor, host, plugin, replay, server, simulate, status, token, watch, what_if,
+    flavor, host, model, plan, plugin, replay, server, simulate, status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -134,6 +134,9 @@ pub enum Command {
     /// Disruption budgets: how many victims a project or server group may have in a time
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
+    /// Plan work for preemptible instances: what to run where, and what if they go
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
     /// Weighers and cost modules beside those that are built in: write, check, measure, list
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -167,9 +170,15 @@ pub enum Command {
     /// Measure how fast the engine is, and check what it answers; needs no region
     #[command(subcommand)]
     Bench(bench::BenchCommand),
-    /// Run whole regions in virtual worlds where everything goes wrong; needs no region
+    /// Whole regions in virtual worlds where everything goes wrong; jobs in recorded spot markets; needs no region
     #[command(subcommand)]
     Simulate(simulate::SimulateCommand),
+    /// Models of how long preemptible instances live: fit, check; needs no region
+    #[command(subcommand)]
+    Model(model::ModelCommand),
+    /// Plan work on preemptible instances: checkpoints, reuse, bids; needs no region
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
     /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
 }

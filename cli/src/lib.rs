@@ -8,6 +8,8 @@
 //! but by `ids`, or starts a task but by `task`.
 
 pub mod args;
+mod bag;
+pub mod charts;
 pub mod client;
 pub mod clock;
 pub mod commands;
@@ -15,6 +17,7 @@ pub mod config;
 pub mod credentials;
 pub mod decision_view;
 pub mod errors;
+pub mod hours;
 pub mod ids;
 pub mod json;
 pub mod output;

@@ -5,11 +5,14 @@
 #![allow(unreachable_pub)]
 
 mod arguments;
+mod bags;
 mod bench;
+mod checkpointing;
 mod config;
 mod conform;
 mod errors;
 mod fake;
+mod lifetimes;
 mod nouns;
 mod plugins;
 mod replay;

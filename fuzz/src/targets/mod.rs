@@ -6,6 +6,7 @@ mod flavor;
 mod grpc_message;
 mod hypervisor;
 mod journal;
+mod lifetimes;
 mod metadata_request;
 mod nova_case;
 mod nova_conf;
@@ -15,6 +16,7 @@ mod openstack_answer;
 mod oslo_messaging;
 mod placement_answer;
 mod plugin_answer;
+mod prices;
 mod records;
 mod region_call;
 mod region_record;
@@ -79,6 +81,11 @@ pub const TARGETS: &[Target] = &[
         journal::run,
     ),
     target(
+        "lifetimes",
+        "tables of lifetimes, and models as text",
+        lifetimes::run,
+    ),
+    target(
         "metadata_request",
         "HTTP requests of guests: EC2, GCE, Azure, our own",
         metadata_request::run,
@@ -129,6 +136,7 @@ pub const TARGETS: &[Target] = &[
         "what a plugin says of itself",
         plugin_answer::run,
     ),
+    target("prices", "price histories of spot markets", prices::run),
     target(
         "records",
         "records of the own database, as JSON",

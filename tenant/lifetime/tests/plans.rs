@@ -7,8 +7,9 @@ use ebbtide_lifetime::plan::checkpoint::{
     Options, Planner, Reading, expected_makespan, without_checkpoints, young_daly,
 };
 use ebbtide_lifetime::plan::{
-    RunningTime, average_failure, failure_probability, keeps, running_time, switch_age,
-    switch_length, wasted_if_one_failure, wasted_work,
+    RunningTime, as_likely_to_last, average_failure, curves, failure_probability, keeps,
+    running_time, switch_age, switch_age_by_risk, switch_length, wasted_if_one_failure,
+    wasted_work,
 };
 use ebbtide_lifetime::{Lifetime, LifetimeError};
 use serde_json::Value;
@@ -47,14 +48,14 @@ fn minutes(intervals: &[f64]) -> Vec<u64> {
 fn wasted_work_and_failure_probabilities_are_those_of_the_vectors() {
     each(|name, model, vector| {
         for (t, value) in numbers(&vector["E_W1_eq5"]) {
-            let own = wasted_if_one_failure(model, t).unwrap();
+            let own = wasted_if_one_failure(model, t, RunningTime::Literal).unwrap();
             assert!(
                 (own - value).abs() < 1e-9,
                 "{name} eq 5 at {t}: {own} {value}"
             );
         }
         for (t, value) in numbers(&vector["increase_hours_eq7"]) {
-            let own = wasted_work(model, t).unwrap();
+            let own = wasted_work(model, t, RunningTime::Literal).unwrap();
             assert!(
                 (own - value).abs() < 1e-9,
                 "{name} eq 7 at {t}: {own} {value}"
@@ -67,12 +68,15 @@ fn wasted_work_and_failure_probabilities_are_those_of_the_vectors() {
                 "{name} at age {s}: {own} {value}"
             );
         }
-        let ten = wasted_work(model, 10.0).unwrap();
+        let ten = wasted_work(model, 10.0, RunningTime::Literal).unwrap();
         assert!((ten * 60.0 - vector["increase_10h_minutes"].as_f64().unwrap()).abs() < 1e-7);
         assert!((ten * 10.0 - vector["increase_10h_percent"].as_f64().unwrap()).abs() < 1e-7);
         let crossover = vector["crossover_with_uniform_h"].as_f64().unwrap();
         let uniform = Uniform::new(24.0).unwrap();
-        let gap = |t: f64| wasted_work(model, t).unwrap() - wasted_work(&uniform, t).unwrap();
+        let gap = |t: f64| {
+            wasted_work(model, t, RunningTime::Literal).unwrap()
+                - wasted_work(&uniform, t, RunningTime::Literal).unwrap()
+        };
         // The vectors' crossover is read off a grid; it is within a few seconds of ours.
         assert!(gap(crossover).abs() < 1e-3, "{name} {}", gap(crossover));
         assert!(gap(crossover - 0.1) > 0.0, "{name}");
@@ -80,11 +84,144 @@ fn wasted_work_and_failure_probabilities_are_those_of_the_vectors() {
 }
 
 #[test]
+fn the_corrected_equations_5_and_7_differ_from_the_printed_ones_by_the_atom_at_the_maximum_only() {
+    each(|name, model, _| {
+        for t in [1.0, 10.0, 23.9] {
+            for of in [wasted_work, wasted_if_one_failure] {
+                let (literal, corrected) = (
+                    of(model, t, RunningTime::Literal).unwrap(),
+                    of(model, t, RunningTime::Corrected).unwrap(),
+                );
+                assert_eq!(literal, corrected, "{name} {t}");
+            }
+        }
+        // A job as long as any life loses the whole life, whenever it ends: equation 3 with the atom.
+        let lost = wasted_work(model, 24.0, RunningTime::Corrected).unwrap();
+        assert!(
+            (lost - model.mean()).abs() < 1e-6,
+            "{name} {lost} {}",
+            model.mean()
+        );
+        let literal = wasted_work(model, 24.0, RunningTime::Literal).unwrap();
+        assert!(
+            (literal - model.mean_without_atom()).abs() < 1e-6,
+            "{name} {literal}"
+        );
+        let certain = wasted_if_one_failure(model, 24.0, RunningTime::Corrected).unwrap();
+        assert!((certain - lost).abs() < 1e-12, "{name}");
+    });
+}
+
+#[test]
+fn the_curves_of_figures_4_to_7_say_what_the_text_says() {
+    let model = refit();
+    let uniform = Uniform::new(24.0).unwrap();
+    // Figure 4: bathtub and uniform cross between 4 and 5 h; a uniform job of 10 h gets 2 h longer.
+    let (bathtub, even) = (
+        curves::wasted_by_length(&model, 20.0, 40).unwrap(),
+        curves::wasted_by_length(&uniform, 20.0, 40).unwrap(),
+    );
+    let crossing = bathtub.iter().zip(&even).find(|(b, e)| b.1 < e.1).unwrap();
+    assert!((4.0..=5.0).contains(&crossing.0.0), "{crossing:?}");
+    assert!((even[19].1 - 2.08).abs() < 0.01 && (bathtub[19].1 - 0.39).abs() < 0.01);
+    // Figure 5: 6 h: at age 0 0.4; beyond 18 h a kept instance certainly fails, the policy stays at 0.4.
+    let keep = curves::failure_by_age(&model, 6.0, 24.0, 48, None).unwrap();
+    let policy =
+        curves::failure_by_age(&model, 6.0, 24.0, 48, Some(RunningTime::UntilDone)).unwrap();
+    for ((age, kept), (_, chosen)) in keep.iter().zip(&policy) {
+        if (18.0..24.0).contains(age) {
+            assert!(
+                *kept > 0.999 && (chosen - 0.413).abs() < 0.01,
+                "{age} {kept} {chosen}"
+            );
+        }
+        // Two hours before the switch, expected work lost and chance to fail disagree; nowhere else.
+        assert!(
+            chosen <= kept || (16.0..18.1).contains(age),
+            "{age} {kept} {chosen}"
+        );
+    }
+    // Figure 6: averaged over ages the policy fails half as often.
+    let average = |believed: &dyn Lifetime, policy| {
+        curves::failure_by_length(&model, believed, 20.0, 5, policy).unwrap()
+    };
+    let (memoryless, own) = (
+        average(&model, None),
+        average(&model, Some(RunningTime::Corrected)),
+    );
+    for (without, with) in memoryless.iter().zip(&own) {
+        let ratio = without.1 / with.1;
+        assert!((1.6..2.1).contains(&ratio), "{} h: {ratio}", with.0);
+    }
+    // Figure 7: decisions by the parameters of another type cost little.
+    let other = Bathtub::new(0.27, 1.64, 0.76, 24.06, 24.0).unwrap();
+    for (right, wrong) in own
+        .iter()
+        .zip(&average(&other, Some(RunningTime::Corrected)))
+    {
+        assert!(
+            (wrong.1 - right.1).abs() < 0.02,
+            "{} h: {} {}",
+            right.0,
+            right.1,
+            wrong.1
+        );
+    }
+}
+
+#[test]
+fn until_it_is_done_an_instance_that_certainly_fails_is_never_kept() {
+    let model = refit();
+    // Equation 8 counts what is lost: a quarter of an hour before the maximum that is next to nothing.
+    assert!(keeps(&model, 23.8, 6.0, RunningTime::Corrected).unwrap());
+    let done = RunningTime::UntilDone;
+    for age in [18.0, 20.0, 23.0, 23.8, 23.99] {
+        assert!(!keeps(&model, age, 6.0, done).unwrap(), "{age}");
+    }
+    for age in [0.0, 0.1, 1.0, 10.0, 16.0] {
+        assert!(keeps(&model, age, 6.0, done).unwrap(), "{age}");
+    }
+    let equation = switch_age(&model, 6.0, RunningTime::Corrected)
+        .unwrap()
+        .unwrap();
+    let switch = switch_age(&model, 6.0, done).unwrap().unwrap();
+    assert!(switch > equation && switch < 18.0, "{switch} {equation}");
+    // On a new instance: T + waste / (1 - F(T)).
+    let waste = wasted_work(&model, 6.0, RunningTime::Corrected).unwrap();
+    let expected = 6.0 + waste / model.survival(6.0);
+    let own = running_time(&model, 0.0, 6.0, done).unwrap();
+    assert!((own - expected).abs() < 1e-9, "{own} {expected}");
+    assert_eq!(
+        running_time(&model, 0.0, 24.0, done).unwrap(),
+        f64::INFINITY
+    );
+}
+
+#[test]
+fn by_equal_risk_a_job_of_six_hours_changes_to_a_new_instance_at_eighteen() {
+    each(|name, model, vector| {
+        let expected = &vector["reuse_6h_switch_age_h"]["equal_failure_probability"];
+        let own = switch_age_by_risk(model, 6.0).unwrap().unwrap();
+        assert!(
+            (own - expected.as_f64().unwrap()).abs() < 0.0151,
+            "{name} {own} {expected}"
+        );
+        assert!(as_likely_to_last(model, own - 0.01, 6.0).unwrap());
+        assert!(!as_likely_to_last(model, own + 0.01, 6.0).unwrap());
+    });
+}
+
+#[test]
 fn a_uniform_lifetime_wastes_the_square_of_the_job() {
     let uniform = Uniform::new(24.0).unwrap();
     for t in [1.0, 6.0, 20.0] {
-        assert!((wasted_work(&uniform, t).unwrap() - t * t / 48.0).abs() < 1e-12);
-        assert!((wasted_if_one_failure(&uniform, t).unwrap() - t / 2.0).abs() < 1e-12);
+        assert!(
+            (wasted_work(&uniform, t, RunningTime::Literal).unwrap() - t * t / 48.0).abs() < 1e-12
+        );
+        assert!(
+            (wasted_if_one_failure(&uniform, t, RunningTime::Literal).unwrap() - t / 2.0).abs()
+                < 1e-12
+        );
     }
 }
 
@@ -419,6 +556,33 @@ fn jobs_longer_than_any_lifetime_end_with_checkpoints_and_never_without() {
 }
 
 #[test]
+fn a_plan_says_where_the_maximum_lifetime_makes_it_go_on_with_a_new_instance() {
+    let model = refit();
+    let coarse = Options {
+        step: 5.0 * MINUTE,
+        ..Options::default()
+    };
+    let plan = Planner::new(&model, 30.0, 3.0, &coarse).unwrap();
+    let schedule = plan.schedule();
+    let [at] = schedule.new_instances[..] else {
+        panic!("{schedule:?}");
+    };
+    // 21 hours are left of the first life, and the last of them are too dangerous to begin anything in.
+    let before: f64 = schedule.intervals[..at].iter().sum();
+    assert!((15.0..21.0).contains(&before), "{before}");
+    assert!((schedule.intervals.iter().sum::<f64>() - 30.0).abs() < 1e-9);
+    // On the new instance it begins as every plan for that much work does.
+    let fresh = plan.resumed(30.0 - before).unwrap();
+    assert_eq!(
+        minutes(&schedule.intervals[at..]),
+        minutes(&fresh.intervals)
+    );
+    assert!(fresh.new_instances.is_empty());
+    let late = Planner::new(&model, 5.0, 23.99, &Options::default()).unwrap();
+    assert_eq!(late.schedule().new_instances, [0]);
+}
+
+#[test]
 fn a_simulation_with_lives_too_short_for_the_plan_ends_and_says_infinity() {
     let plan = Planner::new(&refit(), 5.0, 10.0, &Options::default()).unwrap();
     assert!(plan.schedule().intervals[0] > 1.0);
@@ -472,7 +636,7 @@ fn impossible_questions_are_refused() {
             "EB-LIFETIME-006"
         );
         assert!(failure_probability(&model, bad, 6.0).is_err());
-        assert!(wasted_work(&model, bad).is_err());
+        assert!(wasted_work(&model, bad, RunningTime::Literal).is_err());
         assert!(young_daly(4.0, bad, 1.0).is_err());
         assert!(expected_makespan(&model, &[1.0, bad], 0.0, &options).is_err());
     }

@@ -1,5 +1,8 @@
-//! `ebbtide simulate`: whole regions in virtual worlds, where everything goes wrong. No region is needed.
+//! `ebbtide simulate`: whole regions in virtual worlds, where everything goes wrong, and jobs in recorded markets. No region is
+//! needed.
 
+mod bag;
+pub(in crate::commands) mod checkpointing;
 mod evacuation;
 mod shown;
 
@@ -13,14 +16,23 @@ pub enum SimulateCommand {
     /// The way of victims from notice to gone, against crashes, lost answers, partitions, full disks and lies
     #[command(after_help = evacuation::HELP)]
     Evacuation(evacuation::EvacuationArgs),
+    /// A job on spot instances in a recorded price history: six checkpoint schemes compared
+    #[command(after_help = checkpointing::HELP)]
+    Checkpointing(Box<checkpointing::CheckpointingArgs>),
+    /// A bag of tasks with a deadline, while preemptible instances hibernate
+    #[command(after_help = bag::HELP)]
+    Bag(Box<bag::SimulateBagArgs>),
 }
 
 /// Simulates and shows.
 ///
 /// # Errors
-/// [`CliError::Disagrees`] if a promise was broken, [`CliError::Usage`] for options that contradict each other.
+/// [`CliError::Disagrees`] if a promise was broken, [`CliError::Usage`] for options that contradict each other,
+/// [`CliError::Checkpointing`] for histories and bids that nothing can be said about.
 pub fn run(context: &mut Context, command: SimulateCommand) -> Result<(), CliError> {
     match command {
         SimulateCommand::Evacuation(args) => evacuation::run(context, &args),
+        SimulateCommand::Checkpointing(args) => checkpointing::run(context, &args),
+        SimulateCommand::Bag(args) => bag::run(context, &args),
     }
 }

@@ -1,0 +1,100 @@
+//! From plain data to SVG, by plotters.
+
+mod clip;
+mod layers;
+mod legend;
+mod panel;
+mod ranged;
+
+use crate::error::ChartError;
+use crate::figure::Figure;
+use plotters::prelude::*;
+
+/// The letters of everything; whoever reads the file has some such font.
+const FONT: &str = "sans-serif";
+/// The height of the figure's title, pixels.
+const TITLE: u32 = 34;
+/// Size of a figure's title, of a panel's title, of everything else.
+const SIZE_TITLE: u32 = 20;
+const SIZE_PANEL: u32 = 16;
+const SIZE_TEXT: u32 = 13;
+
+/// About how wide a text is, in pixels. Without a font at hand it is an estimate: letters of sans-serif fonts are a bit more
+/// than half as wide as high on the average.
+fn text_width(text: &str, size: u32) -> u32 {
+    let letters = u32::try_from(text.chars().count()).unwrap_or(u32::MAX / 100);
+    letters * size * 56 / 100
+}
+
+/// What plotters says when it gives up.
+fn gave_up<E: std::fmt::Display>(error: E) -> ChartError {
+    ChartError::Drawing(error.to_string())
+}
+
+/// The whole figure.
+///
+/// # Errors
+/// As [`Figure::svg`].
+pub(crate) fn figure(figure: &Figure) -> Result<String, ChartError> {
+    if figure.panels.is_empty() {
+        return Err(ChartError::Empty {
+            title: figure.title.clone(),
+        });
+    }
+    let columns = figure.columns.min(figure.panels.len());
+    let rows: Vec<&[crate::Panel]> = figure.panels.chunks(columns).collect();
+    let heights: Vec<u32> = rows
+        .iter()
+        .map(|row| row.iter().map(|panel| panel.height).max().unwrap_or(0))
+        .collect();
+    let head = if figure.title.is_empty() { 0 } else { TITLE };
+    let width = figure.width * u32::try_from(columns).unwrap_or(1);
+    let height = head + heights.iter().sum::<u32>();
+    let mut svg = String::new();
+    {
+        let root = SVGBackend::with_string(&mut svg, (width, height)).into_drawing_area();
+        root.fill(&WHITE).map_err(gave_up)?;
+        if head > 0 {
+            let style = (FONT, SIZE_TITLE).into_font().color(&BLACK);
+            root.draw(&Text::new(figure.title.clone(), (12, 9), style))
+                .map_err(gave_up)?;
+        }
+        let (_, mut rest) = root.split_vertically(head);
+        for (row, height) in rows.iter().zip(heights) {
+            let (line, below) = rest.split_vertically(height);
+            let mut right = line;
+            for panel in *row {
+                let (area, further) = right.split_horizontally(figure.width);
+                panel::draw(&area, panel, (figure.width, height))?;
+                right = further;
+            }
+            rest = below;
+        }
+        root.present().map_err(gave_up)?;
+    }
+    Ok(with_words(&svg, figure))
+}
+
+/// The SVG with its title and description for screen readers, which plotters does not write.
+fn with_words(svg: &str, figure: &Figure) -> String {
+    let Some((head, body)) = svg.split_once('>') else {
+        return svg.to_owned();
+    };
+    let head = head.replacen("<svg", "<svg role=\"img\"", 1);
+    let title = escaped(&figure.title);
+    let description = if figure.description.is_empty() {
+        String::new()
+    } else {
+        format!("<desc>{}</desc>\n", escaped(&figure.description))
+    };
+    format!(
+        "{head}>\n<title>{title}</title>\n{description}{}",
+        body.trim_start()
+    )
+}
+
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
+}

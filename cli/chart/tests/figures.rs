@@ -1,0 +1,238 @@
+//! What must hold for every figure.
+
+use ebbtide_chart::{
+    Axis, Band, Bars, ChartError, Colour, Dash, Figure, Gantt, Line, PALETTE, Panel, Points, Rule,
+    Shape, Span,
+};
+use proptest::prelude::*;
+
+/// A figure with one of everything.
+fn everything() -> Figure {
+    let wave = |shift: f64| -> Vec<(f64, f64)> {
+        (0..=48)
+            .map(|i| f64::from(i) / 2.0)
+            .map(|x| (x, 0.5 + 0.4 * ((x + shift) / 4.0).sin()))
+            .collect()
+    };
+    let lines = Panel::new(
+        Axis::new("age [h]"),
+        Axis::new("chance of interruption").range(0.0, 1.0),
+    )
+    .title("Lines")
+    .with(
+        Band::new(
+            "95 %",
+            wave(0.0)
+                .iter()
+                .map(|(x, y)| (*x, y - 0.08, y + 0.08))
+                .collect(),
+        )
+        .colour(Colour::BLUE),
+    )
+    .with(Line::new("model <fit>", wave(0.0)).colour(Colour::BLUE))
+    .with(
+        Line::new("data", wave(3.0).into_iter().step_by(4).collect())
+            .steps()
+            .dash(Dash::Dashed),
+    )
+    .with(Line::new("other", wave(9.0)).dash(Dash::Dotted))
+    .with(Points::new("measured", wave(5.0).into_iter().step_by(6).collect()).shape(Shape::Cross))
+    .with(Rule::vertical(18.0).label("T* = 18 h"))
+    .with(Rule::horizontal(0.2).label("limit"));
+    let prices = Panel::new(
+        Axis::new("").dates(),
+        Axis::new("price [$/h]").logarithmic(),
+    )
+    .title("Prices")
+    .with(
+        Line::new(
+            "us-east-1.linux.m2.2xlarge",
+            (0..60)
+                .map(|i| {
+                    (
+                        1_259_625_600.0 + f64::from(i) * 86_400.0,
+                        0.4 * 1.1_f64.powi(i % 17),
+                    )
+                })
+                .collect(),
+        )
+        .steps()
+        .width(1),
+    );
+    let bars = Panel::new(
+        Axis::categories("", ["NONE", "OPT", "HOUR", "EDGE", "ADAPT", "ACC"]),
+        Axis::new("cost [$]").from(0.0),
+    )
+    .title("Bars")
+    .with(Bars::new(
+        "cost",
+        (0..6)
+            .map(|i| (f64::from(i), 3.0 + f64::from(i) / 5.0))
+            .collect(),
+    ))
+    .with(Bars::new(
+        "time",
+        (0..6)
+            .map(|i| (f64::from(i), 4.0 - f64::from(i) / 3.0))
+            .collect(),
+    ));
+    let mut gantt = Gantt::new(
+        Axis::new("time [h]").range(0.0, 10.0),
+        ["c3.4xlarge (spot)", "c4.4xlarge (spot)", "m4.large"],
+    );
+    let work = gantt.kind("task", None);
+    let away = gantt.kind("hibernated", None);
+    gantt.add(0, work, Span::new(0.0, 2.0).label("t1"));
+    gantt.add(0, away, Span::new(2.0, 5.0).hollow().label("away"));
+    gantt.add(1, work, Span::new(1.0, 3.0).label("t2"));
+    gantt.add(1, work, Span::new(3.0, 8.0).label("t3"));
+    gantt.add(2, work, Span::new(3.0, 3.01).label("too narrow for words"));
+    gantt.mark(9.0, "deadline");
+    Figure::new("One of everything")
+        .description("Made up data.")
+        .columns(2)
+        .panel(lines)
+        .panel(prices)
+        .panel(bars)
+        .panel(gantt.panel().title("Gantt"))
+}
+
+/// The coordinates of everything drawn, as far as they are attributes of their own. What is no number is NaN.
+fn coordinates(svg: &str) -> Vec<f64> {
+    [" x=\"", " y=\"", " cx=\"", " cy=\"", " points=\""]
+        .into_iter()
+        .flat_map(|name| svg.split(name).skip(1))
+        .filter_map(|piece| piece.split('"').next())
+        .flat_map(|value| value.split([',', ' ']).filter(|v| !v.is_empty()))
+        .map(|value| value.parse().unwrap_or(f64::NAN))
+        .collect()
+}
+
+#[test]
+fn the_same_figure_is_the_same_text() {
+    let svg = everything().svg().unwrap();
+    assert_eq!(svg, everything().svg().unwrap());
+    if let Some(file) = std::env::var_os("EBBTIDE_CHART_SEE") {
+        std::fs::write(file, svg).unwrap();
+    }
+}
+
+#[test]
+fn everything_that_was_named_is_said() {
+    let svg = everything().svg().unwrap();
+    for words in [
+        "One of everything",
+        "Made up data.",
+        "model &lt;fit&gt;",
+        "T* = 18 h",
+        "limit",
+        "price [$/h]",
+        "us-east-1.linux.m2.2xlarge",
+        "2010-01-",
+        "ADAPT",
+        "hibernated",
+        "away",
+        "deadline",
+        "c3.4xlarge (spot)",
+    ] {
+        assert!(svg.contains(words), "{words} is missing");
+    }
+    assert!(!svg.contains("too narrow for words"));
+}
+
+#[test]
+fn a_screen_reader_hears_the_title() {
+    let svg = everything().svg().unwrap();
+    assert!(svg.starts_with("<svg role=\"img\""));
+    assert!(svg.contains("<title>One of everything</title>"));
+}
+
+#[test]
+fn a_figure_without_panels_is_refused() {
+    let error = Figure::new("none").svg().unwrap_err();
+    assert_eq!(error.code(), "EB-CHART-001");
+    assert_eq!(error.to_string(), "the figure \"none\" has no panels");
+    let panel = Panel::new(Axis::new("x").range(3.0, 2.0), Axis::new("y"));
+    assert!(matches!(
+        Figure::new("").panel(panel).svg(),
+        Err(ChartError::Range { .. })
+    ));
+}
+
+#[test]
+fn a_panel_without_data_is_a_panel_with_axes() {
+    let panel = Panel::new(Axis::new("x"), Axis::new("y").logarithmic())
+        .with(Line::new("nothing", Vec::new()))
+        .with(Line::new("no number", vec![(f64::NAN, 1.0), (1.0, -1.0)]));
+    let svg = Figure::new("").panel(panel).svg().unwrap();
+    assert!(svg.contains("nothing"));
+}
+
+#[test]
+fn bars_of_one_group_do_not_hide_one_another() {
+    let panel = Panel::new(Axis::categories("", ["a"]), Axis::new("y"))
+        .with(Bars::new("one", vec![(0.0, 1.0)]))
+        .with(Bars::new("two", vec![(0.0, 1.0)]));
+    let svg = Figure::new("").panel(panel).svg().unwrap();
+    // Per layer one block in the legend and one bar; the background is the other rectangle.
+    let mut lefts: Vec<&str> = svg
+        .lines()
+        .filter(|line| line.starts_with("<rect") && !line.contains("#FFFFFF"))
+        .filter_map(|line| line.split(" x=\"").nth(1)?.split('"').next())
+        .collect();
+    assert_eq!(lefts.len(), 4);
+    lefts.sort_unstable();
+    lefts.dedup();
+    assert_eq!(lefts.len(), 4);
+}
+
+#[test]
+fn no_two_colours_of_the_palette_are_alike_in_a_simulated_red_green_blindness() {
+    // Viénot, Brettel and Mollon (1999): deuteranopia, on linear light.
+    let linear = |c: u8| (f64::from(c) / 255.0).powf(2.2);
+    let seen = |Colour(r, g, b): Colour| {
+        let (r, g, b) = (linear(r), linear(g), linear(b));
+        let red_green = 0.292_75 * r + 0.707_25 * g;
+        let blue = -0.022_34 * r + 0.022_34 * g + b;
+        [red_green.powf(1.0 / 2.2), blue.max(0.0).powf(1.0 / 2.2)]
+    };
+    for (i, a) in PALETTE.iter().enumerate() {
+        for b in PALETTE.iter().skip(i + 1) {
+            let (x, y) = (seen(*a), seen(*b));
+            let distance = (x[0] - y[0]).hypot(x[1] - y[1]);
+            assert!(distance > 0.08, "{a:?} and {b:?}: {distance}");
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn nothing_is_drawn_outside_of_the_figure(
+        points in prop::collection::vec((any::<f64>(), any::<f64>()), 0..40),
+        range in prop::option::of((-10.0..10.0, 0.1..20.0)),
+        steps in any::<bool>(),
+    ) {
+        let mut axis = Axis::new("x");
+        if let Some((low, width)) = range {
+            axis = axis.range(low, low + width);
+        }
+        let mut line = Line::new("line", points.clone()).dash(Dash::Dashed).marks(Shape::Triangle);
+        if steps {
+            line = line.steps();
+        }
+        let panel = Panel::new(axis, Axis::new("y").range(-1.0, 1.0))
+            .with(line)
+            .with(Points::new("points", points.clone()))
+            .with(Bars::new("bars", points.clone()))
+            .with(Band::new("band", points.iter().map(|(x, y)| (*x, *y, y + 1.0)).collect()));
+        match Figure::new("any").panel(panel).svg() {
+            Ok(svg) => for value in coordinates(&svg) {
+                prop_assert!((-10.0..=700.0).contains(&value), "{value}");
+            },
+            // Values so far apart that their distance is no number.
+            Err(error) => prop_assert_eq!(error.code(), "EB-CHART-002"),
+        }
+    }
+}

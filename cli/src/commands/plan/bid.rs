@@ -1,0 +1,345 @@
+//! `ebbtide plan bid`: which bid, on which instance type.
+
+use crate::Context;
+use crate::commands::simulate::checkpointing::{Bids, CostArgs, HistoryArgs, read, seconds};
+use crate::errors::CliError;
+use crate::hours::Hours;
+use crate::json::Json;
+use crate::output::{Cell, Format, number, text};
+use crate::render::Tone;
+use clap::Args;
+use ebbtide_checkpointing::{
+    Candidate, Goal, Offer, SchemeKind, SchemeResult, Series, Starts, Terms, choose, compare,
+    offers,
+};
+use ebbtide_model::Money;
+use std::str::FromStr;
+
+pub(super) const HELP: &str = "\
+Algorithm 1 of the ACC paper: for each instance type (series) and bid it works out, from the recorded prices,
+how long instances live (the failure density), the expected execution time without checkpoints (the paper's
+equation 8), the time from start to end (execution, stretched by how seldom the price is within the bid) and
+the cost; then it takes the best by --goal among those that keep --deadline and --budget.
+
+What is expected is one thing, what would have happened another: offers are also played through the history
+with a checkpoint scheme, and their mean cost and time stand beside the expected ones. Where prices stay high
+for weeks, waiting is much longer than the share of time suggests: --by replay chooses by what was played.
+
+Examples:
+  ebbtide plan bid --history prices.csv --job 500m
+  ebbtide plan bid --history prices.csv.zst --job 500m --goal cost --deadline 24h --series us-east-1.linux
+  ebbtide plan bid --history prices.csv --job 500m --budget 2.50 --speed m1.xlarge=1 --speed m2.2xlarge=1.6
+  ebbtide plan bid --history prices.csv --job 500m --by replay --scheme hour
+  ebbtide plan bid --history prices.csv --job 500m -o json | jq '.choice'";
+
+/// Options of `plan bid`.
+#[derive(Debug, Clone, Args)]
+pub struct BidArgs {
+    #[command(flatten)]
+    history: HistoryArgs,
+    /// Length of the job without interruptions and checkpoints
+    #[arg(long, value_name = "TIME")]
+    job: Hours,
+    /// What is wanted most: the least product of cost and time, the least cost, or the least time
+    #[arg(long, value_name = "product|cost|time", default_value = "product", value_parser = goal)]
+    goal: Goal,
+    /// Choose by what is expected (the paper's way), or by what would have happened
+    #[arg(long, value_name = "equation|replay", default_value = "equation", value_parser = by)]
+    by: By,
+    /// The job has to be done in this time
+    #[arg(long, value_name = "TIME")]
+    deadline: Option<Hours>,
+    /// The job may cost this, in dollars
+    #[arg(long, value_name = "DOLLARS")]
+    budget: Option<Money>,
+    /// How fast types are whose name contains NAME, against the machine of --job; may be repeated [default: 1]
+    #[arg(long, value_name = "NAME=FACTOR")]
+    speed: Vec<Speed>,
+    /// Bids in dollars for an hour: 0.401..0.441, or 0.41,0.42,0.5 [default: each series' 5 to 95 % band]
+    #[arg(long, value_name = "BIDS")]
+    bids: Option<Bids>,
+    /// How many bids a range or band is cut into
+    #[arg(long, value_name = "N", default_value_t = 21, value_parser = clap::value_parser!(u32).range(2..=1000))]
+    bid_count: u32,
+    #[command(flatten)]
+    costs: CostArgs,
+    /// The scheme with which offers are played through the history
+    #[arg(long, value_name = "SCHEME", default_value = "acc")]
+    scheme: SchemeKind,
+    /// How many offers are shown
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    top: u32,
+}
+
+/// How fast some types are.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Speed {
+    name: String,
+    factor: f64,
+}
+
+impl FromStr for Speed {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no speed: NAME=FACTOR, for example m2.2xlarge=1.6");
+        let (name, factor) = text.rsplit_once('=').ok_or_else(wrong)?;
+        let factor: f64 = factor.parse().map_err(|_| wrong())?;
+        if name.is_empty() || !factor.is_finite() || factor <= 0.0 {
+            return Err(wrong());
+        }
+        let name = name.to_owned();
+        Ok(Self { name, factor })
+    }
+}
+
+/// What offers are judged by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum By {
+    /// Equation 8.
+    Equation,
+    /// The recorded prices.
+    Replay,
+}
+
+fn by(text: &str) -> Result<By, String> {
+    match text {
+        "equation" => Ok(By::Equation),
+        "replay" => Ok(By::Replay),
+        _ => Err("equation or replay".to_owned()),
+    }
+}
+
+fn goal(text: &str) -> Result<Goal, String> {
+    match text {
+        "product" => Ok(Goal::Product),
+        "cost" => Ok(Goal::Cost),
+        "time" => Ok(Goal::Time),
+        _ => Err("product, cost or time".to_owned()),
+    }
+}
+
+/// An offer with what would have happened.
+#[derive(Debug)]
+struct Shown<'a> {
+    series: &'a Series,
+    offer: &'a Offer,
+    played: Option<SchemeResult>,
+    starts: usize,
+}
+
+/// Chooses and shows.
+pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError> {
+    let series = read(&args.history)?;
+    let candidates: Vec<Candidate<'_>> = series
+        .iter()
+        .map(|one| Candidate {
+            name: &one.name,
+            history: &one.history,
+            speed: speed_of(args, &one.name),
+        })
+        .collect();
+    let terms = Terms {
+        checkpoint_seconds: seconds(args.costs.checkpoint),
+        restart_seconds: seconds(args.costs.restart),
+        terminate_seconds: seconds(args.costs.terminate),
+        ..Terms::default()
+    };
+    let bids = |candidate: &Candidate<'_>| match &args.bids {
+        Some(bids) => bids.list(args.bid_count),
+        None => Bids::band(candidate.history, args.bid_count),
+    };
+    let offers = offers(&candidates, bids, seconds(args.job), &terms)?;
+    let best = best_of(args, &terms, &series, &offers)?;
+    if best.is_empty() {
+        return Err(CliError::Refused {
+            problem: format!(
+                "of {} offers none ends the job within the deadline and the budget",
+                offers.len()
+            ),
+            next: "allow more time or money, or higher bids".to_owned(),
+        });
+    }
+    show(context, args, offers.len(), &best)
+}
+
+/// The best offers, best first.
+fn best_of<'a>(
+    args: &BidArgs,
+    terms: &Terms,
+    series: &'a [Series],
+    offers: &'a [Offer],
+) -> Result<Vec<Shown<'a>>, CliError> {
+    let mut all: Vec<Shown<'a>> = offers
+        .iter()
+        .filter_map(|offer| series.get(offer.candidate).map(|one| (one, offer)))
+        .map(|(series, offer)| Shown {
+            series,
+            offer,
+            played: None,
+            starts: 0,
+        })
+        .collect();
+    if args.by == By::Replay {
+        all.iter_mut().try_for_each(|one| play(args, terms, one))?;
+    }
+    let mut judged: Vec<Offer> = all.iter().map(|one| judged(args.by, one)).collect();
+    let deadline = args.deadline.map(|deadline| deadline.0);
+    let mut best = Vec::new();
+    while best.len() < usize::try_from(args.top).unwrap_or(usize::MAX) {
+        let Some(place) = choose(&judged, args.goal, deadline, args.budget) else {
+            break;
+        };
+        judged.swap_remove(place);
+        let mut one = all.swap_remove(place);
+        if one.played.is_none() {
+            play(args, terms, &mut one)?;
+        }
+        best.push(one);
+    }
+    Ok(best)
+}
+
+/// The offer with the cost and the time by which it is judged. What did not finish from each start is no offer: nobody knows how
+/// long the others would have taken.
+fn judged(by: By, one: &Shown<'_>) -> Offer {
+    let mut offer = one.offer.clone();
+    if by == By::Replay {
+        let played = one.played.as_ref();
+        let finished = played.filter(|played| played.finished == one.starts);
+        (offer.hours, offer.cost) = finished.map_or((f64::INFINITY, f64::INFINITY), |played| {
+            (played.hours, played.cost)
+        });
+    }
+    offer
+}
+
+fn speed_of(args: &BidArgs, name: &str) -> f64 {
+    // The longest name that fits says most.
+    let fitting = args.speed.iter().filter(|speed| name.contains(&speed.name));
+    let best = fitting.max_by_key(|speed| speed.name.len());
+    best.map_or(1.0, |speed| speed.factor)
+}
+
+/// Plays an offer through its history.
+fn play(args: &BidArgs, terms: &Terms, one: &mut Shown<'_>) -> Result<(), CliError> {
+    let work = seconds(Hours(args.job.0 / speed_of(args, &one.series.name))).max(1);
+    let kinds = [args.scheme];
+    let starts = Starts::default();
+    let row = compare(
+        &one.series.history,
+        one.offer.bid,
+        &kinds,
+        terms,
+        work,
+        starts,
+    )?;
+    one.starts = row.starts;
+    one.played = row.schemes.into_iter().next();
+    Ok(())
+}
+
+fn show(
+    context: &mut Context,
+    args: &BidArgs,
+    all: usize,
+    shown: &[Shown<'_>],
+) -> Result<(), CliError> {
+    match context.output.format() {
+        Format::Json => return context.output.json(&json(args, all, shown)),
+        Format::Value => {
+            return shown.iter().try_for_each(|one| {
+                let line = format!("{} {}", one.series.name, one.offer.bid);
+                context.output.line(&line)
+            });
+        }
+        Format::Table | Format::Markdown => {}
+    }
+    let columns = [
+        text("series", "Instance type"),
+        number("bid", "Bid [$/h]"),
+        number("available", "Available"),
+        number("life", "Mean life"),
+        number("execution", "Execution (eq. 8)"),
+        number("hours", "Expected time"),
+        number("cost", "Expected cost"),
+        number("played_time", "Played: time"),
+        number("played_cost", "Played: cost"),
+        number("finished", "Played: done"),
+    ];
+    let rows = shown.iter().enumerate().map(|(i, one)| {
+        let offer = one.offer;
+        let tone = if i == 0 { Tone::Strong } else { Tone::Plain };
+        let mut row = vec![
+            Cell::new(&one.series.name).tone(tone),
+            Cell::new(offer.bid).tone(tone),
+            Cell::new(format!("{:.1} %", 100.0 * offer.available)),
+            Cell::new(life(offer.life_hours)),
+            Cell::new(Hours(offer.execution_hours)),
+            Cell::new(Hours(offer.hours)),
+            Cell::new(format!("$ {:.2}", offer.cost)),
+        ];
+        match one.played.as_ref().filter(|played| played.finished > 0) {
+            Some(played) => row.extend([
+                Cell::new(Hours(played.hours)),
+                Cell::new(format!("$ {:.2}", played.cost)),
+                Cell::new(format!("{} of {}", played.finished, one.starts)),
+            ]),
+            None => row.extend(["never ends", "-", "none"].map(Cell::new)),
+        }
+        row
+    });
+    let rows: Vec<Vec<Cell>> = rows.collect();
+    context.output.table(&columns, &rows)?;
+    if let Some(first) = shown.first() {
+        let judged = judged(args.by, first);
+        let (bid, name) = (first.offer.bid, &first.series.name);
+        let expected = match args.by {
+            By::Equation => "expected",
+            By::Replay => "played, on the average,",
+        };
+        let (time, cost) = (Hours(judged.hours), judged.cost);
+        let line = format!("bid {bid} on {name}: {expected} {time} and $ {cost:.2}");
+        context.output.line(&line)?;
+    }
+    let note = format!(
+        "{all} offers; expected values are for a job without checkpoints, \"played\" is {} over the recorded prices",
+        args.scheme
+    );
+    context.output.say(&note);
+    Ok(())
+}
+
+fn life(hours: f64) -> String {
+    if hours.is_finite() {
+        Hours(hours).to_string()
+    } else {
+        "no end seen".to_owned()
+    }
+}
+
+fn json(args: &BidArgs, all: usize, shown: &[Shown<'_>]) -> Json {
+    let offers: Vec<Json> = shown.iter().map(|one| offer(args, one)).collect();
+    let choice = offers.first().cloned().unwrap_or(Json::Null);
+    Json::object([("offers_considered", Json::from(all as u64))])
+        .with("choice", choice)
+        .with("offers", offers)
+}
+
+fn offer(args: &BidArgs, one: &Shown<'_>) -> Json {
+    let played = one.played.as_ref().map_or(Json::Null, |played| {
+        Json::object([("scheme", Json::from(args.scheme.as_str()))])
+            .with("starts", one.starts as u64)
+            .with("finished", played.finished as u64)
+            .with("hours", played.hours)
+            .with("cost", played.cost)
+    });
+    Json::object([("series", Json::from(one.series.name.as_str()))])
+        .with("bid", one.offer.bid.to_string())
+        .with("available", one.offer.available)
+        .with("life_hours", one.offer.life_hours)
+        .with("execution_hours", one.offer.execution_hours)
+        .with("hours", one.offer.hours)
+        .with("cost", one.offer.cost)
+        .with("played", played)
+}

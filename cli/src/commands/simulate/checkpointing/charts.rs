@@ -1,0 +1,188 @@
+//! The comparison in charts, like the ACC paper's figures 7 to 10: cost, time and product over the bids of a series; the gain over
+//! all series.
+
+use super::CheckpointingArgs;
+use super::sweep::{All, Swept};
+use crate::Context;
+use crate::errors::CliError;
+use ebbtide_chart::{Axis, Bars, Colour, Dash, Figure, Line, Panel, Rule, Shape};
+use ebbtide_checkpointing::{SchemeKind, SchemeResult, Series, Summary};
+use ebbtide_simulator::SimError;
+use std::path::Path;
+
+/// Draws everything into a directory.
+pub(super) fn write(
+    context: &mut Context,
+    args: &CheckpointingArgs,
+    directory: &Path,
+    series: &[Series],
+    all: &All,
+) -> Result<(), CliError> {
+    let mut figures: Vec<(String, Figure)> = series
+        .iter()
+        .zip(&all.series)
+        .map(|(one, swept)| (file_name(&swept.name), figure(args, all, one, swept)))
+        .collect();
+    if all.series.len() > 1 && !all.summaries.is_empty() {
+        figures.push(("all-series".to_owned(), gains(args, all)));
+    }
+    for (name, figure) in &figures {
+        let path = directory.join(format!("{name}.svg"));
+        let svg = figure.svg()?;
+        std::fs::write(&path, svg).map_err(|error| SimError::Write {
+            path,
+            problem: error.to_string(),
+        })?;
+    }
+    let names: Vec<String> = figures
+        .iter()
+        .map(|(name, _)| format!("{name}.svg"))
+        .collect();
+    let shown = match names.as_slice() {
+        [one] => one.clone(),
+        [first, .., last] => format!("{first} to {last}, {} files", names.len()),
+        [] => return Ok(()),
+    };
+    context
+        .output
+        .say(&format!("wrote {}: {shown}", directory.display()));
+    Ok(())
+}
+
+/// A name that is a file's name everywhere.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let text: String = name
+        .chars()
+        .map(|c| if plain(c) { c } else { '_' })
+        .collect();
+    // A name that begins with a dot would be hidden.
+    let text: String = text.trim_start_matches('.').chars().take(150).collect();
+    if text.is_empty() {
+        "prices".to_owned()
+    } else {
+        text
+    }
+}
+
+/// How a scheme's line looks: the same in all charts, and different without colours.
+fn style(kind: SchemeKind) -> (Colour, Dash, Shape) {
+    match kind {
+        SchemeKind::None => (Colour::GREY, Dash::Dotted, Shape::Cross),
+        SchemeKind::Opt => (Colour::BLACK, Dash::Solid, Shape::Circle),
+        SchemeKind::Hour => (Colour::ORANGE, Dash::Dashed, Shape::Square),
+        SchemeKind::Edge => (Colour::PURPLE, Dash::Dashed, Shape::Triangle),
+        SchemeKind::Adapt => (Colour::GREEN, Dash::Dashed, Shape::Circle),
+        SchemeKind::Acc => (Colour::VERMILION, Dash::Solid, Shape::Square),
+    }
+}
+
+/// A figure, and how high a scheme stands in it.
+type Measure = (&'static str, &'static str, fn(&SchemeResult) -> f64);
+
+/// Figures 7, 8 and 9 for one series, with its price below.
+fn figure(args: &CheckpointingArgs, all: &All, series: &Series, swept: &Swept) -> Figure {
+    let measures: [Measure; 3] = [
+        ("Cost", "mean cost [$]", |r| r.cost),
+        ("Time", "mean time from start to end [h]", |r| r.hours),
+        ("Cost × time", "mean product [$ h]", |r| r.product),
+    ];
+    let mut figure = Figure::new(format!("{}: a job of {}", swept.name, args.job))
+        .description(format!(
+            "Mean cost, time and their product for a job of {} with each checkpoint scheme, over the bid.",
+            args.job
+        ))
+        .columns(2);
+    for (title, label, measure) in measures {
+        let mut panel =
+            Panel::new(Axis::new("bid [$/h]"), Axis::new(label).logarithmic()).title(title);
+        for kind in &all.kinds {
+            let (colour, dash, shape) = style(*kind);
+            let points = swept.rows.iter().filter_map(|row| {
+                let result = row.of(*kind)?;
+                // Means over few jobs would draw a line that nothing can be read from.
+                let enough = 2 * result.finished >= row.starts;
+                enough.then(|| (row.bid.micros() as f64 / 1e6, measure(result)))
+            });
+            let line = Line::new(kind.as_str(), points.collect());
+            panel = panel.with(line.colour(colour).dash(dash).marks(shape));
+        }
+        figure = figure.panel(panel);
+    }
+    figure.panel(prices(series, swept))
+}
+
+/// The price, with the lowest and the highest bid.
+fn prices(series: &Series, swept: &Swept) -> Panel {
+    let mut points: Vec<(f64, f64)> = series
+        .history
+        .changes()
+        .map(|(at, price)| (at as f64, price.micros() as f64 / 1e6))
+        .collect();
+    if let Some((_, last)) = points.last().copied() {
+        points.push((series.history.end() as f64, last));
+    }
+    let dollars = |row: Option<&ebbtide_checkpointing::BidComparison>| {
+        row.map(|row| (row.bid.to_string(), row.bid.micros() as f64 / 1e6))
+    };
+    let mut panel = Panel::new(
+        Axis::new("").dates(),
+        Axis::new("price [$/h]").logarithmic(),
+    )
+    .title("Price, lowest and highest bid")
+    .with(Line::new("", points).steps().width(1).colour(Colour::BLUE));
+    for (words, bid) in [dollars(swept.rows.first()), dollars(swept.rows.last())]
+        .into_iter()
+        .flatten()
+    {
+        panel = panel.with(Rule::horizontal(bid).label(words).reached());
+    }
+    panel
+}
+
+/// A figure, and how a scheme stands in it against OPT.
+type Gain = (&'static str, fn(&Summary) -> f64);
+
+/// Figure 10: a scheme against OPT, series by series.
+fn gains(args: &CheckpointingArgs, all: &All) -> Figure {
+    let compared: Vec<&Swept> = all
+        .series
+        .iter()
+        .filter(|one| !one.summaries.is_empty())
+        .collect();
+    let names: Vec<&str> = compared.iter().map(|one| one.name.as_str()).collect();
+    let measures: [Gain; 3] = [
+        ("Cost", |s| s.cost.mean),
+        ("Time", |s| s.time.mean),
+        ("Cost × time", |s| s.product.mean),
+    ];
+    // One scheme is as much as so many series can show; ACC, as in the paper.
+    let last = all
+        .kinds
+        .iter()
+        .rev()
+        .find(|kind| **kind != SchemeKind::Opt);
+    let shown = last.copied().unwrap_or(SchemeKind::Acc);
+    let width = 160 + 20 * u32::try_from(names.len()).unwrap_or(100);
+    let mut figure = Figure::new(format!("{shown} against OPT, a job of {}", args.job))
+        .description("Per cent by which cost, time and their product differ from those of OPT.")
+        .width(width.clamp(640, 4000));
+    for (title, measure) in measures {
+        let bars = compared.iter().enumerate().filter_map(|(i, one)| {
+            let summary = one.of(shown)?;
+            Some((i as f64, measure(summary)))
+        });
+        let mut panel = Panel::new(
+            Axis::categories("", names.iter().copied()),
+            Axis::new("against OPT [%]"),
+        )
+        .title(title)
+        .with(Bars::new(shown.as_str(), bars.collect()).colour(Colour::BLUE));
+        if let Some(mean) = all.summaries.iter().find(|summary| summary.kind == shown) {
+            let mean = measure(mean);
+            panel = panel.with(Rule::horizontal(mean).label(format!("mean {mean:+.1} %")));
+        }
+        figure = figure.panel(panel.height(480));
+    }
+    figure
+}

@@ -1,0 +1,78 @@
+//! What the executor knows of one instance.
+
+use crate::map::Market;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// A backup that was not needed so far.
+    Planned,
+    /// Asked for.
+    Launched,
+    Up,
+    /// Frozen; `up` if it had started before.
+    Hibernated {
+        up: bool,
+    },
+    /// Released, or interrupted for good.
+    Gone,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Instance<'a> {
+    pub(super) ty: usize,
+    pub(super) market: Market,
+    pub(super) cores: &'a [Vec<usize>],
+    pub(super) phase: Phase,
+    /// Tasks of it that are not done anywhere.
+    pub(super) left: usize,
+    /// For each core what it runs, and the place of what comes then.
+    running: Vec<(Option<usize>, usize)>,
+}
+
+impl<'a> Instance<'a> {
+    pub(super) fn new(ty: usize, market: Market, cores: &'a [Vec<usize>]) -> Self {
+        Self {
+            ty,
+            market,
+            cores,
+            phase: Phase::Planned,
+            left: cores.iter().map(Vec::len).sum(),
+            running: vec![(None, 0); cores.len()],
+        }
+    }
+
+    /// Takes a task off its core, if it runs here.
+    pub(super) fn stop(&mut self, task: usize) -> Option<usize> {
+        let core = self.running.iter().position(|(r, _)| *r == Some(task))?;
+        self.running[core].0 = None;
+        Some(core)
+    }
+
+    /// Gives every idle core its next task that is not done, if the instance is up.
+    pub(super) fn next(&mut self, done: impl Fn(usize) -> bool) -> Vec<(usize, usize)> {
+        let mut begun = Vec::new();
+        if self.phase != Phase::Up {
+            return begun;
+        }
+        for (core, (running, place)) in self.running.iter_mut().enumerate() {
+            if running.is_some() {
+                continue;
+            }
+            while let Some(&task) = self.cores[core].get(*place) {
+                *place += 1;
+                if !done(task) {
+                    *running = Some(task);
+                    begun.push((core, task));
+                    break;
+                }
+            }
+        }
+        begun
+    }
+
+    /// A new instance in its place: everything from the start.
+    pub(super) fn again(&mut self) {
+        self.phase = Phase::Launched;
+        self.running.fill((None, 0));
+    }
+}

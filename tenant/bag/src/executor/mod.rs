@@ -1,0 +1,414 @@
+//! Carries a plan out: events in, actions out, no clock.
+//!
+//! **The promise.** With copies, and if on-demand instances boot in the rules' time and stay, tasks take no longer than planned, and
+//! [`Executor::wake_at`] is answered in time, every task is done by [`Bag::end`], whatever hibernates, comes back, is interrupted or never starts.
+//! The reason is short: as long as a task is not done, either its backup runs, launched when there was time for all that it has to run; or there
+//! still is time, since its latest start lies ahead.
+//!
+//! The paper starts backups of hibernating instances only. Then a second hibernation after the latest start, or a first one of an
+//! instance whose tasks end late, breaks the deadline; [`Conduct::paper`] does so, to compare with.
+
+mod instance;
+
+use crate::error::BagError;
+use crate::input::Bag;
+use crate::map::Market;
+use crate::plan::Plan;
+use instance::{Instance, Phase};
+
+/// An instance of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum VmId {
+    /// Of the primary map, by its place there.
+    Primary(usize),
+    /// A backup, counted through all instances of the primary map.
+    Backup(usize),
+}
+
+/// What happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Event {
+    /// An instance is up and can run tasks.
+    Started(VmId),
+    /// A preemptible instance is frozen, with all that runs on it.
+    Hibernated(VmId),
+    /// It goes on where it was.
+    Resumed(VmId),
+    /// It is gone for good, and what was not saved is lost.
+    Interrupted(VmId),
+    /// A task is done.
+    Finished {
+        /// The task.
+        task: usize,
+        /// Where.
+        vm: VmId,
+    },
+    /// A task has saved its state where backups find it.
+    Checkpointed {
+        /// The task.
+        task: usize,
+        /// Of its work, seconds on the base machine.
+        work: u64,
+    },
+    /// Nothing but the time: what [`Executor::wake_at`] asks for.
+    Time,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    /// Launch an instance; [`Event::Started`] is the answer.
+    Launch(VmId),
+    /// Run a task on a core.
+    Run {
+        /// The task.
+        task: usize,
+        /// Where.
+        vm: VmId,
+        /// On which core.
+        core: usize,
+        /// How much of its work is saved and need not be done again, seconds on the base machine.
+        saved: u64,
+    },
+    /// Stop a task: it is done elsewhere.
+    Cancel {
+        /// The task.
+        task: usize,
+        /// Where.
+        vm: VmId,
+        /// On which core.
+        core: usize,
+    },
+    /// Delete an instance, whatever it is doing.
+    Release(VmId),
+}
+
+/// What is done when an instance hibernates.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum OnHibernation {
+    /// Wait until the latest start of its backups.
+    #[default]
+    Wait,
+    /// Give it up and start its backups at once.
+    Migrate,
+}
+
+/// How a plan is carried out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Conduct {
+    /// What is done when an instance hibernates.
+    pub on_hibernation: OnHibernation,
+    /// Whether backups also start at their latest start when the instance is running: its tasks then have a copy each, and the first that is
+    /// done stops the other. Without, the promise does not hold.
+    pub copies: bool,
+}
+
+impl Default for Conduct {
+    fn default() -> Self {
+        Self {
+            on_hibernation: OnHibernation::Wait,
+            copies: true,
+        }
+    }
+}
+
+impl Conduct {
+    /// As the paper: backups only for instances that hibernate.
+    #[must_use]
+    pub fn paper(on_hibernation: OnHibernation) -> Self {
+        Self {
+            on_hibernation,
+            copies: false,
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct TaskState {
+    done: bool,
+    saved: u64,
+    primary: usize,
+    backup: Option<usize>,
+}
+
+/// The state of a plan that is being carried out.
+#[derive(Debug, Clone)]
+pub struct Executor<'a> {
+    bag: &'a Bag,
+    conduct: Conduct,
+    now: u64,
+    primaries: Vec<Instance<'a>>,
+    backups: Vec<Instance<'a>>,
+    /// For each backup its instance of the primary map, and the latest start for what is left of its tasks.
+    covers: Vec<(usize, u64)>,
+    /// For each instance of the primary map its first backup and the one after its last.
+    covered: Vec<(usize, usize)>,
+    tasks: Vec<TaskState>,
+}
+
+impl<'a> Executor<'a> {
+    /// Begins at time 0: all instances of the primary map are launched.
+    #[must_use]
+    pub fn begin(bag: &'a Bag, plan: &'a Plan, conduct: Conduct) -> (Self, Vec<Action>) {
+        let mut executor = Self {
+            bag,
+            conduct,
+            now: 0,
+            primaries: Vec::with_capacity(plan.vms.len()),
+            backups: Vec::new(),
+            covers: Vec::new(),
+            covered: Vec::with_capacity(plan.vms.len()),
+            tasks: vec![TaskState::default(); bag.tasks().len()],
+        };
+        for (at, planned) in plan.vms.iter().enumerate() {
+            for task in planned.vm.tasks() {
+                executor.tasks[task].primary = at;
+            }
+            executor.primaries.push(Instance::new(
+                planned.vm.ty,
+                planned.vm.market,
+                &planned.vm.cores,
+            ));
+            let first = executor.backups.len();
+            for backup in &planned.backups {
+                for task in backup.tasks() {
+                    executor.tasks[task].backup = Some(executor.backups.len());
+                }
+                executor.covers.push((at, backup.latest_start(bag)));
+                executor
+                    .backups
+                    .push(Instance::new(backup.ty, Market::OnDemand, &backup.cores));
+            }
+            executor.covered.push((first, executor.backups.len()));
+        }
+        let mut actions = Vec::new();
+        for (at, instance) in executor.primaries.iter_mut().enumerate() {
+            instance.phase = Phase::Launched;
+            actions.push(Action::Launch(VmId::Primary(at)));
+        }
+        (executor, actions)
+    }
+
+    /// Takes in what happened, `at` seconds after the begin. What is repeated or comes too late to matter changes nothing.
+    ///
+    /// # Errors
+    /// [`BagError::Event`] if time runs backwards, or for an instance or task that is not of the plan.
+    pub fn on(&mut self, at: u64, event: Event) -> Result<Vec<Action>, BagError> {
+        let wrong = |problem: String| Err(BagError::Event { at, problem });
+        if at < self.now {
+            return wrong(format!("the one before was at {} s", self.now));
+        }
+        let known = |vm: VmId| match vm {
+            VmId::Primary(vm) => vm < self.primaries.len(),
+            VmId::Backup(vm) => vm < self.backups.len(),
+        };
+        let (vm, task) = match event {
+            Event::Started(vm)
+            | Event::Hibernated(vm)
+            | Event::Resumed(vm)
+            | Event::Interrupted(vm) => (Some(vm), None),
+            Event::Finished { task, vm } => (Some(vm), Some(task)),
+            Event::Checkpointed { task, .. } => (None, Some(task)),
+            Event::Time => (None, None),
+        };
+        if let Some(vm) = vm.filter(|&vm| !known(vm)) {
+            return wrong(format!("the plan has no instance {vm:?}"));
+        }
+        if let Some(task) = task.filter(|&task| task >= self.tasks.len()) {
+            return wrong(format!("the bag has no task {task}"));
+        }
+        self.now = at;
+        let mut actions = Vec::new();
+        match event {
+            Event::Started(vm) => {
+                if self.instance(vm).phase == Phase::Launched {
+                    self.instance(vm).phase = Phase::Up;
+                    self.fill(vm, &mut actions);
+                }
+            }
+            Event::Hibernated(vm) => self.hibernated(vm, &mut actions),
+            Event::Resumed(vm) => {
+                if let Phase::Hibernated { up } = self.instance(vm).phase {
+                    self.instance(vm).phase = if up { Phase::Up } else { Phase::Launched };
+                    self.fill(vm, &mut actions);
+                }
+            }
+            Event::Interrupted(vm) => self.interrupted(vm, &mut actions),
+            Event::Finished { task, vm } => self.finished(task, vm, &mut actions),
+            Event::Checkpointed { task, work } => {
+                let most = self.bag.tasks()[task].seconds;
+                let state = &mut self.tasks[task];
+                state.saved = state.saved.max(work.min(most));
+                if let Some(backup) = state.backup {
+                    self.reckon(backup);
+                }
+            }
+            Event::Time => {}
+        }
+        self.start_backups(event == Event::Time, &mut actions);
+        Ok(actions)
+    }
+
+    /// When [`Event::Time`] has to come at the latest, unless another event comes before: the next latest start. `None` if there is none.
+    #[must_use]
+    pub fn wake_at(&self) -> Option<u64> {
+        (0..self.backups.len())
+            .filter(|&backup| self.waits(backup))
+            .map(|backup| self.covers[backup].1)
+            .min()
+    }
+
+    /// True when every task is done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        self.tasks.iter().all(|task| task.done)
+    }
+
+    /// True if the task is done.
+    #[must_use]
+    pub fn is_task_done(&self, task: usize) -> bool {
+        self.tasks.get(task).is_some_and(|task| task.done)
+    }
+
+    /// The backups of an instance of the primary map.
+    #[must_use]
+    pub fn backups_of(&self, primary: usize) -> std::ops::Range<usize> {
+        let (first, end) = self.covered.get(primary).copied().unwrap_or((0, 0));
+        first..end
+    }
+
+    fn instance(&mut self, vm: VmId) -> &mut Instance<'a> {
+        match vm {
+            VmId::Primary(vm) => &mut self.primaries[vm],
+            VmId::Backup(vm) => &mut self.backups[vm],
+        }
+    }
+
+    fn hibernated(&mut self, vm: VmId, actions: &mut Vec<Action>) {
+        let instance = self.instance(vm);
+        let up = match instance.phase {
+            Phase::Up => true,
+            Phase::Launched => false,
+            Phase::Planned | Phase::Hibernated { .. } | Phase::Gone => return,
+        };
+        instance.phase = Phase::Hibernated { up };
+        if let (VmId::Primary(primary), OnHibernation::Migrate) = (vm, self.conduct.on_hibernation)
+            && !self.backups_of(primary).is_empty()
+        {
+            self.instance(vm).phase = Phase::Gone;
+            actions.push(Action::Release(vm));
+            self.launch_all(primary, actions);
+        }
+    }
+
+    fn interrupted(&mut self, vm: VmId, actions: &mut Vec<Action>) {
+        let instance = self.instance(vm);
+        if matches!(instance.phase, Phase::Planned | Phase::Gone) {
+            return;
+        }
+        match (vm, instance.market) {
+            (VmId::Primary(primary), Market::Preemptible) => {
+                instance.phase = Phase::Gone;
+                self.launch_all(primary, actions);
+            }
+            // An on-demand instance that dies is no preemption. The best that can be done is another one; the promise is not made for this.
+            _ => {
+                instance.again();
+                actions.push(Action::Launch(vm));
+            }
+        }
+    }
+
+    fn finished(&mut self, task: usize, vm: VmId, actions: &mut Vec<Action>) {
+        if self.tasks[task].done {
+            return;
+        }
+        self.tasks[task].done = true;
+        let state = self.tasks[task];
+        let places = [
+            Some(VmId::Primary(state.primary)),
+            state.backup.map(VmId::Backup),
+        ];
+        for place in places.into_iter().flatten() {
+            let instance = self.instance(place);
+            instance.left -= 1;
+            let left = instance.left;
+            if let Some(core) = instance.stop(task)
+                && place != vm
+                && instance.phase != Phase::Gone
+            {
+                actions.push(Action::Cancel {
+                    task,
+                    vm: place,
+                    core,
+                });
+            }
+            if left > 0 {
+                self.fill(place, actions);
+            } else if !matches!(self.instance(place).phase, Phase::Planned | Phase::Gone) {
+                self.instance(place).phase = Phase::Gone;
+                actions.push(Action::Release(place));
+            }
+        }
+        if let Some(backup) = state.backup {
+            self.reckon(backup);
+        }
+    }
+
+    /// Gives every idle core its next task that is not done.
+    fn fill(&mut self, vm: VmId, actions: &mut Vec<Action>) {
+        let tasks = std::mem::take(&mut self.tasks);
+        let instance = self.instance(vm);
+        for (core, task) in instance.next(|task| tasks[task].done) {
+            actions.push(Action::Run {
+                task,
+                vm,
+                core,
+                saved: tasks[task].saved,
+            });
+        }
+        self.tasks = tasks;
+    }
+
+    /// The latest start of a backup for what is left of its tasks.
+    fn reckon(&mut self, backup: usize) {
+        let instance = &self.backups[backup];
+        let longest = instance.cores.iter().map(|core| -> u64 {
+            let left = core.iter().filter(|&&task| !self.tasks[task].done);
+            left.filter_map(|&task| self.bag.rest(task, instance.ty, self.tasks[task].saved))
+                .sum()
+        });
+        self.covers[backup].1 = crate::backup::latest(self.bag, longest.max().unwrap_or(0));
+    }
+
+    /// Whether a backup still waits for its latest start.
+    fn waits(&self, backup: usize) -> bool {
+        let instance = &self.backups[backup];
+        instance.phase == Phase::Planned
+            && instance.left > 0
+            && (self.conduct.copies || self.primaries[self.covers[backup].0].phase != Phase::Up)
+    }
+
+    /// What is due exactly now waits for [`Event::Time`]: other tasks may end in the same second.
+    fn start_backups(&mut self, due: bool, actions: &mut Vec<Action>) {
+        for backup in 0..self.backups.len() {
+            let latest = self.covers[backup].1;
+            if self.waits(backup) && (latest < self.now || due && latest == self.now) {
+                self.launch(backup, actions);
+            }
+        }
+    }
+
+    fn launch_all(&mut self, primary: usize, actions: &mut Vec<Action>) {
+        for backup in self.backups_of(primary) {
+            if self.backups[backup].phase == Phase::Planned && self.backups[backup].left > 0 {
+                self.launch(backup, actions);
+            }
+        }
+    }
+
+    fn launch(&mut self, backup: usize, actions: &mut Vec<Action>) {
+        self.backups[backup].phase = Phase::Launched;
+        actions.push(Action::Launch(VmId::Backup(backup)));
+    }
+}

@@ -1,0 +1,139 @@
+//! The primary map as the paper makes it (Algorithm 1): greedy, task by task.
+//!
+//! Where the paper leaves something open, this is the reading:
+//!
+//! - Tasks come by falling memory, then by falling duration, then in the order of the bag.
+//! - Of the instances that have room within the share of the deadline the one is taken whose price grows least, then the one
+//!   with the least waste (equation 1: what is left of the paid slot after its last task), then the oldest.
+//! - `best_VM`, where a new instance is needed, is the type with the fewest periods of running time, the cheaper one of equals, the first of those.
+//!   A new instance is not held against the share, as in the paper: two of its four jobs are only possible so.
+//! - An instance gets a further task only if that can still be moved to its backup at its end. If even a new preemptible instance is too slow for the
+//!   deadline, the task runs on demand.
+
+use crate::input::Bag;
+use crate::map::{Market, Vm, seconds};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+/// An instance that is being filled. Tasks come by falling memory, so a core that is open is large enough for all that follow.
+pub(crate) struct Open {
+    vm: Vm,
+    /// Load and place of every core, the least loaded first.
+    loads: BinaryHeap<Reverse<(u64, usize)>>,
+    longest: u64,
+    memory: u64,
+}
+
+impl Open {
+    pub(crate) fn new(ty: usize, market: Market) -> Self {
+        Self {
+            vm: Vm {
+                ty,
+                market,
+                cores: Vec::new(),
+            },
+            loads: BinaryHeap::new(),
+            longest: 0,
+            memory: 0,
+        }
+    }
+
+    pub(crate) fn ty(&self) -> usize {
+        self.vm.ty
+    }
+
+    pub(crate) fn done(self) -> Vm {
+        self.vm
+    }
+
+    /// How much the earliest core is loaded already; `None` if the type is too small for the task.
+    pub(crate) fn earliest(&self, bag: &Bag, task: usize) -> Option<(u64, usize)> {
+        let ty = &bag.types()[self.vm.ty];
+        let memory = bag.tasks()[task].memory_mb;
+        if self.vm.cores.len() < ty.vcpus as usize && self.memory + memory <= ty.memory_mb {
+            return Some((0, self.vm.cores.len()));
+        }
+        self.loads.peek().map(|Reverse(first)| *first)
+    }
+
+    pub(crate) fn put(&mut self, bag: &Bag, task: usize) {
+        let Some((load, core)) = self.earliest(bag, task) else {
+            return;
+        };
+        if core == self.vm.cores.len() {
+            self.vm.cores.push(Vec::new());
+            self.memory += bag.tasks()[task].memory_mb;
+        } else {
+            self.loads.pop();
+        }
+        let load = load + seconds(bag, task, self.vm.ty);
+        self.vm.cores[core].push(task);
+        self.loads.push(Reverse((load, core)));
+        self.longest = self.longest.max(load);
+    }
+}
+
+/// Tasks by falling memory, then by falling duration.
+pub(crate) fn in_order(bag: &Bag, tasks: impl IntoIterator<Item = usize>) -> Vec<usize> {
+    let mut tasks: Vec<usize> = tasks.into_iter().collect();
+    tasks.sort_by_key(|&task| {
+        let t = &bag.tasks()[task];
+        (Reverse(t.memory_mb), Reverse(t.seconds), task)
+    });
+    tasks
+}
+
+/// The greedy map on a market. On demand there is neither a share nor a backup.
+pub(crate) fn greedy(bag: &Bag, market: Market) -> Vec<Vm> {
+    let mut open: Vec<Open> = Vec::new();
+    for task in in_order(bag, 0..bag.tasks().len()) {
+        let vm = best_open(bag, &open, task).unwrap_or_else(|| {
+            let (ty, market) = best_new(bag, task, market);
+            open.push(Open::new(ty, market));
+            open.len() - 1
+        });
+        open[vm].put(bag, task);
+    }
+    open.into_iter().map(|o| o.vm).collect()
+}
+
+fn best_open(bag: &Bag, open: &[Open], task: usize) -> Option<usize> {
+    let rules = bag.rules();
+    let places = open.iter().enumerate().filter_map(|(at, o)| {
+        let (load, _) = o.earliest(bag, task)?;
+        let end = rules.boot + load + bag.runtime(task, o.vm.ty)?;
+        let in_time = match o.vm.market {
+            Market::OnDemand => end <= bag.end(),
+            Market::Preemptible => {
+                end <= bag.limit() && end + rules.boot + bag.fastest(task).0 <= bag.end()
+            }
+        };
+        if !in_time {
+            return None;
+        }
+        let hourly = o.vm.market.hourly(bag, o.vm.ty)?;
+        let before = bag.price(hourly, rules.boot + o.longest);
+        let last = (rules.boot + o.longest).max(end);
+        let waste = last.div_ceil(rules.slot) * rules.slot - last;
+        Some((bag.price(hourly, last) - before, waste, at))
+    });
+    places.min().map(|(_, _, at)| at)
+}
+
+/// `best_VM`.
+fn best_new(bag: &Bag, task: usize, market: Market) -> (usize, Market) {
+    let rules = bag.rules();
+    let best = |market: Market| {
+        let types = (0..bag.types().len()).filter_map(|ty| {
+            let hourly = market.hourly(bag, ty)?;
+            let runtime = bag.runtime(task, ty)?;
+            let in_time = rules.boot + runtime <= bag.end();
+            in_time.then(|| (runtime.div_ceil(rules.period), hourly, ty))
+        });
+        types.min().map(|(_, _, ty)| (ty, market))
+    };
+    best(market)
+        .or_else(|| best(Market::OnDemand))
+        // The bag's proof says that this one is in time.
+        .unwrap_or_else(|| (bag.fastest(task).1, Market::OnDemand))
+}

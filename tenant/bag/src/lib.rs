@@ -1,0 +1,35 @@
+//! Bags of tasks with a deadline on preemptible instances that may hibernate.
+//!
+//! After *A bag-of-tasks scheduler tolerant to temporal failures in clouds* (Teylo, Arantes, Sens, Drummond; SBAC-PAD 2019; "the paper" in this crate),
+//! and beyond it. Instances are not scarce, a core runs one task at a time, all times are whole seconds since the begin, money is millionths of the
+//! currency unit. No I/O, no clock; chance comes from a seed.
+//!
+//! - [`Bag`] is a checked problem; that there is one proves that its deadline can be met.
+//! - [`plan`] makes the primary and the backup map, greedy as in the paper ([`Effort::Greedy`]) or better.
+//! - [`Executor`] carries a plan out: events in, actions out. With copies ([`Conduct::default`]) the deadline is met for any sequence of
+//!   hibernations and interruptions.
+//! - [`simulate`] is a world for it.
+
+mod backup;
+mod bound;
+mod error;
+mod executor;
+mod fleet;
+mod greedy;
+mod input;
+mod map;
+mod optimise;
+mod plan;
+pub mod simulate;
+
+pub use backup::Backup;
+pub use bound::{Critical, critical, least_price, smallest_without_copies};
+pub use error::BagError;
+pub use executor::{Action, Conduct, Event, Executor, OnHibernation, VmId};
+pub use fleet::plan_on;
+pub use input::{
+    Bag, Checkpoints, InstanceType, LONGEST, MOST_TASKS, MOST_TYPES, Rules, Task, slots_price,
+};
+pub use map::{Finish, Market, Vm};
+pub use optimise::{BestShare, Effort, best_share, plan, plan_on_demand};
+pub use plan::{Method, Plan, Planned, Price};

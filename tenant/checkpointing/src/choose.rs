@@ -1,0 +1,152 @@
+//! Which bid and which instance type: the ACC paper's Algorithm 1.
+
+use crate::availability::Availability;
+use crate::error::CheckpointingError;
+use crate::expected::expected_execution_time;
+use crate::history::PriceHistory;
+use crate::lives::Lives;
+use crate::terms::{Terms, question};
+use ebbtide_model::Money;
+
+/// An instance type that may be bid for.
+#[derive(Debug, Clone, Copy)]
+pub struct Candidate<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// What it cost.
+    pub history: &'a PriceHistory,
+    /// How fast it works, against the machine on which the job's length was measured: 2 halves the work.
+    pub speed: f64,
+}
+
+/// What is wanted most.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Goal {
+    /// The least product of expected cost and time, the paper's measure. The default.
+    #[default]
+    Product,
+    /// The least expected cost.
+    Cost,
+    /// The least expected time.
+    Time,
+}
+
+/// A type with a bid, and what to expect of both.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Offer {
+    /// The place of the candidate in the list.
+    pub candidate: usize,
+    /// The bid.
+    pub bid: Money,
+    /// How much of the time the price is not above it, 0 to 1.
+    pub available: f64,
+    /// Mean life of an instance in hours; infinite if the price never went above the bid.
+    pub life_hours: f64,
+    /// Equation 8: expected hours of execution without checkpoints, infinite if no instance lived long enough.
+    pub execution_hours: f64,
+    /// Expected hours from start to end: execution, stretched by the share of the time in which it can run.
+    pub hours: f64,
+    /// Expected cost in dollars: the mean price while it is not above the bid, for every begun hour of execution.
+    pub cost: f64,
+}
+
+impl Offer {
+    fn measure(&self, goal: Goal) -> f64 {
+        match goal {
+            Goal::Product => self.cost * self.hours,
+            Goal::Cost => self.cost,
+            Goal::Time => self.hours,
+        }
+    }
+}
+
+/// What to expect of each candidate with each of its bids. Bids that never run are left out.
+///
+/// # Errors
+/// [`CheckpointingError::Question`] for impossible terms, a job that is not above zero, or a speed that is not;
+/// [`CheckpointingError::NeverRuns`] if no bid ever reaches a price.
+pub fn offers(
+    candidates: &[Candidate<'_>],
+    bids: impl Fn(&Candidate<'_>) -> Vec<Money>,
+    work_seconds: i64,
+    terms: &Terms,
+) -> Result<Vec<Offer>, CheckpointingError> {
+    let terms = terms.checked()?;
+    if work_seconds <= 0 {
+        return Err(question("the job", work_seconds, "above zero"));
+    }
+    let mut offers = Vec::new();
+    let (mut highest, mut lowest) = (Money::default(), None);
+    for (place, candidate) in candidates.iter().enumerate() {
+        if !(candidate.speed.is_finite() && candidate.speed > 0.0) {
+            return Err(CheckpointingError::Question {
+                what: "the speed of an instance type",
+                value: candidate.speed.to_string(),
+                allowed: "a finite number above zero".to_owned(),
+            });
+        }
+        let least = candidate.history.extremes().0;
+        lowest = Some(lowest.unwrap_or(least).min(least));
+        for bid in bids(candidate) {
+            highest = highest.max(bid);
+            offers.extend(offer(place, candidate, bid, work_seconds, &terms));
+        }
+    }
+    if offers.is_empty() {
+        return Err(CheckpointingError::NeverRuns {
+            bid: highest.to_string(),
+            lowest: lowest.unwrap_or_default().to_string(),
+        });
+    }
+    Ok(offers)
+}
+
+fn offer(
+    place: usize,
+    candidate: &Candidate<'_>,
+    bid: Money,
+    work_seconds: i64,
+    terms: &Terms,
+) -> Option<Offer> {
+    let price = candidate.history.mean_up_to(bid)?;
+    let availability = Availability::new(candidate.history, bid);
+    let lives = Lives::until(&availability, i64::MAX);
+    let work = (work_seconds as f64 / candidate.speed).ceil().max(1.0) as i64;
+    // Steps of a minute, as the paper's k.
+    let execution = expected_execution_time(work, terms.restart_seconds, &lives, 60);
+    let hours = execution.map_or(f64::INFINITY, |seconds| seconds / 3600.0);
+    Some(Offer {
+        candidate: place,
+        bid,
+        available: availability.share(),
+        life_hours: lives.mean().map_or(f64::INFINITY, |mean| mean / 3600.0),
+        execution_hours: hours,
+        hours: hours / availability.share(),
+        cost: price * hours.ceil(),
+    })
+}
+
+/// Algorithm 1: of all offers that keep the deadline and the budget the one that serves the goal best; of equals the lower bid. The
+/// place in the list, or `None` if none keeps them.
+///
+/// The evaluation data name the algorithm without its text, so its measure is a parameter here. The paper compares schemes by the
+/// product of cost and time; that is the default.
+#[must_use]
+pub fn choose(
+    offers: &[Offer],
+    goal: Goal,
+    deadline_hours: Option<f64>,
+    budget: Option<Money>,
+) -> Option<usize> {
+    let within = |offer: &Offer| {
+        offer.hours.is_finite()
+            && deadline_hours.is_none_or(|deadline| offer.hours <= deadline)
+            && budget.is_none_or(|budget| offer.cost <= budget.micros() as f64 / 1e6)
+    };
+    let allowed = offers.iter().enumerate().filter(|(_, offer)| within(offer));
+    let best = allowed.min_by(|(_, a), (_, b)| {
+        let order = a.measure(goal).total_cmp(&b.measure(goal));
+        order.then(a.bid.cmp(&b.bid))
+    });
+    best.map(|(place, _)| place)
+}

@@ -1,0 +1,49 @@
+//! The events of the ACC paper.
+
+use crate::lives::Lives;
+use crate::run::{Job, Market, run};
+use crate::schemes::Acc;
+use crate::terms::Terms;
+
+/// What happens to a job.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventKind {
+    /// E_ckpt: a checkpoint begins.
+    Checkpoint,
+    /// E_terminate: the user ends the instance.
+    Terminate,
+    /// E_launch: an instance is launched again.
+    Launch,
+}
+
+impl EventKind {
+    /// Its name in the paper.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Checkpoint => "E_ckpt",
+            Self::Terminate => "E_terminate",
+            Self::Launch => "E_launch",
+        }
+    }
+}
+
+/// An event with its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Event {
+    /// Which one.
+    pub kind: EventKind,
+    /// When, seconds.
+    pub at: i64,
+}
+
+/// The events of ACC on an endless job from `launch` to the end of the history.
+#[must_use]
+pub fn events(market: &Market<'_>, terms: &Terms, launch: i64) -> Vec<Event> {
+    let job = Job {
+        // Never done, and far from where sums would overflow.
+        work_seconds: i64::MAX / 4,
+        start: launch,
+    };
+    run(market, &Acc, terms, &Lives::default(), job).events
+}

@@ -1,0 +1,46 @@
+//! Spot prices, bids, and when to checkpoint: what a tenant of preemptible capacity with a price can work out beforehand.
+//!
+//! After Khatua and Mukherjee, *Application-centric resource provisioning for Amazon EC2 spot instances* (2012; "the ACC paper"),
+//! which compares five known checkpoint schemes (Yi, Kondo and Andrzejak, *Reducing costs of spot instances via checkpointing in
+//! the Amazon Elastic Compute Cloud*, 2010) with its own.
+//!
+//! - [`PriceHistory`] is a price over time, checked; [`read_series`] reads many of them from CSV text.
+//! - [`Availability`] says when an instance with a bid can run; [`bill`] what it costs, to the millionth of a dollar.
+//! - [`Scheme`] is a checkpoint policy; [`SchemeKind`] lists the six: NONE, OPT, HOUR, EDGE, ADAPT, ACC.
+//! - [`run`] plays one job through a history; [`compare`] plays one from each of many starts with all schemes.
+//! - [`Lives`] is the failure density that a history shows for a bid; [`expected_execution_time`] is the paper's equation 8 and
+//!   [`choose`] its Algorithm 1: which bid and which instance type.
+//!
+//! Times are whole seconds since 1970 in UTC, spans whole seconds, prices and sums [`ebbtide_model::Money`]. Nothing here reads a
+//! clock, draws a number or touches a file.
+
+mod availability;
+mod bill;
+mod choose;
+mod compare;
+mod error;
+mod event;
+mod expected;
+mod history;
+mod lives;
+mod read;
+mod run;
+mod scheme;
+pub mod schemes;
+mod summary;
+mod terms;
+
+pub use availability::{Availability, Period};
+pub use bill::{Bill, EndedBy, HOUR_SECONDS, bill};
+pub use choose::{Candidate, Goal, Offer, choose, offers};
+pub use compare::{Against, BidComparison, SchemeResult, Starts, band, bids, compare};
+pub use error::CheckpointingError;
+pub use event::{Event, EventKind, events};
+pub use expected::expected_execution_time;
+pub use history::PriceHistory;
+pub use lives::Lives;
+pub use read::{Series, read_series};
+pub use run::{Ending, Job, Market, Outcome, run};
+pub use scheme::{Act, Scheme, SchemeKind, Seen, scheme};
+pub use summary::{Spread, Summary, over_bids, over_series};
+pub use terms::{Adapt, Knowledge, Reading, Terms};

@@ -1,0 +1,20 @@
+//! EDGE: a checkpoint whenever the price rises (and stays within the bid): the next rise may be the one above it. A rise while
+//! nothing is unsaved, in a restart or during another checkpoint, is let pass.
+
+use crate::scheme::{Act, Scheme, SchemeKind, Seen};
+
+/// The scheme EDGE.
+#[derive(Debug, Clone, Copy)]
+pub struct Edge;
+
+impl Scheme for Edge {
+    fn kind(&self) -> SchemeKind {
+        SchemeKind::Edge
+    }
+
+    fn next(&self, seen: &Seen<'_>) -> Option<Act> {
+        // After `now`: at `now` there is nothing new since the last checkpoint.
+        let rise = seen.history.next_rise(seen.now, seen.bid)?;
+        Some(Act::Checkpoint(rise))
+    }
+}

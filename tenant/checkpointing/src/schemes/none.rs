@@ -1,0 +1,17 @@
+//! NONE: no checkpoints. A failure begins the job anew.
+
+use crate::scheme::{Act, Scheme, SchemeKind, Seen};
+
+/// The scheme NONE.
+#[derive(Debug, Clone, Copy)]
+pub struct NoCheckpoints;
+
+impl Scheme for NoCheckpoints {
+    fn kind(&self) -> SchemeKind {
+        SchemeKind::None
+    }
+
+    fn next(&self, _seen: &Seen<'_>) -> Option<Act> {
+        None
+    }
+}

@@ -1,0 +1,24 @@
+//! OPT: a checkpoint that ends just when the instance does, so that nothing is lost but its own time. Nobody can do that without
+//! knowing the future: it is the bound for all schemes that die with the price.
+
+use crate::scheme::{Act, Scheme, SchemeKind, Seen};
+
+/// The scheme OPT.
+#[derive(Debug, Clone, Copy)]
+pub struct Optimal;
+
+impl Scheme for Optimal {
+    fn kind(&self) -> SchemeKind {
+        SchemeKind::Opt
+    }
+
+    fn next(&self, seen: &Seen<'_>) -> Option<Act> {
+        let end = seen.period.until?;
+        // A job that ends before the instance does needs no checkpoint.
+        if seen.done() <= end {
+            return None;
+        }
+        let at = end - seen.terms.checkpoint_seconds;
+        (at >= seen.now && seen.unsaved_at(at) > 0).then_some(Act::Checkpoint(at))
+    }
+}

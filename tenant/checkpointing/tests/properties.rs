@@ -1,0 +1,309 @@
+//! What has to hold for every price, bid and job.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
+
+use ebbtide_checkpointing::{
+    Availability, EndedBy, Ending, HOUR_SECONDS, Job, Knowledge, Lives, Market, Outcome,
+    PriceHistory, Reading, SchemeKind, Terms, bill, expected_execution_time, run, scheme,
+};
+use ebbtide_model::Money;
+use proptest::prelude::*;
+
+/// A price of a few days that goes up and down in steps of a cent around the bid of ten cents.
+fn prices() -> impl Strategy<Value = PriceHistory> {
+    prop::collection::vec((60_i64..20_000, 1_u64..20), 2..120).prop_map(|steps| {
+        let mut time = 0;
+        let mut changes = Vec::new();
+        for (span, cents) in steps {
+            changes.push((time, Money::from_micros(cents * 10_000)));
+            time += span;
+        }
+        PriceHistory::new(&changes, time).unwrap()
+    })
+}
+
+fn bid() -> impl Strategy<Value = Money> {
+    (1_u64..20).prop_map(|cents| Money::from_micros(cents * 10_000))
+}
+
+fn terms() -> impl Strategy<Value = Terms> {
+    (
+        0_i64..900,
+        0_i64..900,
+        0_i64..300,
+        any::<bool>(),
+        60_i64..4000,
+    )
+        .prop_map(|(checkpoint, restart, terminate, naive, every)| Terms {
+            checkpoint_seconds: checkpoint,
+            restart_seconds: restart,
+            terminate_seconds: terminate,
+            reading: if naive {
+                Reading::Naive
+            } else {
+                Reading::Strict
+            },
+            adapt: ebbtide_checkpointing::Adapt {
+                every_seconds: every,
+                knowledge: Knowledge::Whole,
+            },
+            ..Terms::default()
+        })
+}
+
+fn job() -> impl Strategy<Value = Job> {
+    (1_i64..80_000, 0_i64..100_000).prop_map(|(work_seconds, start)| Job {
+        work_seconds,
+        start,
+    })
+}
+
+fn play(history: &PriceHistory, bid: Money, kind: SchemeKind, terms: &Terms, job: Job) -> Outcome {
+    let market = Market::new(history, bid);
+    let lives = Lives::until(market.availability(), history.end());
+    run(&market, scheme(kind), terms, &lives, job)
+}
+
+fn done(outcome: &Outcome) -> Option<i64> {
+    match outcome.ending {
+        Ending::Done(at) => Some(at),
+        _ => None,
+    }
+}
+
+/// The same past up to `time`, then something else.
+fn another_future(history: &PriceHistory, time: i64, future: &[u64]) -> PriceHistory {
+    let mut changes: Vec<(i64, Money)> = history.changes().filter(|(at, _)| *at <= time).collect();
+    let mut at = time;
+    for cents in future {
+        at += 1 + 700 * i64::try_from(*cents).unwrap();
+        changes.push((at, Money::from_micros(cents * 10_000)));
+    }
+    PriceHistory::new(&changes, history.end().max(at + 1)).unwrap()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
+
+    #[test]
+    fn every_second_of_a_job_is_accounted_for_once(
+        history in prices(), bid in bid(), terms in terms(), job in job(),
+    ) {
+        for kind in SchemeKind::ALL {
+            let outcome = play(&history, bid, kind, &terms, job);
+            if let Some(end) = done(&outcome) {
+                let sum = outcome.waiting_seconds + outcome.work_seconds + outcome.lost_seconds
+                    + outcome.checkpoint_seconds + outcome.restart_seconds;
+                prop_assert_eq!(sum, end - job.start, "{} {:?}", kind, outcome);
+                prop_assert_eq!(outcome.work_seconds, job.work_seconds);
+            }
+        }
+    }
+
+    #[test]
+    fn no_scheme_that_dies_with_the_price_finishes_before_opt(
+        history in prices(), bid in bid(), terms in terms(), job in job(),
+    ) {
+        let best = done(&play(&history, bid, SchemeKind::Opt, &terms, job));
+        for kind in [SchemeKind::None, SchemeKind::Hour, SchemeKind::Edge, SchemeKind::Adapt] {
+            if let Some(end) = done(&play(&history, bid, kind, &terms, job)) {
+                prop_assert!(best.is_some_and(|best| best <= end), "{} at {}, OPT {:?}", kind, end, best);
+            }
+        }
+    }
+
+    #[test]
+    fn opt_loses_no_work_where_a_checkpoint_fits(
+        history in prices(), bid in bid(), job in job(), checkpoint in 0_i64..300,
+    ) {
+        let terms = Terms { checkpoint_seconds: checkpoint, restart_seconds: 0, ..Terms::default() };
+        let outcome = play(&history, bid, SchemeKind::Opt, &terms, job);
+        // Only a period shorter than a checkpoint loses its work.
+        prop_assert!(done(&outcome).is_none() || outcome.lost_seconds <= i64::from(outcome.kills) * checkpoint);
+    }
+
+    #[test]
+    fn what_was_not_lost_was_saved_and_what_was_saved_is_never_done_again(
+        history in prices(), bid in bid(), terms in terms(), job in job(),
+    ) {
+        // Without checkpoints everything before the last instance is lost; with them never more than that.
+        for kind in SchemeKind::ALL {
+            let outcome = play(&history, bid, kind, &terms, job);
+            if outcome.kills == 0 && terms.reading == Reading::Strict {
+                prop_assert!(done(&outcome).is_none() || outcome.lost_seconds == 0, "{} {:?}", kind, outcome);
+            }
+            if kind == SchemeKind::None {
+                prop_assert_eq!(outcome.checkpoints, 0);
+                prop_assert_eq!(outcome.checkpoint_seconds, 0);
+            }
+        }
+    }
+
+    #[test]
+    fn hours_charged_are_the_begun_hours_at_most_and_the_complete_ones_at_least(
+        history in prices(), launch in 0_i64..50_000, span in 0_i64..50_000,
+    ) {
+        let user = bill(&history, launch, launch + span, EndedBy::User);
+        let provider = bill(&history, launch, launch + span, EndedBy::Provider);
+        let complete = usize::try_from(span / HOUR_SECONDS).unwrap();
+        let begun = usize::try_from((span + HOUR_SECONDS - 1) / HOUR_SECONDS).unwrap();
+        prop_assert_eq!(provider.hours.len(), complete);
+        prop_assert_eq!(user.hours.len(), begun);
+        prop_assert!(provider.total <= user.total);
+        let (low, high) = history.extremes();
+        let hours = user.hours.len() as u64;
+        prop_assert!((low.micros() * hours..=high.micros() * hours).contains(&user.total.micros()));
+    }
+
+    #[test]
+    fn the_bill_of_a_job_lies_within_its_hours_times_the_bid(
+        history in prices(), bid in bid(), terms in terms(), job in job(),
+    ) {
+        for kind in SchemeKind::ALL {
+            let outcome = play(&history, bid, kind, &terms, job);
+            let (low, _) = history.extremes();
+            prop_assert!(outcome.cost.micros() >= low.micros() * outcome.hours);
+            if kind != SchemeKind::Acc {
+                prop_assert!(outcome.cost.micros() <= bid.micros() * outcome.hours, "{}", kind);
+            }
+            let running = outcome.work_seconds + outcome.lost_seconds + outcome.checkpoint_seconds
+                + outcome.restart_seconds;
+            if done(&outcome).is_some() {
+                // Each instance charges one begun hour more than it ran at most.
+                let most = running / HOUR_SECONDS + i64::from(outcome.launches);
+                prop_assert!(outcome.hours <= u64::try_from(most).unwrap(), "{} {:?}", kind, outcome);
+            }
+        }
+    }
+
+    #[test]
+    fn acc_that_always_gives_back_never_pays_more_than_its_bid(
+        history in prices(), bid in bid(), terms in terms(), job in job(),
+    ) {
+        let terms = Terms { reading: Reading::Naive, terminate_seconds: 0, ..terms };
+        let outcome = play(&history, bid, SchemeKind::Acc, &terms, job);
+        prop_assert!(outcome.cost.micros() <= bid.micros() * outcome.hours);
+        prop_assert_eq!(outcome.kills, 0);
+    }
+
+    #[test]
+    fn acc_read_strictly_loses_no_work(
+        history in prices(), bid in bid(), terms in terms(), job in job(),
+    ) {
+        let terms = Terms { reading: Reading::Strict, ..terms };
+        let outcome = play(&history, bid, SchemeKind::Acc, &terms, job);
+        if done(&outcome).is_some() {
+            prop_assert_eq!(outcome.lost_seconds, 0);
+        }
+    }
+
+    #[test]
+    fn acc_with_a_ceiling_dies_above_it_and_only_there(
+        history in prices(), bid in bid(), extra in 0_u64..5, job in job(),
+    ) {
+        let ceiling = Money::from_micros(bid.micros() + extra * 10_000);
+        let terms = Terms { ceiling: Some(ceiling), ..Terms::default() };
+        let outcome = play(&history, bid, SchemeKind::Acc, &terms, job);
+        prop_assert!(outcome.cost.micros() <= ceiling.micros() * outcome.hours);
+        let (_, high) = history.extremes();
+        prop_assert!(high > ceiling || outcome.kills == 0);
+    }
+
+    #[test]
+    fn without_restart_cost_a_higher_bid_never_finishes_later_with_opt(
+        history in prices(), bid in bid(), more in 0_u64..10, job in job(), checkpoint in 0_i64..900,
+    ) {
+        let terms = Terms { checkpoint_seconds: checkpoint, restart_seconds: 0, ..Terms::default() };
+        let higher = Money::from_micros(bid.micros() + more * 10_000);
+        if let Some(end) = done(&play(&history, bid, SchemeKind::Opt, &terms, job)) {
+            let sooner = done(&play(&history, higher, SchemeKind::Opt, &terms, job));
+            prop_assert!(sooner.is_some_and(|sooner| sooner <= end));
+        }
+    }
+
+    #[test]
+    fn no_scheme_but_opt_knows_the_future(
+        history in prices(), bid in bid(), terms in terms(), job in job(),
+        when in 0_i64..300_000, future in prop::collection::vec(1_u64..20, 1..10),
+    ) {
+        let when = when.min(history.end());
+        let other = another_future(&history, when, &future);
+        let lives = Lives::until(&Availability::new(&history, bid), when);
+        for kind in SchemeKind::ALL {
+            if kind == SchemeKind::Opt {
+                continue;
+            }
+            let mut told: Vec<Vec<_>> = Vec::new();
+            for history in [&history, &other] {
+                let market = Market::new(history, bid);
+                let outcome = run(&market, scheme(kind), &terms, &lives, job);
+                told.push(outcome.events.into_iter().filter(|e| e.at < when).collect());
+            }
+            prop_assert_eq!(&told[0], &told[1], "{}", kind);
+        }
+    }
+
+    #[test]
+    fn the_same_happens_a_year_later(
+        history in prices(), bid in bid(), terms in terms(), job in job(), later in 0_i64..40_000_000,
+    ) {
+        let changes: Vec<(i64, Money)> = history.changes().map(|(at, price)| (at + later, price)).collect();
+        let shifted = PriceHistory::new(&changes, history.end() + later).unwrap();
+        for kind in SchemeKind::ALL {
+            let now = play(&history, bid, kind, &terms, job);
+            let then = play(&shifted, bid, kind, &terms, Job { start: job.start + later, ..job });
+            prop_assert_eq!(done(&now).map(|at| at + later), done(&then));
+            prop_assert_eq!((now.cost, now.hours, now.checkpoints), (then.cost, then.hours, then.checkpoints));
+        }
+    }
+
+    #[test]
+    fn availability_is_exactly_where_the_price_is_not_above_the_bid(
+        history in prices(), bid in bid(), at in 0_i64..300_000,
+    ) {
+        let at = at.min(history.end() - 1);
+        let availability = Availability::new(&history, bid);
+        let inside = availability.from(at).is_some_and(|period| period.from <= at);
+        prop_assert_eq!(inside, history.price_at(at) <= bid);
+        prop_assert!((0.0..=1.0).contains(&availability.share()));
+        for pair in availability.periods().windows(2) {
+            prop_assert!(pair[0].until.unwrap() < pair[1].from, "periods that touch are one");
+        }
+    }
+
+    #[test]
+    fn the_expected_execution_time_is_the_mean_of_what_happens(
+        lives in prop::collection::vec(600_i64..40_000, 1..30), work in 600_i64..40_000, restart in 0_i64..900,
+    ) {
+        let mut sample = Lives::default();
+        lives.iter().for_each(|life| sample.add(*life));
+        let exact = expected_execution_time(work, restart, &sample, 1);
+        // By hand: a life of at least the work succeeds; the mean number of failures before is (1-p)/p.
+        let (long, short): (Vec<i64>, Vec<i64>) = lives.iter().partition(|life| **life >= work);
+        match exact {
+            None => prop_assert!(long.is_empty()),
+            Some(seconds) => {
+                let lost: i64 = short.iter().map(|life| life + restart).sum();
+                let wanted = work as f64 + lost as f64 / long.len() as f64;
+                prop_assert!((seconds - wanted).abs() < 1e-6 * wanted, "{seconds} against {wanted}");
+            }
+        }
+        // Steps of a minute round each failure down to a whole minute.
+        if let (Some(fine), Some(coarse)) = (exact, expected_execution_time(work / 60 * 60, restart, &sample, 60)) {
+            prop_assert!(coarse <= fine + 60.0);
+        }
+    }
+
+    #[test]
+    fn the_failure_density_sums_to_one(
+        lives in prop::collection::vec(1_i64..40_000, 1..30),
+        age in 0_i64..50_000, from in 0_i64..1000, span in 0_i64..5000,
+    ) {
+        let mut sample = Lives::default();
+        lives.iter().for_each(|life| sample.add(*life));
+        let sum: f64 = sample.density(60).take(1 + 40_000 / 60).sum();
+        prop_assert!((sum - 1.0).abs() < 1e-9);
+        let chance = sample.chance_within(age, from, from + span);
+        prop_assert!((0.0..=1.0).contains(&chance));
+    }
+}
