@@ -288,7 +288,9 @@ fn two_types() -> String {
         let price = if half % 2 == 0 { "0.10" } else { "0.90" };
         text += &format!("tidal,{},{price}\n", half * 43_200);
     }
-    text + "steady,0,0.25\nsteady,8640000,0.25\n"
+    // A row now and then: too long a silence is refused.
+    let steady = (0..=4).map(|i| format!("steady,{},0.25\n", i * 2_160_000));
+    text + &steady.collect::<String>()
 }
 
 #[tokio::test]

@@ -91,9 +91,25 @@ fn the_mean_over_all_64_series_reproduces() {
         let name = row["name"].as_str().unwrap();
         let (_, ours) = means.iter().find(|(n, _)| n == name).unwrap();
         assert_eq!(ours.of as u64, row["n_bids"].as_u64().unwrap(), "{name}");
-        for (ours, i) in [(ours.cost.mean, 0), (ours.cost.min, 1), (ours.cost.max, 2)] {
-            close(ours, row["ACC_cost"][i].as_f64().unwrap(), 1.0, name);
-        }
+        close(
+            ours.cost.mean,
+            row["ACC_cost"][0].as_f64().unwrap(),
+            1.0,
+            name,
+        );
+        // The extremes are those of single bids.
+        close(
+            ours.cost.min,
+            row["ACC_cost"][1].as_f64().unwrap(),
+            1.5,
+            name,
+        );
+        close(
+            ours.cost.max,
+            row["ACC_cost"][2].as_f64().unwrap(),
+            1.5,
+            name,
+        );
         close(ours.time.mean, row["ACC_time"].as_f64().unwrap(), 4.0, name);
         close(
             ours.product.mean,

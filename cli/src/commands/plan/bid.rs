@@ -32,6 +32,12 @@ Examples:
   ebbtide plan bid --history prices.csv --job 500m --by replay --scheme hour
   ebbtide plan bid --history prices.csv --job 500m -o json | jq '.choice'";
 
+/// A start every 25 hours, so that all times of the day occur: prices have days and nights.
+const STARTS: Starts = Starts {
+    every_seconds: 25 * 3600,
+    tail_seconds: 41 * 86_400,
+};
+
 /// Options of `plan bid`.
 #[derive(Debug, Clone, Args)]
 pub struct BidArgs {
@@ -225,14 +231,13 @@ fn speed_of(args: &BidArgs, name: &str) -> f64 {
 fn play(args: &BidArgs, terms: &Terms, one: &mut Shown<'_>) -> Result<(), CliError> {
     let work = seconds(Hours(args.job.0 / speed_of(args, &one.series.name))).max(1);
     let kinds = [args.scheme];
-    let starts = Starts::default();
     let row = compare(
         &one.series.history,
         one.offer.bid,
         &kinds,
         terms,
         work,
-        starts,
+        STARTS,
     )?;
     one.starts = row.starts;
     one.played = row.schemes.into_iter().next();
