@@ -216,6 +216,7 @@ impl CliError {
                 error:
                     LifetimeError::Question { .. }
                     | LifetimeError::Parameter { .. }
+                    | LifetimeError::Points { .. }
                     | LifetimeError::Description { .. },
                 ..
             } => USAGE,

@@ -235,7 +235,13 @@ pub fn pick(json: &str, group: Option<&str>) -> Result<Entry, LifetimeError> {
         rest,
     } = entries.swap_remove(at);
     if !rest.contains_key("model") {
-        return refuse(format!("the group {group} could not be fitted"));
+        let why = rest
+            .get("error")
+            .and_then(|error| error["message"].as_str());
+        return refuse(format!(
+            "the group {group} could not be fitted: {}",
+            why.unwrap_or("its file does not say why")
+        ));
     }
     match serde_json::from_value(serde_json::Value::Object(rest)) {
         Ok(description) => Ok(Entry {

@@ -45,9 +45,10 @@ impl Table {
     /// [`LifetimeError::Columns`] for a header of no known format; [`LifetimeError::Row`] for a row that cannot be understood. Whether lifetimes
     /// are possible is the question of [`crate::labelled::check`].
     pub fn parse(bytes: &[u8]) -> Result<Self, LifetimeError> {
+        let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
         let mut reader = csv::ReaderBuilder::new()
             .trim(csv::Trim::All)
-            .from_reader(bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes));
+            .from_reader(bytes);
         let header = reader
             .headers()
             .map_err(|error| LifetimeError::Columns {
@@ -61,10 +62,10 @@ impl Table {
         };
         for record in reader.records() {
             let record = record.map_err(|error| LifetimeError::Row {
-                line: error.position().map_or(0, csv::Position::line),
+                line: line_of(bytes, error.position()),
                 problem: error.to_string(),
             })?;
-            match columns.row(&record)? {
+            match columns.row(&record, line_of(bytes, record.position()))? {
                 Some(row) => table.rows.push(row),
                 None => table.left_out += 1,
             }
@@ -76,6 +77,14 @@ impl Table {
         }
         Ok(table)
     }
+}
+
+/// The line of a record, from 1. Where lines end in CR and LF the reader takes a record to begin at the LF of the line before.
+fn line_of(bytes: &[u8], position: Option<&csv::Position>) -> u64 {
+    let Some(position) = position else { return 0 };
+    let byte = usize::try_from(position.byte()).ok();
+    let at_end = byte.and_then(|at| bytes.get(at)) == Some(&b'\n');
+    position.line() + u64::from(at_end)
 }
 
 impl Columns {
@@ -160,8 +169,7 @@ impl Columns {
     }
 
     /// One row; `None` for an instance that is not preemptible.
-    fn row(&self, record: &StringRecord) -> Result<Option<Labelled>, LifetimeError> {
-        let line = record.position().map_or(0, csv::Position::line);
+    fn row(&self, record: &StringRecord, line: u64) -> Result<Option<Labelled>, LifetimeError> {
         let refuse = |problem: String| Err(LifetimeError::Row { line, problem });
         let cell = |at: usize| record.get(at).unwrap_or_default();
         if self.preemptible.is_some_and(|at| cell(at) != "true") {

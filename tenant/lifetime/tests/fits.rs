@@ -323,6 +323,21 @@ fn what_cannot_be_fitted_is_refused_with_its_reason() {
 }
 
 #[test]
+fn the_likelihood_of_a_bathtub_is_not_fooled_by_slopes_beyond_the_last_end() {
+    // Evenly spread over 13 h, and nobody longer: a wall anywhere before would have an infinite slope at the later ones.
+    let lives: Vec<(f64, bool)> = (1..60)
+        .map(|row| (0.23 * f64::from(row), row % 5 != 0))
+        .collect();
+    let seen = observed(&lives).unwrap();
+    let likely = fit(Family::Bathtub, Method::MaximumLikelihood, &seen).unwrap();
+    assert!(
+        likely.ks < 0.15 && likely.log_likelihood.is_finite(),
+        "{likely:?}"
+    );
+    assert!(likely.model.cdf(13.0) > 0.8, "{likely:?}");
+}
+
+#[test]
 fn kaplan_and_meier_have_the_textbook_values() {
     // Ends at 1, 3 and 4, stops at 2 and at 3 (after the end there): S = 4/5, 4/5 · 2/3, 0.
     let seen = observed(&[

@@ -54,7 +54,7 @@ pub(super) fn run(context: &mut Context, args: &CheckArgs) -> Result<(), CliErro
     })?;
     let mut source = args.source.clone();
     source.wanted.extend(given.labels.clone());
-    let rows = source::from_file(context, &source, Maximum(given.model.maximum()))?;
+    let rows = source::from_file(context, &source, Maximum(given.longest))?;
     of_observations(context, args, &given, rows)
         .map_err(|error| error.in_file_of_lifetimes(&args.source.file))
 }

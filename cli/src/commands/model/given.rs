@@ -27,6 +27,8 @@ pub(in crate::commands) struct Given {
     pub(in crate::commands) model: Box<dyn Lifetime>,
     /// The labels of the lifetimes that it was fitted to.
     pub(in crate::commands) labels: BTreeMap<String, String>,
+    /// The longest life that the provider allows, hours; a model may end before.
+    pub(in crate::commands) longest: f64,
     group: Option<String>,
 }
 
@@ -49,8 +51,10 @@ impl Given {
                     error
                 }
             })?;
+            let model = description.model()?;
             return Ok(Self {
-                model: description.model()?,
+                longest: longest(&description, model.as_ref()),
+                model,
                 labels: BTreeMap::new(),
                 group: None,
             });
@@ -67,8 +71,10 @@ impl Given {
             labels,
             description,
         } = pick(&text, args.group.as_deref()).map_err(at)?;
+        let model = description.model().map_err(at)?;
         Ok(Self {
-            model: description.model().map_err(at)?,
+            longest: longest(&description, model.as_ref()),
+            model,
             labels,
             group: Some(group),
         })
@@ -79,7 +85,7 @@ impl Given {
         let model = self.model.as_ref();
         let mut words = parameters_words(model);
         if model.maximum().is_finite() {
-            words.push_str(&format!(", at most {:.4} h", model.maximum()));
+            words.push_str(&format!(", at most {} h", short(model.maximum())));
         }
         if let Some(group) = self.group.as_ref().filter(|group| *group != ALL) {
             words.push_str(&format!(" ({group})"));
@@ -99,6 +105,11 @@ impl Given {
             .with("maximum_hours", Json::from(model.maximum()))
             .with("expected_lifetime_hours", Json::from(model.mean()))
     }
+}
+
+fn longest(description: &Description, model: &dyn Lifetime) -> f64 {
+    let allowed = description.maximum_hours.unwrap_or(f64::INFINITY);
+    allowed.max(model.maximum())
 }
 
 /// `bathtub A 0.414, tau1 0.94, …`.

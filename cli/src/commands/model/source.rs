@@ -7,7 +7,7 @@ use clap::Args;
 use ebbtide_lifetime::LifetimeError;
 use ebbtide_lifetime::labelled::{self, Labelled};
 use ebbtide_lifetime::table::Table;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use time::format_description::well_known::{Iso8601, Rfc3339};
 use time::{Date, OffsetDateTime, UtcOffset};
 
@@ -53,18 +53,15 @@ pub(super) fn from_file(
     let at = |error: LifetimeError| CliError::lifetimes(&args.file, error);
     let bytes = ebbtide_simulator::read_file(&args.file)?;
     let table = Table::parse(&bytes).map_err(at)?;
-    labelled::check(&table.rows, maximum.0).map_err(at)?;
     if table.left_out > 0 {
         context.output.say(&format!(
             "{} rows are about instances that are not preemptible: left out",
             table.left_out
         ));
     }
-    chosen(table.rows, args).map_err(|error| at_file(&args.file, error))
-}
-
-fn at_file(file: &Path, error: LifetimeError) -> CliError {
-    CliError::lifetimes(file, error)
+    let rows = chosen(table.rows, args).map_err(at)?;
+    labelled::check(&rows, maximum.0).map_err(at)?;
+    Ok(rows)
 }
 
 /// The rows that the options ask for.

@@ -10,11 +10,11 @@ use crate::json::Json;
 use crate::output::{Cell, Format, number, text};
 use crate::render::Tone;
 use clap::Args;
-use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::plan::checkpoint::{
     Estimate, Options, Planner, Reading, expected_makespan, without_checkpoints, young_daly,
 };
 use ebbtide_lifetime::plan::failure_probability;
+use ebbtide_lifetime::{Lifetime, LifetimeError};
 use std::path::PathBuf;
 
 pub(super) const HELP: &str = "\
@@ -107,6 +107,8 @@ pub(super) struct Plan {
     pub(super) name: String,
     /// Work between checkpoints, hours.
     pub(super) intervals: Vec<f64>,
+    /// Which of them need a new instance, since the one before reaches its maximum lifetime first.
+    pub(super) new_instances: Vec<usize>,
     /// How many checkpoints it writes if nothing fails.
     checkpoints: usize,
     /// The expected time to the end, hours.
@@ -119,9 +121,12 @@ pub(super) struct Plan {
 struct Shown<'a> {
     args: &'a CheckpointArgs,
     given: &'a Given,
+    /// The work that is planned, hours: the job, rounded to steps.
+    work: f64,
     plans: Vec<Plan>,
     resume: Vec<(f64, Vec<f64>)>,
     failure: f64,
+    mttf: f64,
     estimate: Option<Estimate>,
 }
 
@@ -139,8 +144,11 @@ pub(super) fn run(context: &mut Context, args: &CheckpointArgs) -> Result<(), Cl
     let planner = Planner::new(model, args.job.0, args.age.0, &options)?;
     // The grid rounds the job to steps; everything beside it has to be about the same job.
     let schedule = planner.schedule();
-    let work: f64 = schedule.intervals.iter().sum();
-    if (work - args.job.0).abs() > 1e-6 {
+    let mut work: f64 = schedule.intervals.iter().sum();
+    if (work - args.job.0).abs() < 1e-6 {
+        // The last bits of a sum decide whether a job of 24 h fits into a life of 24 h.
+        work = args.job.0;
+    } else {
         context.output.say(&format!(
             "the job is rounded to {} steps of {}",
             (work / args.step.0).round(),
@@ -153,13 +161,16 @@ pub(super) fn run(context: &mut Context, args: &CheckpointArgs) -> Result<(), Cl
         resume.push((left, planner.resumed(left)?.intervals));
         left -= interval;
     }
-    let plans = plans(args, model, work, &options, &planner)?;
+    let mttf = args.mttf.map_or_else(|| model.mean(), |given| given.0);
+    let plans = plans(args, model, work, &options, &planner, mttf)?;
     let shown = Shown {
         args,
         given: &given,
+        work,
         plans,
         resume,
         failure: failure_probability(model, args.age.0, work)?,
+        mttf,
         estimate: args
             .simulate
             .map(|runs| planner.simulate(model, runs, args.seed)),
@@ -182,6 +193,7 @@ fn plans(
     work: f64,
     options: &Options,
     planner: &Planner,
+    mttf: f64,
 ) -> Result<Vec<Plan>, CliError> {
     let count = |intervals: &[f64]| intervals.len() - usize::from(args.no_final_checkpoint);
     let exact = |intervals: &[f64]| expected_makespan(model, intervals, args.age.0, options);
@@ -196,6 +208,7 @@ fn plans(
             name: choice.name().to_owned(),
             checkpoints: count(&schedule.intervals),
             intervals: schedule.intervals,
+            new_instances: schedule.new_instances,
             makespan,
             reckoned,
         })
@@ -209,20 +222,22 @@ fn plans(
             reading: other.reading(),
             ..*options
         };
-        plans.push(of_reading(
-            other,
-            &Planner::new(model, work, args.age.0, &options)?,
-        )?);
+        match Planner::new(model, work, args.age.0, &options) {
+            Ok(planner) => plans.push(of_reading(other, &planner)?),
+            // The paper's reading has no plans for jobs that outlive their instance.
+            Err(LifetimeError::Question { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
     }
-    let mttf = args.mttf.map_or_else(|| model.mean(), |given| given.0);
     // Checkpoints that cost nothing are written all the time.
     if args.cost.0 > 0.0 {
         let intervals = young_daly(work, args.cost.0, mttf)?;
         plans.push(Plan {
-            name: format!("Young–Daly, MTTF {}", Hours(mttf)),
+            name: "Young–Daly".to_owned(),
             checkpoints: count(&intervals),
             makespan: exact(&intervals)?,
             intervals,
+            new_instances: Vec::new(),
             reckoned: None,
         });
     }
@@ -231,6 +246,7 @@ fn plans(
         checkpoints: 0,
         makespan: without_checkpoints(model, work, args.age.0, options)?,
         intervals: vec![work],
+        new_instances: Vec::new(),
         reckoned: None,
     });
     Ok(plans)
@@ -248,23 +264,19 @@ fn show(context: &mut Context, shown: &Shown<'_>) -> Result<(), CliError> {
 }
 
 impl Shown<'_> {
-    /// The work that is really planned: the job, rounded to steps.
-    fn work(&self) -> f64 {
-        self.plans.first().map_or(0.0, |p| p.intervals.iter().sum())
-    }
-
     fn table(&self, context: &mut Context) -> Result<(), CliError> {
         let args = self.args;
         context
             .output
             .line(&format!("model: {}", self.given.words()))?;
         context.output.line(&format!(
-            "job: {} from age {}; a checkpoint takes {}, a restart {}; the instance ends before the job with chance {:.1} %",
+            "job: {} from age {}; a checkpoint takes {}, a restart {}; the instance ends before the job with chance {:.1} %; Young and Daly are told an MTTF of {}",
             args.job,
             args.age,
             args.cost,
             args.restart,
-            self.failure * 100.0
+            self.failure * 100.0,
+            Hours(self.mttf)
         ))?;
         let columns = [
             text("plan", "Plan"),
@@ -274,7 +286,7 @@ impl Shown<'_> {
             number("overhead", "Overhead"),
             number("reckoned", "as it reckons"),
         ];
-        let work = self.work();
+        let work = self.work;
         let percent = |time: f64| {
             if time.is_finite() {
                 format!("{:.2} %", (time / work - 1.0) * 100.0)
@@ -290,7 +302,7 @@ impl Shown<'_> {
                 let tone = if at == 0 { Tone::Strong } else { Tone::Plain };
                 vec![
                     Cell::new(&plan.name).tone(tone),
-                    Cell::new(runs(&plan.intervals)),
+                    Cell::new(plan.words()),
                     Cell::new(plan.checkpoints),
                     Cell::new(Hours(plan.makespan)),
                     Cell::new(percent(plan.makespan)),
@@ -319,7 +331,7 @@ impl Shown<'_> {
 
     fn json(&self) -> Json {
         let args = self.args;
-        let work = self.work();
+        let work = self.work;
         let plans: Vec<Json> = self.plans.iter().map(|plan| plan.json(work)).collect();
         let resume = self.resume.iter().map(|(left, intervals)| {
             Json::object([("left_hours", Json::from(*left))])
@@ -340,6 +352,7 @@ impl Shown<'_> {
             .with("step_hours", args.step.0)
             .with("model", self.given.json())
             .with("failure_probability", self.failure)
+            .with("young_daly_mttf_hours", self.mttf)
             .with("schedule", plans.first().cloned().unwrap_or(Json::Null))
             .with("plans", Json::List(plans))
             .with("resume", Json::List(resume.collect()))
@@ -348,10 +361,24 @@ impl Shown<'_> {
 }
 
 impl Plan {
+    /// The intervals for people, life by life.
+    fn words(&self) -> String {
+        let mut lives = Vec::new();
+        let mut from = 0;
+        for &until in self.new_instances.iter().chain([&self.intervals.len()]) {
+            lives.push(runs(self.intervals.get(from..until).unwrap_or_default()));
+            from = until;
+        }
+        lives.join(" new instance: ").trim_start().to_owned()
+    }
+
     fn json(&self, work: f64) -> Json {
         let reckoned = self.reckoned.unwrap_or(self.makespan);
+        let new_instances = self.new_instances.iter();
+        let new_instances = new_instances.map(|at| Json::from(*at as u64));
         Json::object([("plan", Json::from(self.name.as_str()))])
             .with("intervals_minutes", minutes_json(&self.intervals))
+            .with("new_instance_before", Json::List(new_instances.collect()))
             .with("checkpoints", self.checkpoints as u64)
             // Null if it never ends.
             .with("makespan_hours", self.makespan)
@@ -388,7 +415,7 @@ fn in_minutes(intervals: &[f64]) -> Vec<String> {
     intervals.iter().map(one).collect()
 }
 
-/// `15, 18, 22`; equal ones as `27 × 10.95, 4.23`.
+/// `15, 18, 22`; three or more equal ones as `27 × 10.95, 4.23`.
 fn runs(intervals: &[f64]) -> String {
     let texts = in_minutes(intervals);
     let parts = texts.chunk_by(|a, b| a == b).map(|same| match same {

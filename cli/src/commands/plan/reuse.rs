@@ -10,6 +10,7 @@ use crate::json::Json;
 use crate::output::{Cell, Format, number, text};
 use crate::render::Tone;
 use clap::Args;
+use ebbtide_lifetime::LifetimeError;
 use ebbtide_lifetime::plan::{
     RunningTime, as_likely_to_last, failure_probability, keeps, running_time, switch_age,
     switch_age_by_risk, switch_length,
@@ -18,9 +19,10 @@ use std::path::PathBuf;
 
 pub(super) const HELP: &str = "\
 Young instances of some clouds end more often than those that have survived their first hours, so keeping one can
-be better than taking a new one, until its maximum lifetime comes near. Decided by the expected running time of a job
-without checkpoints (equation 8 of Kadupitiya et al., HPDC 2020, corrected: given that the instance has lived until
-now). The other two rows are the equation as printed, and the chance to fail alone, which gives the paper's age.
+be better than taking a new one, until its maximum lifetime comes near. Decided by the expected time until a job
+without checkpoints is done, failures of the new instances included. Beside it equation 8 of Kadupitiya et al. (HPDC
+2020), corrected (given that the instance has lived until now) and as printed, which count lost work only; and the
+chance to fail alone, which gives the age that the paper names.
 
 Examples:
   ebbtide plan reuse --job 6h --age 10h --model bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45
@@ -56,6 +58,17 @@ pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliErro
     let given = Given::read(&args.model)?;
     let model = given.model.as_ref();
     let (job, age) = (args.job.0, args.age.0);
+    if job >= model.maximum() {
+        return Err(LifetimeError::Question {
+            what: "the length of the job",
+            value: job,
+            allowed: format!(
+                "below the maximum lifetime, {:.4} h: no instance lives long enough, old or new; `ebbtide plan checkpoint` plans such jobs",
+                model.maximum()
+            ),
+        }
+        .into());
+    }
     let of_time = |name, reading| -> Result<Rule, CliError> {
         Ok(Rule {
             name,
@@ -65,8 +78,9 @@ pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliErro
         })
     };
     let rules = [
-        of_time("expected running time", RunningTime::Corrected)?,
-        of_time("equation 8 as printed", RunningTime::Literal)?,
+        of_time("expected time until done", RunningTime::UntilDone)?,
+        of_time("equation 8, corrected", RunningTime::Corrected)?,
+        of_time("equation 8, as printed", RunningTime::Literal)?,
         Rule {
             name: "chance to fail",
             keep: as_likely_to_last(model, age, job)?,
@@ -77,7 +91,7 @@ pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliErro
     let of_age = |age: f64| -> Result<(f64, f64), CliError> {
         Ok((
             failure_probability(model, age, job)?,
-            running_time(model, age, job, RunningTime::Corrected)?,
+            running_time(model, age, job, RunningTime::UntilDone)?,
         ))
     };
     let (kept, new) = (of_age(age)?, of_age(0.0)?);

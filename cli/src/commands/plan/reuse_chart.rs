@@ -1,5 +1,6 @@
 //! The curves of the paper's figures 4 to 6.
 
+use crate::hours::Hours;
 use ebbtide_chart::{Axis, Colour, Dash, Figure, Line, Panel, Rule};
 use ebbtide_lifetime::distributions::Uniform;
 use ebbtide_lifetime::plan::RunningTime;
@@ -17,7 +18,7 @@ pub(super) fn figure(
     age: f64,
     switch: Option<f64>,
 ) -> Result<Figure, LifetimeError> {
-    let policy = Some(RunningTime::Corrected);
+    let policy = Some(RunningTime::UntilDone);
     let end = if model.maximum().is_finite() {
         model.maximum()
     } else {
@@ -28,7 +29,7 @@ pub(super) fn figure(
         Axis::new("age of the instance [h]").range(0.0, end),
         chance(),
     )
-    .title(format!("a job of {job:.4} h"))
+    .title(format!("a job of {}", Hours(job)))
     .with(
         Line::new(
             "always kept",
@@ -60,8 +61,8 @@ pub(super) fn figure(
     );
     let mut figure = Figure::new("Keep the instance or take a new one?")
         .description("The chance that a job fails by the age of the instance and by its own length, and the work that is lost")
-        .columns(2)
-        .width(520);
+        .columns(3)
+        .width(420);
     if model.maximum().is_finite() {
         let uniform = Uniform::new(end)?;
         wasted = wasted.with(
