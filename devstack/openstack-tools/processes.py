@@ -42,9 +42,9 @@ def start(name, environment=None):
     """Starts a process with the command of its last start; what it writes is appended to its log."""
     if pid(name):
         return
-    with open('%s/log/%s.out' % (HOME, name), 'a', encoding='utf-8') as log:
-        child = subprocess.Popen(['setsid', 'bash', '%s/run/%s.command' % (HOME, name)], stdin=subprocess.DEVNULL, stdout=log,
-                                 stderr=log, env=dict(os.environ, **(environment or {})))
+    with open(log(name), 'a', encoding='utf-8') as out:
+        child = subprocess.Popen(['setsid', 'bash', '%s/run/%s.command' % (HOME, name)], stdin=subprocess.DEVNULL, stdout=out,
+                                 stderr=out, env=dict(os.environ, **(environment or {})))
     with open('%s/run/%s.pid' % (HOME, name), 'w', encoding='utf-8') as file:
         file.write('%d %s\n' % (child.pid, _birth(child.pid)))
     CHILDREN[child.pid] = child
@@ -61,6 +61,16 @@ def kill(name, number=signal.SIGKILL, seconds=30):
         return
     os.killpg(found, number)
     ended(name, seconds)
+
+
+def hang_up(name):
+    """SIGHUP to the process itself, which goes on."""
+    os.kill(pid(name), signal.SIGHUP)
+
+
+def log(name):
+    """The file with what a process has written."""
+    return '%s/log/%s.out' % (HOME, name)
 
 
 def ended(name, seconds=30):

@@ -4,6 +4,7 @@
 Usage: story.py [CHAPTER…]
 """
 import os
+import shutil
 import signal
 import sys
 import time
@@ -17,6 +18,8 @@ from invariants import allocations, audit, check
 from preempt import Stage, Watch, must, wait_scheduler, wait_up
 from processes import stack
 
+# The first component that was ever made: it prefers hosts with free VCPUs and memory.
+FIRST_WEIGHER = os.path.join(os.path.dirname(os.path.abspath(__file__)), '../../weighers/wasm/tests/fixtures/weigher-1.0.wasm')
 CHAPTERS = []
 
 
@@ -199,6 +202,70 @@ def a_compute_that_nobody_mapped(stage):
         must('compute3' in hosts, 'no server came to compute3, only to %s' % hosts)
         check('a compute that nobody mapped')
     finally:
+        processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+        stack('stack_start_scheduler', 'ebbtide', '1')
+        wait_scheduler()
+
+
+def spread_of(stage, name, count=3):
+    """On how many hosts so many small servers come, one after another."""
+    hosts = set()
+    for n in range(count):
+        server = stage.cloud.boot('%s-%d' % (name, n), 'small')
+        must(server['status'] == 'ACTIVE', '%s-%d is %s: %s' % (name, n, server['status'], server.get('fault')))
+        hosts.add(server['OS-EXT-SRV-ATTR:host'])
+    return len(hosts)
+
+
+@chapter
+def a_weigher_of_the_operator(stage):
+    """[ebbtide] plugins: a component behind Nova's weighers, taken into use, changed and refused on SIGHUP while the scheduler answers."""
+    config, plugins = processes.HOME + '/etc/plugins.conf', processes.HOME + '/etc/plugins.toml'
+    component = processes.HOME + '/etc/weigher.wasm'
+    shutil.copyfile(FIRST_WEIGHER, component)
+
+    def say(text):
+        with open(plugins, 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def hangup(expected):
+        """What the scheduler says of its plugins once it has read them again."""
+        def said():
+            with open(log, encoding='utf-8') as file:
+                return [line for line in file.read()[before:].splitlines() if 'SIGHUP: the plugins' in line]
+        with open(log, encoding='utf-8') as file:
+            before = len(file.read())
+        processes.hang_up('ebbtide-scheduler-1')
+        lines = until('the plugins to be read again', 30, said)
+        must(expected in lines[0], 'after SIGHUP the scheduler said %s' % lines)
+    packs = '[[plugins]]\nname = "pack"\nfile = "%s"\nmultiplier = %s\n'
+    log = processes.log('ebbtide-scheduler-1')
+    say('')
+    with open(config, 'w', encoding='utf-8') as file:
+        file.write('[ebbtide]\nplugins = %s\n' % plugins)
+    processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+    stack('stack_start_scheduler', 'ebbtide', '1', config)
+    try:
+        wait_scheduler()
+        hosts = spread_of(stage, 'before')
+        must(hosts == 3, "Nova's weighers put three servers on %d hosts of three" % hosts)
+        stage.clear()
+        say(packs % (component, '-1e6'))
+        hangup('plugins=1')
+        must(spread_of(stage, 'packed') == 1, 'three servers are not on one host although the plugin weighs most')
+        stage.clear()
+        # Half a file: what is in use stays.
+        with open(component, 'r+b') as file:
+            file.truncate(1000)
+        hangup('stay as they are')
+        must(spread_of(stage, 'still-packed') == 1, 'a file that was cut in half has changed how the scheduler decides')
+        stage.clear()
+        say('')
+        hangup('plugins=0')
+        must(spread_of(stage, 'after') == 3, 'a plugin that was taken out still counts')
+        check('a weigher of the operator')
+    finally:
+        stage.clear()
         processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
         stack('stack_start_scheduler', 'ebbtide', '1')
         wait_scheduler()

@@ -81,6 +81,14 @@ async fn what_is_added_reaches_the_region_as_it_was_said() {
     assert_eq!(log, [said]);
     for (words, says) in [
         (["plugin", "enable", "racks"], "racks is enabled"),
+        (
+            ["plugin", "use", "racks"],
+            "racks says what victims cost now",
+        ),
+        (
+            ["plugin", "use", "--configured"],
+            "partial_hour says what victims cost now",
+        ),
         (["plugin", "disable", "racks"], "racks is disabled"),
         (["plugin", "remove", "racks"], "racks is gone"),
     ] {
@@ -93,6 +101,20 @@ async fn what_is_added_reaches_the_region_as_it_was_said() {
         "{}",
         ran.err
     );
+}
+
+#[tokio::test]
+async fn whoever_adds_a_cost_module_is_told_how_to_use_it() {
+    let fake = Fake::start().await;
+    let add = ["plugin", "add", "loss", "--at", "/etc/loss.wasm"];
+    let ran = against(&fake, &add).await;
+    assert!(
+        ran.code == 0 && ran.err.contains("not used yet: `ebbtide plugin use loss`"),
+        "{}",
+        ran.err
+    );
+    let neither = against(&fake, &["plugin", "use"]).await;
+    assert_eq!(neither.code, 2, "{}", neither.err);
 }
 
 #[tokio::test]

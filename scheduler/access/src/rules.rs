@@ -80,6 +80,7 @@ rules! {
     "/ebbtide.v1.Plugins/AddPlugin" Operate;
     "/ebbtide.v1.Plugins/RemovePlugin" Operate;
     "/ebbtide.v1.Plugins/ChangePlugin" Operate;
+    "/ebbtide.v1.Plugins/UseCostModule" Operate;
     "/ebbtide.v1.Plugins/ShadowReport" SeeAll;
     // Every tenant's servers are in it.
     "/ebbtide.v1.Plugins/RecordRegion" SeeAll;

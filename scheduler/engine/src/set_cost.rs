@@ -3,13 +3,14 @@
 //! The search keeps the sum as its lower bound; a surcharge is worked out where hosts are solved, and once more for all victims of a
 //! decision together.
 
-use crate::Engine;
 use crate::candidates::ShapeFacts;
 use crate::plugins::{Broken, Failure};
 use crate::ranking::facts;
 use crate::state::State;
-use crate::table::Slot;
+use crate::table::{InstanceRow, Slot};
+use crate::{Engine, HostTable};
 use ebbtide_cost_api::{CostModule, Fact, FactColumn, MAX_COST, SetCost, VictimBatch};
+use ebbtide_model::Timestamp;
 use ebbtide_solver::{Cost, MAX_CANDIDATES};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -152,19 +153,34 @@ impl BatchColumns {
         shapes: &[ShapeFacts],
         slots: impl Iterator<Item = Slot>,
     ) -> Self {
+        let size = |row: &InstanceRow| {
+            let facts = shapes.get(row.shape as usize);
+            facts.map_or((0.0, 0.0), |f| (f.vcpus, f.memory_mb))
+        };
+        Self::new(state.table, state.now, module, slots, size)
+    }
+
+    /// What a module reads of anybody; `size`: VCPUs and MiB.
+    pub(crate) fn new(
+        table: &HostTable,
+        now: Timestamp,
+        module: &dyn CostModule,
+        slots: impl Iterator<Item = Slot>,
+        size: impl Fn(&InstanceRow) -> (f64, f64),
+    ) -> Self {
         let mut columns = Self::default();
         let mut hosts = Vec::new();
         let reads_facts = !module.facts().is_empty();
         for slot in slots {
-            let row = state.table.row(slot);
+            let row = table.row(slot);
             if reads_facts {
                 hosts.push(row.host);
             }
-            let age_ms = u64::try_from(row.age_millis(state.now)).unwrap_or(0);
-            let facts = shapes.get(row.shape as usize);
+            let age_ms = u64::try_from(row.age_millis(now)).unwrap_or(0);
+            let (vcpus, memory) = size(row);
             columns.ages.push(age_ms as f64 / 1000.0);
-            columns.vcpus.push(facts.map_or(0.0, |f| f.vcpus));
-            columns.memory.push(facts.map_or(0.0, |f| f.memory_mb));
+            columns.vcpus.push(vcpus);
+            columns.memory.push(memory);
             columns
                 .prices
                 .push(row.price_per_hour.micros() as f64 / 1e6);
@@ -173,7 +189,7 @@ impl BatchColumns {
         }
         let facts = module.facts().iter();
         columns.facts = facts
-            .map(|fact| (fact.clone(), facts::column(state.table, &hosts, fact)))
+            .map(|fact| (fact.clone(), facts::column(table, &hosts, fact)))
             .collect();
         columns
     }

@@ -18,7 +18,7 @@ mod plan;
 mod scheduling;
 
 pub use candidates::{AskPlacement, Asked, Candidates};
-pub use cloud::{Cloud, CloudSettings, Counts, ToRead};
+pub use cloud::{Cloud, CloudSettings, CostModules, Counts, ToRead};
 pub use error::CloudError;
 pub use facts::{
     Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,

@@ -1,39 +1,43 @@
 //! The operator's weighers and cost modules behind Nova's door: `[ebbtide] plugins` of nova.conf names a file with them. It is read when the scheduler
-//! starts.
+//! starts, and again on SIGHUP.
 
 use crate::error::DoorError;
-use crate::task::{Tasks, pause};
+use crate::facts::Facts;
+use crate::task::{Tasks, blocking, pause};
 use ebbtide_engine::PluginFailure;
 use ebbtide_nova::model::Options;
 use ebbtide_nova::weighing::Plugins;
-use ebbtide_nova_cloud::CloudSettings;
+use ebbtide_nova_cloud::{CloudSettings, CostModules};
 use ebbtide_nova_objects::nova_conf::NovaConf;
-use ebbtide_plugins::{Alone, Entry, PluginSet, Services, Sources, read_file};
+use ebbtide_plugins::{Alone, Entry, PluginError, PluginSet, Services, Sources, read_file};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// How often is tried again to reach a service that was away.
 const AGAIN: Duration = Duration::from_secs(15);
 
-/// Puts them behind Nova's own weighers.
-pub(crate) fn add(
-    conf: &NovaConf,
-    options: Options,
-    mut cloud: CloudSettings,
-    tasks: &Tasks,
-) -> Result<(Options, CloudSettings), DoorError> {
-    let Some(path) = &conf.ebbtide.plugins else {
-        return Ok((options, cloud));
+/// What is in use.
+struct Held {
+    set: PluginSet,
+    alone: Arc<Alone>,
+}
+
+/// The plugins in use. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct DoorPlugins(Arc<Mutex<Held>>);
+
+/// Loads what is new. The rest goes on as it is.
+fn load(conf: &NovaConf, before: &PluginSet, services: Services) -> Result<PluginSet, PluginError> {
+    let configs = match &conf.ebbtide.plugins {
+        Some(path) => read_file(Path::new(path))?,
+        None => Vec::new(),
     };
-    let configs = read_file(Path::new(path))?;
     let entries: Vec<Entry> = configs.into_iter().map(Entry::from).collect();
-    let set = PluginSet::load(
-        &entries,
-        &PluginSet::default(),
-        &Sources::default(),
-        Services::MayBeAway,
-    )?;
+    PluginSet::load(&entries, before, &Sources::default(), services)
+}
+
+fn say(set: &PluginSet) {
     for plugin in set.plugins() {
         let name = &plugin.config.name;
         match plugin.missing() {
@@ -47,21 +51,66 @@ pub(crate) fn add(
             );
         }
     }
-    let alone = set.alone(PluginFailure::Ignore);
-    cloud.cost_modules.0.clone_from(&alone.cost_modules);
-    let options = options.with_plugins(Plugins::new(alone.weighers.clone()));
-    if alone.is_waiting() {
-        wait(Arc::new(alone), tasks);
-    }
-    Ok((options, cloud))
 }
 
-/// Looks now and then for those that were away.
-fn wait(alone: Arc<Alone>, tasks: &Tasks) {
-    let stop = tasks.stop().clone();
-    tasks.spawn("plugins", async move {
-        while alone.is_waiting() && pause(&stop, AGAIN).await {
-            alone.look_again();
-        }
-    });
+impl DoorPlugins {
+    /// Puts them behind Nova's own weighers, and looks now and then for those that are away.
+    pub(crate) fn start(
+        conf: &NovaConf,
+        options: Options,
+        mut cloud: CloudSettings,
+        tasks: &Tasks,
+    ) -> Result<(Self, Options, CloudSettings), DoorError> {
+        let set = load(conf, &PluginSet::default(), Services::MayBeAway)?;
+        say(&set);
+        let alone = Arc::new(set.alone(PluginFailure::Ignore));
+        cloud.cost_modules.0.clone_from(&alone.cost_modules);
+        let options = options.with_plugins(Plugins::new(alone.weighers.clone()));
+        let plugins = Self(Arc::new(Mutex::new(Held { set, alone })));
+        plugins.wait(tasks);
+        Ok((plugins, options, cloud))
+    }
+
+    /// SIGHUP: takes what the file says now into use, all of it or, if anything is wrong with it, nothing. Decisions under way end as they began.
+    pub(crate) async fn read_again(
+        &self,
+        conf: &NovaConf,
+        facts: &Facts,
+    ) -> Result<usize, DoorError> {
+        let before = self.held().set.clone();
+        let (plugins, own, facts) = (self.clone(), conf.clone(), facts.clone());
+        let done = blocking(move || -> Result<usize, DoorError> {
+            let set = load(&own, &before, Services::MustAnswer)?;
+            let alone = set.alone(PluginFailure::Ignore);
+            let module = crate::configure::cloud(&own).engine.cost_module;
+            let modules = CostModules(alone.cost_modules.clone());
+            let weighers = Plugins::new(alone.weighers.clone());
+            facts.write(|cloud| cloud.set_plugins(weighers, modules, module))?;
+            say(&set);
+            let count = set.plugins().len();
+            let alone = Arc::new(alone);
+            *plugins.held() = Held { set, alone };
+            Ok(count)
+        });
+        done.await
+            .map_err(|error| DoorError::Config(format!("the plugins: {error}")))?
+    }
+
+    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Looks now and then for those that were away.
+    fn wait(&self, tasks: &Tasks) {
+        let (plugins, stop) = (self.clone(), tasks.stop().clone());
+        tasks.spawn("plugins", async move {
+            while pause(&stop, AGAIN).await {
+                let alone = Arc::clone(&plugins.held().alone);
+                if alone.is_waiting() {
+                    // What becomes of it is written in the log.
+                    let _ = blocking(move || alone.look_again()).await;
+                }
+            }
+        });
+    }
 }

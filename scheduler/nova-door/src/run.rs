@@ -7,10 +7,11 @@ use crate::facts::{Database, Facts, Providers};
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::pages::{self, Pages};
+use crate::plugins::DoorPlugins;
 use crate::select::Selector;
 use crate::settings::Settings;
 use crate::task::{Tasks, pause};
-use crate::{clock, configure, plugins};
+use crate::{clock, configure};
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus};
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{FollowOptions, NovaDb, OwnService, TooOld};
@@ -36,7 +37,8 @@ pub struct Door {
     server: RpcServer,
     transports: Vec<Transport>,
     bus: Option<Arc<dyn Bus>>,
-    database: Arc<Database>,
+    facts: Facts,
+    plugins: DoorPlugins,
     ledger: Option<Ledger>,
     tasks: Tasks,
 }
@@ -53,7 +55,7 @@ impl Door {
         let tasks = Tasks::new(stop);
         let (url, options) = configure::messaging(conf)?;
         let transport = Transport::start(&url, options, &conf.general.control_exchange)?;
-        let facts = open_facts(conf, &tasks).await?;
+        let (facts, plugins) = open_facts(conf, &tasks).await?;
         let record = own_record(conf, &facts, &tasks).await?;
         beat(record, conf, &tasks);
         let mut transports = vec![transport.clone()];
@@ -115,17 +117,30 @@ impl Door {
             server,
             transports,
             bus,
-            database: facts.database,
+            facts,
+            plugins,
             ledger,
             tasks,
         })
     }
 
-    /// Reads the cells anew (SIGHUP).
-    pub async fn reload(&self) {
-        match self.database.load().await {
+    /// SIGHUP: reads the cells anew, and the operator's plugins and which cost module is used. What else has changed in nova.conf waits for the
+    /// next start.
+    pub async fn reload(&self, conf: Result<NovaConf, DoorError>) {
+        match self.facts.database.load().await {
             Ok(()) => tracing::info!("SIGHUP: the cells are read anew"),
             Err(error) => tracing::error!(code = error.code(), "SIGHUP: {error}"),
+        }
+        let done = match conf {
+            Ok(conf) => self.plugins.read_again(&conf, &self.facts).await,
+            Err(error) => Err(error),
+        };
+        match done {
+            Ok(plugins) => tracing::info!(plugins, "SIGHUP: the plugins were read again"),
+            Err(error) => tracing::error!(
+                code = error.code(),
+                "SIGHUP: the plugins stay as they are: {error}"
+            ),
         }
     }
 
@@ -156,7 +171,7 @@ impl Door {
         if let Some(ledger) = &self.ledger {
             ledger.close().await;
         }
-        self.database.nova().close().await;
+        self.facts.database.nova().close().await;
         tracing::info!("ended");
         match self.tasks.failure() {
             Some(error) => Err(error.into()),
@@ -188,7 +203,7 @@ where
     }
 }
 
-async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<Facts, DoorError> {
+async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<(Facts, DoorPlugins), DoorError> {
     let (auth, session, adapter) = configure::placement(conf)?;
     let placement = Placement::new(Session::new(auth, session)?, adapter)?;
     let databases = configure::databases(conf)?;
@@ -206,7 +221,8 @@ async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<Facts, DoorError> 
         }
     };
     let options = configure::deciding(conf, release)?;
-    let (options, settings) = plugins::add(conf, options, configure::cloud(conf), tasks)?;
+    let (plugins, options, settings) =
+        DoorPlugins::start(conf, options, configure::cloud(conf), tasks)?;
     let cloud = Cloud::new(options, settings)?;
     let cloud = Arc::new(RwLock::new(cloud));
     let providers = Arc::new(Providers::new(placement, Arc::clone(&cloud)));
@@ -219,7 +235,7 @@ async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<Facts, DoorError> 
     let facts = Facts::new(cloud, database, providers);
     patiently(tasks, "Nova's databases", || facts.database.load()).await?;
     patiently(tasks, "Placement", || facts.providers.load()).await?;
-    Ok(facts)
+    Ok((facts, plugins))
 }
 
 async fn own_record(

@@ -84,3 +84,13 @@ pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
         () = stop.cancelled() => false,
     }
 }
+
+/// Does something that takes its time, or waits for a disk or a service, where it keeps nobody else waiting.
+///
+/// # Errors
+/// That it panicked.
+pub(crate) async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, tokio::task::JoinError> {
+    tokio::task::spawn_blocking(work).await
+}

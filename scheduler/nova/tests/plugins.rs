@@ -1,7 +1,9 @@
 //! The operator's weighers behind Nova's own: both ways of deciding ask them, with what Nova knows of its hosts.
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 
-use ebbtide_nova::model::{Aggregate, Flavor, HostState, Options, RequestSpec, Service};
+use ebbtide_nova::hosts::new_state;
+use ebbtide_nova::model::{Aggregate, Flavor, HostState, Options, RequestSpec};
+use ebbtide_nova::table::Cloud;
 use ebbtide_nova::weighing::{Plugins, weigh};
 use ebbtide_weigher_api::{
     Column, Fact, FactColumn, HostBatch, RequestView, Weigher, WeigherError,
@@ -81,39 +83,14 @@ fn host(name: &str, vcpus: i64, metadata: &[(&str, &str)]) -> HostState {
         metadata,
     };
     HostState {
-        host: name.to_owned(),
-        nodename: name.to_owned(),
-        uuid: None,
-        cell_uuid: "cell".to_owned(),
         free_ram_mb: Some(1000),
         total_usable_ram_mb: 2000,
-        free_disk_mb: 0,
-        total_usable_disk_gb: 0,
-        disk_mb_used: 0,
         vcpus_total: vcpus,
-        vcpus_used: 0,
         cpu_allocation_ratio: Some(1.0),
         ram_allocation_ratio: Some(1.0),
         disk_allocation_ratio: Some(1.0),
-        hypervisor_type: None,
-        hypervisor_version: None,
-        cpu_info: None,
-        host_ip: None,
-        supported_instances: None,
-        stats: None,
-        num_instances: 0,
-        num_io_ops: 0,
-        failed_builds: 0,
-        metrics: None,
-        numa_topology: None,
-        pci_pools: None,
-        updated_at: None,
         aggregates: vec![Arc::new(aggregate)],
-        service: Service::default(),
-        instances: Arc::default(),
-        allocation_candidates: Vec::new(),
-        numa_limits: None,
-        fitted: None,
+        ..new_state(name, name, "cell")
     }
 }
 
@@ -167,4 +144,32 @@ fn a_plugin_that_fails_and_is_not_forgiven_fails_the_request_with_its_name() {
     let fault = weigh(&[&a, &b], &spec("broken"), &options(&[])).unwrap_err();
     assert_eq!(fault.weigher, Some("power"));
     assert!(fault.fault.message.contains("not that flavor"), "{fault:?}");
+}
+
+#[test]
+fn weighers_that_are_taken_into_use_later_count_as_those_from_the_start() {
+    let hosts = || {
+        vec![
+            host("a", 4, &[("power", "1")]),
+            host("b", 4, &[("power", "9")]),
+        ]
+    };
+    let with = |sign: f64| {
+        let facts = vec!["number:power".parse().unwrap()];
+        let power: Arc<dyn Weigher> = Arc::new(Power { facts });
+        Plugins::new(vec![(power, sign * 10.0)])
+    };
+    let mut plain = Options::default();
+    plain.enabled_filters.clear();
+    let mut cloud = Cloud::new(hosts(), plain.clone(), 0);
+    for sign in [1.0, -1.0, 1.0] {
+        cloud.set_plugins(with(sign));
+        let from_the_start = Cloud::new(hosts(), plain.clone().with_plugins(with(sign)), 0);
+        let decided = cloud.decide(&spec("m1"), 2).unwrap();
+        assert_eq!(decided, from_the_start.decide(&spec("m1"), 2).unwrap());
+        assert_eq!(decided, cloud.reference(&spec("m1"), 2).unwrap());
+        assert_eq!(decided.best[0].0, usize::from(sign > 0.0));
+    }
+    cloud.set_plugins(Plugins::default());
+    assert_eq!(cloud.options().weighers, plain.weighers);
 }

@@ -67,6 +67,22 @@ pub enum PluginError {
         /// The name.
         name: String,
     },
+    /// It decides what victims cost, and nothing else would.
+    #[error(
+        "plugins: {name:?} is the cost module in use; choose another one first, with `ebbtide plugin use NAME`, or with `ebbtide plugin use --configured`"
+    )]
+    InUse {
+        /// The name.
+        name: String,
+    },
+    /// It is no cost module that could be used.
+    #[error("plugins: {name:?} cannot be used as the cost module: {problem}")]
+    NoCostModule {
+        /// The name.
+        name: String,
+        /// Why not.
+        problem: String,
+    },
     /// This program was built without what it takes.
     #[error(
         "plugins: {name:?}: this program was built without WebAssembly; build it with --features wasm"
@@ -100,6 +116,8 @@ impl PluginError {
             Self::Unknown { .. } => "EB-PLUGIN-006",
             Self::Exists { .. } => "EB-PLUGIN-007",
             Self::InFile { .. } => "EB-PLUGIN-008",
+            Self::InUse { .. } => "EB-PLUGIN-009",
+            Self::NoCostModule { .. } => "EB-PLUGIN-010",
         }
     }
 }

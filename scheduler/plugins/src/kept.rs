@@ -4,6 +4,9 @@ use crate::{Component, Entry, Multipliers, PluginConfig, PluginError};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
+/// The name of the record that is about no plugin and no weigher, but about all decisions. Plugins have no dots in their names.
+pub const ENGINE: &str = "engine.";
+
 /// What is kept of one plugin, or of one built-in weigher.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -20,6 +23,9 @@ pub struct Kept {
     /// How much it counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub multiplier: Option<f64>,
+    /// In the record [`ENGINE`] only: the cost module that is used instead of the configuration's, built in or a plugin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost_module: Option<String>,
     /// The component, if it is kept, too. Not part of the record.
     #[serde(skip)]
     pub component: Option<Component>,
@@ -36,14 +42,22 @@ impl Kept {
 /// All that is kept, by name.
 pub type AllKept = BTreeMap<String, Kept>;
 
+/// What a configuration file and what is kept are together.
+#[derive(Debug)]
+pub struct Merged {
+    /// All plugins.
+    pub entries: Vec<Entry>,
+    /// How much weighers count that operators have changed.
+    pub multipliers: Multipliers,
+    /// The cost module that they have chosen.
+    pub cost_module: Option<String>,
+}
+
 /// All plugins: those of the configuration file, changed as operators have said, and behind them those that were added.
 ///
 /// # Errors
 /// [`PluginError::Exists`] if one was added that is in the file, too.
-pub fn merge(
-    file: &[PluginConfig],
-    kept: &AllKept,
-) -> Result<(Vec<Entry>, Multipliers), PluginError> {
+pub fn merge(file: &[PluginConfig], kept: &AllKept) -> Result<Merged, PluginError> {
     let mut entries: Vec<Entry> = Vec::new();
     for config in file {
         let mut config = config.clone();
@@ -68,7 +82,11 @@ pub fn merge(
     let multipliers = kept
         .iter()
         .filter_map(|(name, kept)| Some((name.clone(), kept.multiplier?)));
-    Ok((entries, multipliers.collect()))
+    Ok(Merged {
+        entries,
+        multipliers: multipliers.collect(),
+        cost_module: kept.get(ENGINE).and_then(|kept| kept.cost_module.clone()),
+    })
 }
 
 fn change(config: &mut PluginConfig, kept: &Kept) {
@@ -97,14 +115,23 @@ mod tests {
                 "power".to_owned(),
                 kept(|k| k.config = Some(PluginConfig::at("power", "http://127.0.0.1:1"))),
             ),
+            (
+                ENGINE.to_owned(),
+                kept(|k| k.cost_module = Some("power".to_owned())),
+            ),
         ]);
-        let (entries, multipliers) = merge(&file, &all).unwrap();
-        let seen: Vec<(&str, bool)> = entries
+        let merged = merge(&file, &all).unwrap();
+        assert_eq!(merged.cost_module.as_deref(), Some("power"));
+        let seen: Vec<(&str, bool)> = merged
+            .entries
             .iter()
             .map(|entry| (entry.config.name.as_str(), entry.config.enabled))
             .collect();
         assert_eq!(seen, [("racks", false), ("power", true)]);
-        assert_eq!(multipliers, Multipliers::from([("ram".to_owned(), 3.0)]));
+        assert_eq!(
+            merged.multipliers,
+            Multipliers::from([("ram".to_owned(), 3.0)])
+        );
     }
 
     #[test]

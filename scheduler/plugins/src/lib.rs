@@ -25,6 +25,6 @@ pub use engines::{Multipliers, Purpose};
 pub use error::PluginError;
 pub use file::read_file;
 pub use health::{Health, HealthReport, Milliseconds};
-pub use kept::{AllKept, Kept, merge};
+pub use kept::{AllKept, ENGINE, Kept, Merged, merge};
 pub use load::{Carrier, PluginKind};
 pub use set::{Clock, Entry, Plugin, PluginSet, Randomness, Services, Sources};

@@ -62,7 +62,7 @@ fn for_nova(args: &Args) -> ExitCode {
         Ok(runtime) => runtime,
         Err(error) => return refuse(&DoorError::Config(format!("no runtime: {error}")), 1),
     };
-    match runtime.block_on(nova::run(&conf, args.ready_file.as_deref())) {
+    match runtime.block_on(nova::run(args, &conf)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!(code = error.code(), "{error}");

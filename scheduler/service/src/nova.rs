@@ -78,11 +78,11 @@ pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), DoorError> {
     done.map_err(|e| wrong(format!("log: {e}")))
 }
 
-/// Opens the door, and closes it on SIGTERM or SIGINT. SIGHUP reads the cells anew.
+/// Opens the door, and closes it on SIGTERM or SIGINT. SIGHUP reads the cells anew, and the plugins as nova.conf has them then.
 ///
 /// # Errors
 /// What keeps it from opening, or from staying open.
-pub async fn run(conf: &NovaConf, ready_file: Option<&Path>) -> Result<(), DoorError> {
+pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), DoorError> {
     let watched = |kind| signal(kind).map_err(|e| DoorError::Config(format!("signals: {e}")));
     let (mut terminate, mut interrupt, mut hangup) = (
         watched(SignalKind::terminate())?,
@@ -99,14 +99,14 @@ pub async fn run(conf: &NovaConf, ready_file: Option<&Path>) -> Result<(), DoorE
             return Ok(());
         }
     };
-    if let Some(path) = ready_file {
+    if let Some(path) = args.ready_file.as_deref() {
         write_ready_file(path, &conf.general.host)?;
     }
     loop {
         tokio::select! {
             () = asked_to_end(&mut terminate, &mut interrupt) => break,
             () = stop.cancelled() => break,
-            _ = hangup.recv() => door.reload().await,
+            _ = hangup.recv() => door.reload(read(args)).await,
         }
     }
     door.close().await

@@ -253,7 +253,6 @@ pub async fn start(
         plugins: plugins.clone(),
         region: config.region.clone(),
         policy: config.engine.policy.as_str().to_owned(),
-        cost_module: config.engine.cost_module.clone(),
         database: store_name.to_owned(),
     };
     let connections = grpc_port.open(grpc_tls, limits, metrics, &tasks);

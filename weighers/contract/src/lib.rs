@@ -4,14 +4,18 @@
 //! The contract in words is `docs/plugins.md`.
 
 mod candidates;
+mod cost;
 mod description;
 mod hosts;
 mod request;
+mod weigher;
 
 pub use candidates::{CandidateColumns, CandidateNeed};
+pub use cost::{CarriesCostModule, PluginCostModule};
 pub use description::{CostDescription, WeigherDescription};
 pub use hosts::{Handed, HostNeed, Texts, hand_over, texts};
 pub use request::properties;
+pub use weigher::{CarriesWeigher, PluginWeigher};
 
 use thiserror::Error;
 

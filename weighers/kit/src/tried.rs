@@ -38,7 +38,10 @@ impl TriedWeigher {
     ) -> Result<Answer, WeigherError> {
         match self {
             Self::Wasm(weigher) => {
-                let (numbers, used) = weigher.weigh_and_measure(request, hosts)?;
+                let (numbers, used) =
+                    weigher
+                        .carrier()
+                        .weigh_and_measure(weigher.described(), request, hosts)?;
                 Ok((numbers, Some(used.work)))
             }
             Self::Remote(weigher) => {
@@ -76,7 +79,9 @@ impl TriedCostModule {
     pub(crate) fn ask(&self, victims: &VictimBatch<'_>) -> Result<Answer, CostError> {
         match self {
             Self::Wasm(module) => {
-                let (costs, used) = module.cost_and_measure(victims)?;
+                let (costs, used) = module
+                    .carrier()
+                    .cost_and_measure(module.described(), victims)?;
                 Ok((costs, Some(used.work)))
             }
             Self::Remote(module) => {

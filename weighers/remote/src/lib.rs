@@ -21,10 +21,10 @@ mod task;
 mod weigher;
 
 pub use clock::milliseconds;
-pub use cost::RemoteCostModule;
+pub use cost::{CostService, RemoteCostModule};
 pub use error::RemoteError;
 pub use service::{Limits, Service, Tls};
-pub use weigher::RemoteWeigher;
+pub use weigher::{RemoteWeigher, WeigherService};
 
 /// What the operator lets a plugin know.
 pub type Settings = std::collections::BTreeMap<String, String>;

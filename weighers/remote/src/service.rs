@@ -1,6 +1,6 @@
 //! A service, and how it is reached.
 
-use crate::{RemoteCostModule, RemotePlugin, RemoteWeigher};
+use crate::{CostService, RemoteCostModule, RemotePlugin, RemoteWeigher, WeigherService};
 use crate::{RemoteError, Settings, call::Callee, task};
 use ebbtide_plugin_contract::{self as contract, CostDescription, WeigherDescription};
 use ebbtide_proto::plugin::v1::description::Kind;
@@ -121,12 +121,12 @@ impl Service {
                 };
                 let described =
                     WeigherDescription::check(said.default_multiplier, &said.needs, bounds)?;
-                let weigher = RemoteWeigher::new(name, described, callee);
+                let weigher = RemoteWeigher::new(name, described, WeigherService(callee));
                 Ok(RemotePlugin::Weigher(weigher))
             }
             Some(Kind::CostModule(said)) => {
                 let described = CostDescription::check(said.unit, &said.needs, said.surcharges)?;
-                let module = RemoteCostModule::new(name, described, callee);
+                let module = RemoteCostModule::new(name, described, CostService(callee));
                 Ok(RemotePlugin::CostModule(module))
             }
             None => {

@@ -2,79 +2,34 @@
 
 use crate::call::Callee;
 use crate::hand_over;
-use ebbtide_plugin_contract::{self as contract, WeigherDescription};
+use ebbtide_plugin_contract::{
+    self as contract, CarriesWeigher, PluginWeigher, WeigherDescription,
+};
 use ebbtide_proto::plugin::v1::{Request, WeighRequest};
-use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{HostBatch, RequestView, WeigherError};
 
 /// A weigher that is a service.
+pub type RemoteWeigher = PluginWeigher<WeigherService>;
+
+/// The connection of a weigher.
 #[derive(Debug)]
-pub struct RemoteWeigher {
-    name: String,
-    multiplier_key: String,
-    described: WeigherDescription,
-    callee: Callee,
-}
+pub struct WeigherService(pub(crate) Callee);
 
-impl RemoteWeigher {
-    pub(crate) fn new(name: &str, described: WeigherDescription, callee: Callee) -> Self {
-        Self {
-            name: name.to_owned(),
-            multiplier_key: format!("{name}_weight_multiplier"),
-            described,
-            callee,
-        }
-    }
-
-    /// What it reads, by name, in its own order.
-    #[must_use]
-    pub fn reads(&self) -> Vec<String> {
-        self.described.reads()
-    }
-}
-
-impl Weigher for RemoteWeigher {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn multiplier_key(&self) -> &str {
-        &self.multiplier_key
-    }
-
-    fn default_multiplier(&self) -> f64 {
-        self.described.default_multiplier
-    }
-
-    fn needs(&self) -> &[Column] {
-        &self.described.columns
-    }
-
-    fn facts(&self) -> &[Fact] {
-        &self.described.facts
-    }
-
-    fn needs_preemptibles(&self) -> bool {
-        self.described.needs_preemptibles()
-    }
-
-    fn bounds(&self) -> Bounds {
-        self.described.bounds
-    }
-
-    fn weigh(
+impl CarriesWeigher for WeigherService {
+    fn ask(
         &self,
+        described: &WeigherDescription,
         request: &RequestView<'_>,
         hosts: &HostBatch<'_>,
-        out: &mut [f64],
-    ) -> Result<(), WeigherError> {
-        let needs = &self.described.needs;
+    ) -> Result<Vec<f64>, WeigherError> {
+        let needs = &described.needs;
         let texts = contract::texts(needs, hosts)?;
         let handed = contract::hand_over(needs, hosts, &texts)?;
         let resources = request.resources.iter();
         let properties = contract::properties(request);
         let question = WeighRequest {
-            plugin: self.callee.plugin().to_owned(),
-            settings: self.callee.settings(),
+            plugin: self.0.plugin().to_owned(),
+            settings: self.0.settings(),
             request: Some(Request {
                 project_id: request.project_id.to_owned(),
                 preemptible: request.preemptible,
@@ -89,13 +44,11 @@ impl Weigher for RemoteWeigher {
             len: hand_over::count(hosts.len),
             columns: handed.into_iter().map(hand_over::column).collect(),
         };
-        let answered = self.callee.numbers(
+        let answered = self.0.numbers(
             hosts.len,
             |mut client, question| async move { client.weigh(question).await },
             question,
         );
-        let numbers = answered.map_err(WeigherError::Other)?;
-        out.copy_from_slice(&numbers);
-        Ok(())
+        answered.map_err(WeigherError::Other)
     }
 }

@@ -23,12 +23,12 @@ mod load;
 mod wasi;
 mod weigher;
 
-pub use cost::WasmCostModule;
+pub use cost::{CostGuest, WasmCostModule};
 pub use error::WasmError;
 pub use guest::{Clock, Grants, Randomness, Used};
 pub use limits::Limits;
 pub use load::{Compiled, Kind, Sandbox, Settings};
-pub use weigher::WasmWeigher;
+pub use weigher::{WasmWeigher, WeigherGuest};
 
 /// The contract, for whoever makes a new plugin.
 pub const WIT: &str = include_str!("../wit/plugin.wit");

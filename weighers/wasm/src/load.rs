@@ -1,6 +1,8 @@
 //! From a file to a plugin that can be called.
 
+use crate::cost::CostGuest;
 use crate::guest::Guest;
+use crate::weigher::WeigherGuest;
 use crate::{Grants, Limits, WasmCostModule, WasmError, WasmWeigher, wasi};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -119,7 +121,7 @@ impl Compiled {
         grants: Grants,
     ) -> Result<WasmWeigher, WasmError> {
         self.expect(Kind::Weigher)?;
-        WasmWeigher::new(self, name, settings, limits, grants)
+        WeigherGuest::weigher(self, name, settings, limits, grants)
     }
 
     /// Makes a cost module of it.
@@ -134,7 +136,7 @@ impl Compiled {
         grants: Grants,
     ) -> Result<WasmCostModule, WasmError> {
         self.expect(Kind::CostModule)?;
-        WasmCostModule::new(self, name, settings, limits, grants)
+        CostGuest::cost_module(self, name, settings, limits, grants)
     }
 
     fn expect(&self, wanted: Kind) -> Result<(), WasmError> {

@@ -7,35 +7,33 @@ use crate::call::Callee;
 use crate::guest::Used;
 use crate::load::Compiled;
 use crate::{Grants, Limits, Settings, WasmError};
-use ebbtide_plugin_contract::{self as contract, WeigherDescription};
-use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_plugin_contract::{
+    self as contract, CarriesWeigher, PluginWeigher, WeigherDescription,
+};
+use ebbtide_weigher_api::{Bounds, HostBatch, RequestView, WeigherError};
 use std::fmt;
 
 /// A weigher that is a component.
-pub struct WasmWeigher {
-    name: String,
-    multiplier_key: String,
-    described: WeigherDescription,
-    callee: Callee,
-}
+pub type WasmWeigher = PluginWeigher<WeigherGuest>;
 
-impl fmt::Debug for WasmWeigher {
+/// The sandbox of a weigher.
+pub struct WeigherGuest(Callee);
+
+impl fmt::Debug for WeigherGuest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WasmWeigher")
-            .field("name", &self.name)
-            .field("described", &self.described)
-            .finish_non_exhaustive()
+        f.debug_struct("WeigherGuest").finish_non_exhaustive()
     }
 }
 
-impl WasmWeigher {
-    pub(crate) fn new(
+impl WeigherGuest {
+    /// Begins it, and lets it describe itself.
+    pub(crate) fn weigher(
         compiled: &Compiled,
         name: &str,
         settings: &Settings,
         limits: Limits,
         grants: Grants,
-    ) -> Result<Self, WasmError> {
+    ) -> Result<WasmWeigher, WasmError> {
         let callee = Callee::new(
             compiled,
             compiled.interface(),
@@ -51,30 +49,20 @@ impl WasmWeigher {
             max: said.max,
         };
         let described = WeigherDescription::check(said.default_multiplier, &said.needs, bounds)?;
-        Ok(Self {
-            name: name.to_owned(),
-            multiplier_key: format!("{name}_weight_multiplier"),
-            described,
-            callee,
-        })
-    }
-
-    /// What it reads, by name, in its own order.
-    #[must_use]
-    pub fn reads(&self) -> Vec<String> {
-        self.described.reads()
+        Ok(PluginWeigher::new(name, described, Self(callee)))
     }
 
     /// Weighs, and says what that took.
     ///
     /// # Errors
-    /// As [`Weigher::weigh`].
+    /// As [`Weigher::weigh`](ebbtide_weigher_api::Weigher::weigh).
     pub fn weigh_and_measure(
         &self,
+        described: &WeigherDescription,
         request: &RequestView<'_>,
         hosts: &HostBatch<'_>,
     ) -> Result<(Vec<f64>, Used), WeigherError> {
-        let needs = &self.described.needs;
+        let needs = &described.needs;
         let texts = contract::texts(needs, hosts)?;
         let handed = contract::hand_over(needs, hosts, &texts)?;
         let columns: Vec<Handed<'_>> = handed.into_iter().map(Handed::from).collect();
@@ -101,53 +89,22 @@ impl WasmWeigher {
             len: u32::try_from(hosts.len).unwrap_or(u32::MAX),
             columns: &columns,
         };
-        let settings = self.callee.settings();
+        let settings = self.0.settings();
         let answered = self
-            .callee
+            .0
             .numbers((settings.as_slice(), asked, rows), hosts.len);
         answered.map_err(WeigherError::Other)
     }
 }
 
-impl Weigher for WasmWeigher {
-    fn name(&self) -> &str {
-        &self.name
-    }
-
-    fn multiplier_key(&self) -> &str {
-        &self.multiplier_key
-    }
-
-    fn default_multiplier(&self) -> f64 {
-        self.described.default_multiplier
-    }
-
-    fn needs(&self) -> &[Column] {
-        &self.described.columns
-    }
-
-    fn facts(&self) -> &[Fact] {
-        &self.described.facts
-    }
-
-    fn needs_preemptibles(&self) -> bool {
-        self.described.needs_preemptibles()
-    }
-
-    fn bounds(&self) -> Bounds {
-        self.described.bounds
-    }
-
-    fn weigh(
+impl CarriesWeigher for WeigherGuest {
+    fn ask(
         &self,
+        described: &WeigherDescription,
         request: &RequestView<'_>,
         hosts: &HostBatch<'_>,
-        out: &mut [f64],
-    ) -> Result<(), WeigherError> {
-        let (numbers, _) = self.weigh_and_measure(request, hosts)?;
-        out.iter_mut()
-            .zip(numbers)
-            .for_each(|(place, number)| *place = number);
-        Ok(())
+    ) -> Result<Vec<f64>, WeigherError> {
+        let (numbers, _) = self.weigh_and_measure(described, request, hosts)?;
+        Ok(numbers)
     }
 }

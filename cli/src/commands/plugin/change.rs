@@ -1,6 +1,6 @@
 //! `ebbtide plugin add`, `remove`, `enable`, `disable` and `set-multiplier`: for all schedulers of the region, at once.
 
-use super::{AddArgs, MultiplierArgs, NameArgs, settings};
+use super::{AddArgs, MultiplierArgs, NameArgs, UseArgs, settings};
 use crate::Context;
 use crate::errors::CliError;
 use ebbtide_proto::v1;
@@ -50,12 +50,29 @@ pub(super) async fn add(context: &mut Context, args: AddArgs) -> Result<(), CliE
         replace: args.replace,
     };
     let mut region = context.region().await?;
-    region.plugins.add_plugin(request).await?;
-    let how = match args.shadow {
-        true => "is in shadow: `ebbtide plugin shadow-report` shows what it would change",
-        false => "is in use",
+    let added = region.plugins.add_plugin(request).await?.into_inner();
+    let plugin = added.plugin.unwrap_or_default();
+    let name = &args.name;
+    let words = match args.shadow {
+        true => format!(
+            "{name} is in shadow: `ebbtide plugin shadow-report` shows what it would change."
+        ),
+        false if plugin.in_use => format!("{name} is in use."),
+        // There is one cost module at a time.
+        false => format!("{name} is there, and not used yet: `ebbtide plugin use {name}`."),
     };
-    context.output.say(&format!("{} {how}.", args.name));
+    context.output.say(&words);
+    Ok(())
+}
+
+pub(super) async fn use_cost_module(context: &mut Context, args: UseArgs) -> Result<(), CliError> {
+    let request = v1::UseCostModuleRequest {
+        name: args.name.unwrap_or_default(),
+    };
+    let mut region = context.region().await?;
+    let used = region.plugins.use_cost_module(request).await?.into_inner();
+    let words = format!("{} says what victims cost now.", used.name);
+    context.output.say(&words);
     Ok(())
 }
 

@@ -82,6 +82,15 @@ Examples:
   ebbtide plugin set-multiplier spread_racks 2.5
   ebbtide plugin set-multiplier ram -- -1
   ebbtide plugin set-multiplier ram default";
+const USE: &str = "\
+What victims cost, in all schedulers of the region from now on: a cost module that was added, one of
+the configuration files, or a built-in one. Kept until it is changed again.
+
+Examples:
+  ebbtide plugin add remaining_life --file remaining_life.wasm
+  ebbtide plugin use remaining_life
+  ebbtide plugin use partial_hour
+  ebbtide plugin use --configured       # as engine.cost_module says";
 const SHADOW: &str = "\
 What plugins in shadow, and the ranking of [shadow], would have decided otherwise, as the scheduler at
 the endpoint has seen it: how often, where to, and what the victims would have cost.
@@ -123,6 +132,9 @@ pub enum PluginCommand {
     /// Asks one without following it
     #[command(after_help = CHANGE)]
     Shadow(NameArgs),
+    /// Chooses the cost module
+    #[command(after_help = USE)]
+    Use(UseArgs),
     /// How much a weigher counts
     #[command(after_help = MULTIPLIER)]
     SetMultiplier(MultiplierArgs),
@@ -235,6 +247,17 @@ pub struct AddArgs {
 pub struct NameArgs {
     /// Its name
     pub name: String,
+}
+
+/// Options of `use`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("which").required(true).args(["name", "configured"]))]
+pub struct UseArgs {
+    /// The cost module's name
+    pub name: Option<String>,
+    /// The one of the configuration files
+    #[arg(long)]
+    pub configured: bool,
 }
 
 /// Options of `set-multiplier`.
@@ -385,6 +408,7 @@ pub async fn run(context: &mut Context, command: PluginCommand) -> Result<(), Cl
         PluginCommand::Enable(args) => change::enable(context, args, false).await,
         PluginCommand::Shadow(args) => change::enable(context, args, true).await,
         PluginCommand::Disable(args) => change::disable(context, args).await,
+        PluginCommand::Use(args) => change::use_cost_module(context, args).await,
         PluginCommand::SetMultiplier(args) => change::set_multiplier(context, args).await,
         PluginCommand::ShadowReport => shadow::run(context).await,
         PluginCommand::Record(args) => record::run(context, &args).await,

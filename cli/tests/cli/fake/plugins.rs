@@ -34,15 +34,20 @@ impl Plugins for Fake {
                 asked.multiplier,
                 asked.on_failure
             ));
-            state.plugins.push(Plugin {
+            let plugin = Plugin {
                 name: asked.name,
                 shadow: asked.shadow,
                 enabled: true,
                 added: true,
+                // As the scheduler does: weighers count at once, a cost module once it is chosen.
+                in_use: !asked.shadow && asked.multiplier.is_some(),
                 ..Plugin::default()
-            });
-        });
-        Ok(Response::new(AddPluginResponse {}))
+            };
+            state.plugins.push(plugin.clone());
+            Ok(Response::new(AddPluginResponse {
+                plugin: Some(plugin),
+            }))
+        })
     }
 
     async fn remove_plugin(
@@ -69,6 +74,21 @@ impl Plugins for Fake {
             };
         })?;
         Ok(Response::new(ChangePluginResponse {}))
+    }
+
+    async fn use_cost_module(
+        &self,
+        request: Request<UseCostModuleRequest>,
+    ) -> Answer<UseCostModuleResponse> {
+        let asked = request.into_inner().name;
+        let name = match asked.as_str() {
+            "" => "partial_hour".to_owned(),
+            name => {
+                self.plugin(name, |plugin| plugin.in_use = true)?;
+                asked
+            }
+        };
+        Ok(Response::new(UseCostModuleResponse { name }))
     }
 
     async fn shadow_report(&self, _: Request<ShadowReportRequest>) -> Answer<ShadowReportResponse> {

@@ -23,6 +23,13 @@ fn first() -> String {
     path.display().to_string()
 }
 
+/// The first cost module that was ever made.
+fn first_cost() -> String {
+    let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let path: PathBuf = tests.join("../../weighers/wasm/tests/fixtures/cost-1.0.wasm");
+    path.display().to_string()
+}
+
 async fn ok(region: &Region, arguments: &[&str]) -> String {
     let said = ebbtide(region, arguments).await;
     assert_eq!(said.code, Some(0), "{arguments:?}: {}", said.text);
@@ -113,6 +120,8 @@ async fn what_is_no_plugin_is_refused_and_nothing_changes() {
             "EB-PLUGIN-006",
         ),
         (vec!["plugin", "disable", "ram"], "EB-PLUGIN-006"),
+        (vec!["plugin", "use", "nobody"], "EB-PLUGIN-010"),
+        (vec!["plugin", "use", "ram"], "EB-PLUGIN-010"),
     ] {
         let said = ebbtide(&region, &arguments).await;
         assert!(
@@ -123,6 +132,48 @@ async fn what_is_no_plugin_is_refused_and_nothing_changes() {
         );
     }
     assert_eq!(list(&region).await, serde_json::json!([]));
+}
+
+#[tokio::test]
+async fn a_cost_module_that_was_added_decides_once_it_is_chosen_and_cannot_be_taken_away_then() {
+    let mut region = Region::start(RegionOptions::default()).await.unwrap();
+    flavor(&region, "m1", 1, &[]).await;
+    let decided_by = async |region: &Region, name: &str| {
+        let (_, decision) = create(region, name, request("m1", 1)).await;
+        decision.explanation.unwrap().cost_module
+    };
+    let said = ok(&region, &["plugin", "add", "loss", "--file", &first_cost()]).await;
+    assert!(said.contains("`ebbtide plugin use loss`"), "{said}");
+    assert_eq!(decided_by(&region, "one").await, "partial_hour");
+    ok(&region, &["plugin", "use", "loss"]).await;
+    assert_eq!(decided_by(&region, "two").await, "loss");
+    assert_eq!(list(&region).await[0]["in_use"], true);
+    for arguments in [
+        ["plugin", "disable", "loss"],
+        ["plugin", "shadow", "loss"],
+        ["plugin", "remove", "loss"],
+    ] {
+        let said = ebbtide(&region, &arguments).await;
+        assert!(
+            said.text.contains("EB-PLUGIN-009"),
+            "{arguments:?}: {}",
+            said.text
+        );
+    }
+    region.kill_scheduler();
+    region.start_scheduler().await.unwrap();
+    assert_eq!(decided_by(&region, "three").await, "loss");
+    let status = json(&ebbtide(&region, &["status", "-o", "json"]).await);
+    assert_eq!(status["cost_module"], "loss");
+    // Built in, by choice, and then as the configuration has it.
+    ok(&region, &["plugin", "use", "num_instances"]).await;
+    assert_eq!(decided_by(&region, "four").await, "num_instances");
+    ok(&region, &["plugin", "use", "--configured"]).await;
+    assert_eq!(decided_by(&region, "five").await, "partial_hour");
+    ok(&region, &["plugin", "disable", "loss"]).await;
+    let disabled = ebbtide(&region, &["plugin", "use", "loss"]).await;
+    assert!(disabled.text.contains("EB-PLUGIN-010"), "{}", disabled.text);
+    ok(&region, &["plugin", "remove", "loss"]).await;
 }
 
 async fn all_schedulers_use_what_one_was_told(database: Database) {

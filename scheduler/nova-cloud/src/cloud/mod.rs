@@ -26,6 +26,7 @@ use ebbtide_engine::{Engine, EngineConfig, HostNumber, HostTable};
 use ebbtide_model::Seconds;
 use ebbtide_nova::model::{Aggregate, Options, RequestSpec, Service};
 use ebbtide_nova::table::{self, HostSet};
+use ebbtide_nova::weighing::Plugins;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::sync::Arc;
@@ -133,15 +134,20 @@ pub struct Cloud {
     pub(crate) numbers: Vec<Option<HostNumber>>,
 }
 
+/// The engine for victims.
+fn engine(settings: &CloudSettings) -> Result<Engine, CloudError> {
+    let modules = settings.cost_modules.0.clone();
+    Engine::with_plugins(settings.engine.clone(), Vec::new(), modules)
+        .map_err(|error| CloudError::Engine(error.to_string()))
+}
+
 impl Cloud {
     /// A cloud without hosts.
     ///
     /// # Errors
     /// [`CloudError::Engine`].
     pub fn new(options: Options, settings: CloudSettings) -> Result<Self, CloudError> {
-        let modules = settings.cost_modules.0.clone();
-        let engine = Engine::with_plugins(settings.engine.clone(), Vec::new(), modules);
-        let engine = engine.map_err(|error| CloudError::Engine(error.to_string()))?;
+        let engine = engine(&settings)?;
         let mut victims = HostTable::new();
         victims.set_billing_period(settings.engine.period_seconds);
         Ok(Self {
@@ -178,6 +184,25 @@ impl Cloud {
     #[must_use]
     pub fn options(&self) -> &Options {
         self.table.options()
+    }
+
+    /// Takes other weighers behind Nova's own and other cost modules into use, from the next question on.
+    ///
+    /// # Errors
+    /// [`CloudError::Engine`], for example if there is no cost module of this name; then everything is as before.
+    pub fn set_plugins(
+        &mut self,
+        weighers: Plugins,
+        modules: CostModules,
+        cost_module: String,
+    ) -> Result<(), CloudError> {
+        let mut settings = self.settings.clone();
+        settings.engine.cost_module = cost_module;
+        settings.cost_modules = modules;
+        self.engine = engine(&settings)?;
+        self.settings = settings;
+        self.table.set_plugins(weighers);
+        Ok(())
     }
 
     /// Our own settings.

@@ -223,9 +223,12 @@ fn ratios(settings: &[String]) -> Vec<(String, f64)> {
 }
 
 impl Options {
-    /// The same with the operator's weighers behind Nova's own.
+    /// The same with the operator's weighers behind Nova's own, instead of those that there were.
     #[must_use]
     pub fn with_plugins(mut self, plugins: Plugins) -> Self {
+        let before: Vec<&str> = self.plugins.names().collect();
+        self.weighers
+            .retain(|name| !before.contains(&name.as_str()));
         self.weighers.extend(plugins.names().map(str::to_owned));
         self.plugins = plugins;
         self

@@ -25,7 +25,7 @@ use crate::hosts::new_state;
 use crate::model::{HostState, Options, RequestSpec};
 use crate::schedule::Sorted;
 use crate::states::{HostStates, States};
-use crate::weighing::{self, WeighFault};
+use crate::weighing::{self, Plugins, WeighFault};
 use classes::Raises;
 use plan::Plan;
 use std::collections::HashMap;
@@ -247,6 +247,18 @@ impl Cloud {
     #[must_use]
     pub fn options(&self) -> &Options {
         &self.options
+    }
+
+    /// Takes other weighers behind Nova's own into use, from the next question on.
+    pub fn set_plugins(&mut self, plugins: Plugins) {
+        let options = Options::clone(&self.options).with_plugins(plugins);
+        self.options = Arc::new(options);
+        // What weighers said of each host is kept by weigher.
+        self.weights = Weights::new(&self.options);
+        for at in 0..self.states.len() {
+            let state = self.known.has(at).then(|| self.states.shared(at));
+            self.weights.put(at, state.as_deref(), &self.options);
+        }
     }
 
     /// The options, shared.

@@ -43,7 +43,6 @@ pub(crate) struct Api {
     pub(crate) plugins: Plugins,
     pub(crate) region: RegionConfig,
     pub(crate) policy: String,
-    pub(crate) cost_module: String,
     pub(crate) database: String,
 }
 

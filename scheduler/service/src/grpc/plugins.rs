@@ -1,6 +1,6 @@
 //! Plugins that are changed while the scheduler runs, shadow reports, records of the region.
 
-use super::Door;
+use super::{Door, convert};
 use crate::error::ServiceError;
 use crate::plugins::{Change, ShadowReport};
 use ebbtide_engine::PluginFailure;
@@ -120,7 +120,13 @@ impl v1::plugins_server::Plugins for Door {
         let store = &self.api.store;
         let plugins = &self.api.plugins;
         plugins.add(store, config, component, wire.replace).await?;
-        Ok(Response::new(v1::AddPluginResponse {}))
+        let listed = plugins.listed();
+        let added = listed
+            .iter()
+            .find(|(plugin, _)| plugin.config.name == wire.name);
+        let engine = plugins.engine();
+        let plugin = added.map(|(plugin, added)| convert::plugin(plugin, *added, &engine));
+        Ok(Response::new(v1::AddPluginResponse { plugin }))
     }
 
     async fn remove_plugin(
@@ -146,6 +152,18 @@ impl v1::plugins_server::Plugins for Door {
         let store = &self.api.store;
         self.api.plugins.change(store, &wire.name, change).await?;
         Ok(Response::new(v1::ChangePluginResponse {}))
+    }
+
+    async fn use_cost_module(
+        &self,
+        request: Request<v1::UseCostModuleRequest>,
+    ) -> Result<Response<v1::UseCostModuleResponse>, Status> {
+        let name = request.into_inner().name;
+        let name = Some(name.as_str()).filter(|name| !name.is_empty());
+        let plugins = &self.api.plugins;
+        plugins.use_cost_module(&self.api.store, name).await?;
+        let name = plugins.engine().config().cost_module.clone();
+        Ok(Response::new(v1::UseCostModuleResponse { name }))
     }
 
     async fn shadow_report(

@@ -295,7 +295,7 @@ impl v1::scheduler_server::Scheduler for Door {
                 .collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             policy: self.api.policy.clone(),
-            cost_module: self.api.cost_module.clone(),
+            cost_module: self.api.plugins.engine().config().cost_module.clone(),
             bus: self.api.carrier.to_owned(),
             bus_connected: self.api.bus.borrow().is_ready(),
             database: self.api.database.clone(),

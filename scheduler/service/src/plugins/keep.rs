@@ -2,7 +2,9 @@
 
 use super::Plugins;
 use crate::error::ServiceError;
-use ebbtide_plugins::{AllKept, Component, Kept, PluginConfig, PluginError, Services};
+use ebbtide_plugins::{
+    AllKept, Component, ENGINE, Kept, PluginConfig, PluginError, PluginKind, Services,
+};
 use ebbtide_store::{PluginRow, Store, StoreError};
 
 /// What is to be changed.
@@ -114,12 +116,69 @@ impl Plugins {
         .await
     }
 
+    /// Decides by another cost module from now on, a plugin or a built-in one; `None`: by the configuration's.
+    ///
+    /// # Errors
+    /// That there is none of this name, or that it is no cost module, or disabled or in shadow.
+    pub(crate) async fn use_cost_module(
+        &self,
+        store: &Store,
+        name: Option<&str>,
+    ) -> Result<(), ServiceError> {
+        if let Some(name) = name {
+            self.can_cost(name)?;
+        }
+        self.keep(store, ENGINE, |before, _| {
+            let known = before.get(ENGINE).cloned().unwrap_or_default();
+            Ok(Kept {
+                cost_module: name.map(str::to_owned),
+                ..known
+            })
+        })
+        .await
+    }
+
+    /// Whether it can be told what victims cost.
+    fn can_cost(&self, name: &str) -> Result<(), PluginError> {
+        let plugins = self.list();
+        let plugin = plugins.iter().find(|plugin| plugin.config.name == name);
+        let problem = match plugin {
+            None if ebbtide_cost_modules::names()
+                .iter()
+                .any(|known| known == name) =>
+            {
+                return Ok(());
+            }
+            None => {
+                let built_in = ebbtide_cost_modules::names().join(", ");
+                format!("there is no plugin of this name, and built in are {built_in}")
+            }
+            Some(plugin) if plugin.kind == PluginKind::Weigher => "it is a weigher".to_owned(),
+            Some(plugin) if !plugin.config.enabled || plugin.config.shadow => {
+                format!("it is disabled, or in shadow; first say `ebbtide plugin enable {name}`")
+            }
+            Some(_) => return Ok(()),
+        };
+        let name = name.to_owned();
+        Err(PluginError::NoCostModule { name, problem })
+    }
+
+    /// Refuses what would take away the cost module in use.
+    fn not_in_use(&self, name: &str) -> Result<(), PluginError> {
+        if self.engine().config().cost_module != name {
+            return Ok(());
+        }
+        let name = name.to_owned();
+        Err(PluginError::InUse { name })
+    }
+
     /// Removes one that was added.
     ///
     /// # Errors
-    /// That there is none, or that it is in the configuration; that the engine's configuration names it.
+    /// That there is none, or that it is in the configuration; that it is the cost module in use, or that the engine's configuration names it.
     pub(crate) async fn remove(&self, store: &Store, name: &str) -> Result<(), ServiceError> {
         self.keep(store, name, |before, file| {
+            self.not_in_use(name)?;
             let owned = || name.to_owned();
             match before.get(name).and_then(|kept| kept.config.as_ref()) {
                 Some(_) => Ok(Kept::default()),
@@ -135,7 +194,7 @@ impl Plugins {
     /// Changes how one is used; for a multiplier also a built-in weigher that is in use.
     ///
     /// # Errors
-    /// That there is none; that the multiplier is no number.
+    /// That there is none; that the multiplier is no number; that it is the cost module in use and would be so no more.
     pub(crate) async fn change(
         &self,
         store: &Store,
@@ -150,6 +209,9 @@ impl Plugins {
             if !(is_plugin || (is_used && only_counts)) {
                 let name = name.to_owned();
                 return Err(PluginError::Unknown { name });
+            }
+            if change.enabled == Some(false) || change.shadow == Some(true) {
+                self.not_in_use(name)?;
             }
             if change.multiplier.is_some_and(|number| !number.is_finite()) {
                 return Err(PluginError::Config {

@@ -76,19 +76,19 @@ fn prepare(
     before: &PluginSet,
     services: Services,
 ) -> Result<(PluginSet, Engines), ServiceError> {
-    let (entries, multipliers) = merge(&file.plugins, kept)?;
-    let set = PluginSet::load(&entries, before, &sources(), services)?;
-    let deciding = set.engine(&file.engine, &multipliers, Purpose::Deciding)?;
+    let merged = merge(&file.plugins, kept)?;
+    let multipliers = &merged.multipliers;
+    let mut own = file.engine.clone();
+    own.cost_module = merged.cost_module.unwrap_or(own.cost_module);
+    let set = PluginSet::load(&merged.entries, before, &sources(), services)?;
+    let deciding = set.engine(&own, multipliers, Purpose::Deciding)?;
     let mut plugins = set.plugins().iter();
     let is_looked_at = plugins.any(|plugin| plugin.config.shadow && plugin.config.enabled);
     let shadow = match is_looked_at || !file.shadow.is_empty() {
         true => {
-            let config = file.shadow.engine(&file.engine);
-            Some(Arc::new(set.engine(
-                &config,
-                &multipliers,
-                Purpose::Shadow,
-            )?))
+            let config = file.shadow.engine(&own);
+            let engine = set.engine(&config, multipliers, Purpose::Shadow)?;
+            Some(Arc::new(engine))
         }
         false => None,
     };

@@ -131,7 +131,11 @@ fn weighed(weigher: &WasmWeigher) -> Vec<f64> {
             ..Details::default()
         },
     };
-    weigher.weigh_and_measure(&request, &hosts).unwrap().0
+    weigher
+        .carrier()
+        .weigh_and_measure(weigher.described(), &request, &hosts)
+        .unwrap()
+        .0
 }
 
 #[test]

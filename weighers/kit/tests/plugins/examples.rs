@@ -151,7 +151,11 @@ fn weighed(weigher: &WasmWeigher, asks: &Asks<'_>, len: usize, values: &[Values<
             ..Details::default()
         },
     };
-    weigher.weigh_and_measure(&request, &hosts).unwrap().0
+    weigher
+        .carrier()
+        .weigh_and_measure(weigher.described(), &request, &hosts)
+        .unwrap()
+        .0
 }
 
 /// The names of the hosts, best first; hosts with the same number together.

@@ -1,8 +1,8 @@
 //! Cost modules as components.
 
-use super::kit::{cost_guest, settings, try_cost, weigher_guest};
+use super::kit::{cost_guest, sandbox, settings, try_cost, weigher_guest};
 use ebbtide_cost_api::{CostModule, SetCost, VictimBatch};
-use ebbtide_wasm::{Grants, Limits};
+use ebbtide_wasm::{Grants, Kind, Limits};
 
 const TWO: VictimBatch<'_> = VictimBatch {
     len: 2,
@@ -30,6 +30,28 @@ fn a_cost_module_prices_what_it_reads_of_each_candidate() {
         assert_eq!((module.name(), module.unit()), ("naughty", "blows"));
         assert_eq!(module.set_cost(), SetCost::Sum);
     }
+}
+
+/// Made in November 2026 for `ebbtide:plugin@1.0.0`: the example `owner_fairness` as it was then. It must run for ever.
+const FIRST: &[u8] = include_bytes!("../fixtures/cost-1.0.wasm");
+
+#[test]
+fn the_first_cost_module_that_was_kept_still_runs() {
+    let first = sandbox().compile(FIRST).unwrap();
+    assert_eq!(first.kind(), Kind::CostModule);
+    let none = settings(&[]);
+    let module = first
+        .cost_module("owners", &none, Limits::default(), Grants::default())
+        .unwrap();
+    assert_eq!(module.reads(), ["vcpus"]);
+    let mut out = [f64::NAN; 2];
+    module.cost(&TWO, &mut out).unwrap();
+    assert_eq!(out, [1.0, 2.0]);
+    assert_eq!(module.set_cost(), SetCost::PerProject);
+    assert_eq!(
+        [1, 2, 3].map(|n| module.nth_of_a_project(n)),
+        [0.0, 4.0, 8.0]
+    );
 }
 
 #[test]
