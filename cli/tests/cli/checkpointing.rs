@@ -345,6 +345,17 @@ async fn bids_that_cannot_be_planned_are_refused() {
             ran.err
         );
     }
+    // Longer than any instance lived: without checkpoints hopeless, with them a matter of days.
+    let long = "--job 13h --bids 0.1 --series tidal";
+    let ran = bid(&history, long).await;
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.err.contains("without checkpoints it would never end"),
+        "{}",
+        ran.err
+    );
+    let ran = bid(&history, &format!("{long} --by replay -o value")).await;
+    assert_eq!((ran.code, ran.out.trim()), (0, "tidal 0.10"), "{}", ran.err);
     for options in [
         "--job 6h --speed fast",
         "--job 6h --speed a=0",

@@ -158,15 +158,28 @@ pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError>
     let offers = offers(&candidates, bids, seconds(args.job), &terms)?;
     let best = best_of(args, &terms, &series, &offers)?;
     if best.is_empty() {
-        return Err(CliError::Refused {
-            problem: format!(
-                "of {} offers none ends the job within the deadline and the budget",
-                offers.len()
-            ),
-            next: "allow more time or money, or higher bids".to_owned(),
-        });
+        return Err(none(args, &offers));
     }
     show(context, args, offers.len(), &best)
+}
+
+/// Why there is no best offer.
+fn none(args: &BidArgs, offers: &[Offer]) -> CliError {
+    let count = offers.len();
+    let endless = offers.iter().all(|offer| offer.hours.is_infinite());
+    if args.by == By::Equation && endless {
+        return CliError::Refused {
+            problem: format!(
+                "with none of {count} offers any instance lived as long as the job of {}: without checkpoints it would never end",
+                args.job
+            ),
+            next: "bid higher, or judge by a scheme with checkpoints: --by replay".to_owned(),
+        };
+    }
+    CliError::Refused {
+        problem: format!("of {count} offers none ends the job within the deadline and the budget"),
+        next: "allow more time or money, or higher bids".to_owned(),
+    }
 }
 
 /// The best offers, best first.
