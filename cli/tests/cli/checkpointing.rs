@@ -288,7 +288,9 @@ fn two_types() -> String {
         let price = if half % 2 == 0 { "0.10" } else { "0.90" };
         text += &format!("tidal,{},{price}\n", half * 43_200);
     }
-    text + "steady,0,0.25\nsteady,8640000,0.25\n"
+    // A row now and then: too long a silence is refused.
+    let steady = (0..=4).map(|i| format!("steady,{},0.25\n", i * 2_160_000));
+    text + &steady.collect::<String>()
 }
 
 #[tokio::test]
@@ -343,6 +345,17 @@ async fn bids_that_cannot_be_planned_are_refused() {
             ran.err
         );
     }
+    // Longer than any instance lived: without checkpoints hopeless, with them a matter of days.
+    let long = "--job 13h --bids 0.1 --series tidal";
+    let ran = bid(&history, long).await;
+    assert_eq!(ran.code, 1);
+    assert!(
+        ran.err.contains("without checkpoints it would never end"),
+        "{}",
+        ran.err
+    );
+    let ran = bid(&history, &format!("{long} --by replay -o value")).await;
+    assert_eq!((ran.code, ran.out.trim()), (0, "tidal 0.10"), "{}", ran.err);
     for options in [
         "--job 6h --speed fast",
         "--job 6h --speed a=0",

@@ -64,15 +64,17 @@ impl Lives {
         self.below(age) as f64 / self.ended.len() as f64
     }
 
-    /// The chance that an instance that has the age of `age` seconds ends within `from..until` seconds from now.
+    /// The chance that an instance that is alive at the age of `age` seconds ends within `from..=until` seconds from now.
     ///
     /// Where no known life was that long, the rate of all lives stands in (an exponential distribution with their mean): otherwise
     /// whoever lives longest would be sure to live for ever.
     #[must_use]
     pub fn chance_within(&self, age: i64, from: i64, until: i64) -> f64 {
-        let older = self.ended.len() - self.below(age);
+        let older = self.ended.len() - self.below(age + 1);
         if older > 0 {
-            let ended = self.below(age + until) - self.below(age + from);
+            let ended = self
+                .below(age + until + 1)
+                .saturating_sub(self.below(age + from.max(1)));
             return ended as f64 / older as f64;
         }
         match self.mean() {

@@ -45,10 +45,12 @@ fn close(ours: f64, wanted: f64, tolerance: f64, what: &str) {
 }
 
 #[test]
-fn the_mean_over_all_64_series_reproduces() {
+#[allow(clippy::disallowed_methods)] // How long the sweep takes is part of what is promised.
+fn the_mean_over_all_64_series_reproduces_in_less_than_a_minute() {
+    let begin = std::time::Instant::now();
     let series = archive();
     assert_eq!(series.len(), 64);
-    let kinds = [SchemeKind::Opt, SchemeKind::Acc];
+    let kinds = SchemeKind::ALL;
     let next = Mutex::new(series.iter());
     let means = Mutex::new(Vec::new());
     std::thread::scope(|scope| {
@@ -74,6 +76,9 @@ fn the_mean_over_all_64_series_reproduces() {
         }
     });
     let means = means.into_inner().unwrap();
+    let seconds = begin.elapsed().as_secs_f64();
+    println!("all series, all bids, all schemes, two threads: {seconds:.1} s");
+    assert!(seconds < 60.0, "{seconds:.1} s");
     let vectors: Value = serde_json::from_str(include_str!("vectors/002_acc.json")).unwrap();
     let wanted = &vectors["reproduced"]["all64"];
     let all: Vec<_> = means.iter().map(|(_, summary)| *summary).collect();
@@ -91,9 +96,25 @@ fn the_mean_over_all_64_series_reproduces() {
         let name = row["name"].as_str().unwrap();
         let (_, ours) = means.iter().find(|(n, _)| n == name).unwrap();
         assert_eq!(ours.of as u64, row["n_bids"].as_u64().unwrap(), "{name}");
-        for (ours, i) in [(ours.cost.mean, 0), (ours.cost.min, 1), (ours.cost.max, 2)] {
-            close(ours, row["ACC_cost"][i].as_f64().unwrap(), 1.0, name);
-        }
+        close(
+            ours.cost.mean,
+            row["ACC_cost"][0].as_f64().unwrap(),
+            1.0,
+            name,
+        );
+        // The extremes are those of single bids.
+        close(
+            ours.cost.min,
+            row["ACC_cost"][1].as_f64().unwrap(),
+            1.5,
+            name,
+        );
+        close(
+            ours.cost.max,
+            row["ACC_cost"][2].as_f64().unwrap(),
+            1.5,
+            name,
+        );
         close(ours.time.mean, row["ACC_time"].as_f64().unwrap(), 4.0, name);
         close(
             ours.product.mean,

@@ -3,8 +3,9 @@
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
 use ebbtide_checkpointing::{
-    Availability, EndedBy, Ending, HOUR_SECONDS, Job, Knowledge, Lives, Market, Outcome,
-    PriceHistory, Reading, SchemeKind, Terms, bill, expected_execution_time, run, scheme,
+    Adapt, Availability, EndedBy, Ending, EventKind, HOUR_SECONDS, Job, Knowledge, Lives, Market,
+    Outcome, Period, PriceHistory, Reading, SchemeKind, Seen, Terms, bill, expected_execution_time,
+    run, scheme,
 };
 use ebbtide_model::Money;
 use proptest::prelude::*;
@@ -43,7 +44,7 @@ fn terms() -> impl Strategy<Value = Terms> {
             } else {
                 Reading::Strict
             },
-            adapt: ebbtide_checkpointing::Adapt {
+            adapt: Adapt {
                 every_seconds: every,
                 knowledge: Knowledge::Whole,
             },
@@ -295,9 +296,76 @@ proptest! {
     }
 
     #[test]
+    fn hour_never_loses_more_than_an_hour_of_work_to_one_interruption(
+        history in prices(), bid in bid(), terms in terms(), job in job(),
+    ) {
+        let outcome = play(&history, bid, SchemeKind::Hour, &terms, job);
+        prop_assert!(outcome.lost_seconds <= i64::from(outcome.launches) * HOUR_SECONDS);
+    }
+
+    #[test]
+    fn adapt_saves_exactly_where_its_expected_recovery_is_shorter(
+        lives in prop::collection::vec(600_i64..40_000, 1..30),
+        before in 0_i64..30_000, every in 60_i64..8_000, unsaved in 0_i64..8_000,
+        checkpoint in 1_i64..900, restart in 0_i64..900,
+    ) {
+        let mut sample = Lives::default();
+        lives.iter().for_each(|life| sample.add(*life));
+        let terms = Terms {
+            checkpoint_seconds: checkpoint,
+            restart_seconds: restart,
+            adapt: Adapt { every_seconds: every, ..Adapt::default() },
+            ..Terms::default()
+        };
+        let history = PriceHistory::new(&[(0, Money::from_micros(1))], i64::MAX / 4).unwrap();
+        // One decision is asked for: the job ends just after it.
+        let decision = before + every;
+        let seen = Seen {
+            history: &history,
+            bid: Money::from_micros(1),
+            period: Period { from: 0, until: None },
+            lives: &sample,
+            terms: &terms,
+            launch: before,
+            now: before,
+            unsaved,
+            left: every + 1,
+            checkpoint: None,
+        };
+        let saves = scheme(SchemeKind::Adapt).next(&seen).is_some();
+        // The two expectations of the description, term by term.
+        let older: Vec<i64> = lives.iter().copied().filter(|life| *life > decision).collect();
+        prop_assume!(!older.is_empty());
+        let (p, span) = (unsaved + every, every.max(checkpoint));
+        let (mut without, mut with) = (0, checkpoint * older.len() as i64);
+        for left in older.iter().map(|life| life - decision).filter(|left| *left <= span) {
+            without += p + left + restart;
+            with += if left < checkpoint { p + left + restart } else { left - checkpoint + restart };
+        }
+        // Where both are equal either is right.
+        prop_assume!(with != without);
+        prop_assert_eq!(saves, with < without, "with {} without {}", with, without);
+    }
+
+    #[test]
+    fn adapt_that_knows_of_no_failure_takes_no_checkpoint_before_the_first(
+        history in prices(), bid in bid(), terms in terms(), job in job(),
+    ) {
+        let adapt = Adapt { knowledge: Knowledge::Past, ..terms.adapt };
+        let terms = Terms { adapt, ..terms };
+        let market = Market::new(&history, bid);
+        let outcome = run(&market, scheme(SchemeKind::Adapt), &terms, &Lives::default(), job);
+        let first = market.availability().from(job.start).and_then(|period| period.until);
+        let saved = outcome.events.iter().find(|event| event.kind == EventKind::Checkpoint);
+        if let Some(saved) = saved {
+            prop_assert!(first.is_some_and(|first| first <= saved.at));
+        }
+    }
+
+    #[test]
     fn the_failure_density_sums_to_one(
         lives in prop::collection::vec(1_i64..40_000, 1..30),
-        age in 0_i64..50_000, from in 0_i64..1000, span in 0_i64..5000,
+        age in 0_i64..50_000, from in 1_i64..1000, span in 0_i64..5000,
     ) {
         let mut sample = Lives::default();
         lives.iter().for_each(|life| sample.add(*life));

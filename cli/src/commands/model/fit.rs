@@ -5,6 +5,7 @@ use super::fitted::{Choice, Outcome, Way};
 use super::source::{self, SourceArgs};
 use crate::Context;
 use crate::charts;
+use crate::commands::replay::progress::Progress;
 use crate::errors::CliError;
 use crate::hours::Maximum;
 use crate::json::Json;
@@ -62,8 +63,11 @@ fn of_observations(
     args: &FitArgs,
     rows: &[Labelled],
 ) -> Result<(), CliError> {
-    let mut outcomes = Vec::new();
-    for group in groups(rows, &args.by)? {
+    let groups = groups(rows, &args.by)?;
+    let mut progress = Progress::of(context, groups.len(), "groups");
+    let mut outcomes = Vec::with_capacity(groups.len());
+    for group in groups {
+        progress.set(context, outcomes.len(), &group.name);
         outcomes.push(Outcome::of(
             &group,
             args.model,
@@ -71,6 +75,7 @@ fn of_observations(
             args.max_lifetime.0,
         )?);
     }
+    progress.end();
     if outcomes.iter().all(|outcome| outcome.fitted.is_err())
         && let Some(Outcome {
             fitted: Err(error), ..

@@ -32,6 +32,12 @@ Examples:
   ebbtide plan bid --history prices.csv --job 500m --by replay --scheme hour
   ebbtide plan bid --history prices.csv --job 500m -o json | jq '.choice'";
 
+/// A start every 25 hours, so that all times of the day occur: prices have days and nights.
+const STARTS: Starts = Starts {
+    every_seconds: 25 * 3600,
+    tail_seconds: 41 * 86_400,
+};
+
 /// Options of `plan bid`.
 #[derive(Debug, Clone, Args)]
 pub struct BidArgs {
@@ -152,15 +158,28 @@ pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError>
     let offers = offers(&candidates, bids, seconds(args.job), &terms)?;
     let best = best_of(args, &terms, &series, &offers)?;
     if best.is_empty() {
-        return Err(CliError::Refused {
-            problem: format!(
-                "of {} offers none ends the job within the deadline and the budget",
-                offers.len()
-            ),
-            next: "allow more time or money, or higher bids".to_owned(),
-        });
+        return Err(none(args, &offers));
     }
     show(context, args, offers.len(), &best)
+}
+
+/// Why there is no best offer.
+fn none(args: &BidArgs, offers: &[Offer]) -> CliError {
+    let count = offers.len();
+    let endless = offers.iter().all(|offer| offer.hours.is_infinite());
+    if args.by == By::Equation && endless {
+        return CliError::Refused {
+            problem: format!(
+                "with none of {count} offers any instance lived as long as the job of {}: without checkpoints it would never end",
+                args.job
+            ),
+            next: "bid higher, or judge by a scheme with checkpoints: --by replay".to_owned(),
+        };
+    }
+    CliError::Refused {
+        problem: format!("of {count} offers none ends the job within the deadline and the budget"),
+        next: "allow more time or money, or higher bids".to_owned(),
+    }
 }
 
 /// The best offers, best first.
@@ -225,14 +244,13 @@ fn speed_of(args: &BidArgs, name: &str) -> f64 {
 fn play(args: &BidArgs, terms: &Terms, one: &mut Shown<'_>) -> Result<(), CliError> {
     let work = seconds(Hours(args.job.0 / speed_of(args, &one.series.name))).max(1);
     let kinds = [args.scheme];
-    let starts = Starts::default();
     let row = compare(
         &one.series.history,
         one.offer.bid,
         &kinds,
         terms,
         work,
-        starts,
+        STARTS,
     )?;
     one.starts = row.starts;
     one.played = row.schemes.into_iter().next();

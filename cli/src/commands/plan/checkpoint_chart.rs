@@ -11,8 +11,8 @@ pub(super) fn figure(model: &dyn Lifetime, age: f64, cost: f64, plans: &[Plan]) 
     let work: f64 = plans.first().map_or(0.0, |p| p.intervals.iter().sum());
     let mut figure = Figure::new("When to write checkpoints")
         .description("The hazard of the instance with the checkpoints of the plan, the intervals of each plan, and the expected overhead of each")
-        .columns(2)
-        .width(520);
+        .columns(3)
+        .width(420);
     if let Some(plan) = plans.first() {
         figure = figure.panel(over_hazard(model, age, cost, plan));
     }

@@ -61,8 +61,8 @@ pub(super) fn figure(
     );
     let mut figure = Figure::new("Keep the instance or take a new one?")
         .description("The chance that a job fails by the age of the instance and by its own length, and the work that is lost")
-        .columns(2)
-        .width(520);
+        .columns(3)
+        .width(420);
     if model.maximum().is_finite() {
         let uniform = Uniform::new(end)?;
         wasted = wasted.with(

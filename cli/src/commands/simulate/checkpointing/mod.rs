@@ -36,8 +36,7 @@ columns name the series. Without --bids each series gets bids over its own band 
 
 Examples:
   ebbtide simulate checkpointing --history prices.csv --job 500m
-  ebbtide simulate checkpointing --history prices.csv.zst --job 500m --series us-east-1.linux.m2.2xlarge \\
-    --bids 0.401..0.441 --plot plots
+  ebbtide simulate checkpointing --history prices.csv --job 500m --series m2.2xlarge --bids 0.401..0.441 --plot plots
   ebbtide simulate checkpointing --history prices.csv --job 2h --checkpoint 1m --restart 2m --schemes opt,hour,acc
   ebbtide simulate checkpointing --history prices.csv --job 500m -o json | jq '.summary'";
 

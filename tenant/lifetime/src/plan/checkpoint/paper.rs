@@ -78,8 +78,9 @@ impl Paper {
         let (alive, lived) = (grid.survival[age], grid.lived[age]);
         let again = grid.restart + self.fresh[left];
         let exact = self.exact_loss;
-        let value = |held: f64, survival: f64, lived_then: f64, steps: usize| {
-            let span = steps as f64 * grid.step;
+        // Steps as doubles: processors have no quick way to make many of integers.
+        let value = |held: f64, survival: f64, lived_then: f64, steps: f64| {
+            let span = steps * grid.step;
             let fails = alive - survival;
             let lost = if exact {
                 lived_then - lived - span * survival
@@ -88,6 +89,7 @@ impl Paper {
             };
             (1.0 - fails) * (span + held) + lost + fails * again
         };
+        let within = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0];
         let held = &self.table.row(left + age + grid.cost)[first..=last];
         let survival = &grid.survival[first..=last];
         let lived_then = &grid.lived[first..=last];
@@ -95,22 +97,22 @@ impl Paper {
         let (held_blocks, held_rest) = held.as_chunks::<8>();
         let (survival_blocks, survival_rest) = survival.as_chunks::<8>();
         let (lived_blocks, lived_rest) = lived_then.as_chunks::<8>();
-        let mut steps = 1 + grid.cost;
+        let mut steps = (1 + grid.cost) as f64;
         for ((h, s), l) in held_blocks.iter().zip(survival_blocks).zip(lived_blocks) {
             for lane in 0..8 {
-                let value = value(h[lane], s[lane], l[lane], steps + lane);
+                let value = value(h[lane], s[lane], l[lane], steps + within[lane]);
                 lanes[lane] = if value < lanes[lane] {
                     value
                 } else {
                     lanes[lane]
                 };
             }
-            steps += 8;
+            steps += 8.0;
         }
         let mut best = lanes.into_iter().fold(f64::INFINITY, f64::min);
         for ((h, s), l) in held_rest.iter().zip(survival_rest).zip(lived_rest) {
             best = best.min(value(*h, *s, *l, steps));
-            steps += 1;
+            steps += 1.0;
         }
         best
     }
