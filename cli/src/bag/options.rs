@@ -1,9 +1,9 @@
 //! Options that `plan bag` and `simulate bag` share, and the plan that they make.
 
-use super::file::{self, Instead};
-use super::units::duration;
+use super::files;
 use crate::errors::CliError;
 use clap::{Args, ValueEnum};
+use ebbtide_bag::read::{Instead, duration};
 use ebbtide_bag::{Bag, BestShare, Effort, Plan, Rules, best_share, plan, plan_on};
 use std::path::PathBuf;
 
@@ -90,7 +90,7 @@ impl BagOptions {
             smallest,
             share,
         };
-        let bag = file::read(&self.file, instead)?;
+        let bag = files::bag(&self.file, instead)?;
         if !self.fleet.is_empty() {
             let plan = plan_on(&bag, &self.fleet(&bag)?)?;
             return Ok(Planned {

@@ -1,6 +1,7 @@
 //! Every target: its name, what it reads, and the function.
 
 mod agent_config;
+mod bag;
 mod bus_message;
 mod flavor;
 mod grpc_message;
@@ -55,6 +56,7 @@ pub const TARGETS: &[Target] = &[
         "the agent's configuration file",
         agent_config::run,
     ),
+    target("bag", "bags of tasks, and prices over time", bag::run),
     target(
         "bus_message",
         "messages between scheduler and agents",

@@ -75,6 +75,9 @@ pub enum BagError {
     /// Given instances that are not enough, or too many.
     #[error("these instances cannot run the bag: {0}")]
     Fleet(String),
+    /// Text that is no bag, or no prices: with the line and what was expected.
+    #[error("{0}")]
+    File(String),
     /// An event that cannot be: time runs backwards, or an instance or task that the plan does not have.
     #[error("event at {at} s: {problem}")]
     Event {
@@ -108,6 +111,7 @@ impl BagError {
             Self::Event { .. } => "EB-BAG-008",
             Self::Trace { .. } => "EB-BAG-009",
             Self::Fleet(_) => "EB-BAG-010",
+            Self::File(_) => "EB-BAG-011",
         }
     }
 }

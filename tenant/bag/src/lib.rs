@@ -8,7 +8,26 @@
 //! - [`plan`] makes the primary and the backup map, greedy as in the paper ([`Effort::Greedy`]) or better.
 //! - [`Executor`] carries a plan out: events in, actions out. With copies ([`Conduct::default`]) the deadline is met for any sequence of
 //!   hibernations and interruptions.
-//! - [`simulate`] is a world for it.
+//! - [`simulate`] is a world for it, [`read`] takes bags from text.
+//!
+//! ```
+//! use ebbtide_bag::read::{Format, Instead, bag};
+//! use ebbtide_bag::simulate::{Outage, OutageEnd, Scenario, simulate};
+//! use ebbtide_bag::{Effort, plan};
+//!
+//! let text = r#"
+//!     rules = { deadline = "10h" }
+//!     tasks = [{ name = "render", count = 4, duration = "3h", memory_mb = 2000 }]
+//!     types = [{ name = "m1", vcpus = 2, memory_mb = 8000, on_demand = 0.10, preemptible = 0.03 }]
+//! "#;
+//! let bag = bag(text, Format::Toml, Instead::default())?;
+//! let plan = plan(&bag, Effort::usual(1));
+//! // The first instance hibernates after an hour and never comes back.
+//! let outages = vec![Outage { vm: 0, from: 3600, end: OutageEnd::Never }];
+//! let run = simulate(&bag, &plan, &Scenario { outages, ..Scenario::default() })?;
+//! assert!(run.met);
+//! # Ok::<(), ebbtide_bag::BagError>(())
+//! ```
 
 mod backup;
 mod bound;
@@ -20,6 +39,7 @@ mod input;
 mod map;
 mod optimise;
 mod plan;
+pub mod read;
 pub mod simulate;
 
 pub use backup::Backup;

@@ -3,12 +3,13 @@
 use crate::Context;
 use crate::bag::options::{BagOptions, Planned};
 use crate::bag::view::{counts, hours, money, name, percent, run_json};
-use crate::bag::{chart, duration, price, prices};
+use crate::bag::{chart, files};
 use crate::errors::CliError;
 use crate::json::Json;
 use crate::output::{Cell, Format, number, text};
 use crate::render::Tone;
 use clap::{Args, ValueEnum};
+use ebbtide_bag::read::{duration, price};
 use ebbtide_bag::simulate::{Outage, OutageEnd, Prices, Run, Scenario, simulate};
 use ebbtide_bag::{Bag, Conduct, Market, OnHibernation, Plan, VmId};
 use ebbtide_model::Money;
@@ -127,7 +128,7 @@ pub struct SimulateBagArgs {
 pub(super) fn run(context: &mut Context, args: &SimulateBagArgs) -> Result<(), CliError> {
     let Planned { bag, plan, .. } = args.bag.planned()?;
     let prices = match &args.prices {
-        Some(path) => Some(prices::read(path, &bag)?),
+        Some(path) => Some(files::prices(path, &bag)?),
         None => None,
     };
     let scenarios: Vec<BagScenario> = if args.scenario.is_empty() {

@@ -1,10 +1,10 @@
-//! The file of a bag: TOML, or JSON with the same keys. `docs/bags.md` explains it.
+//! The text of a bag: TOML, or JSON with the same keys. `docs/bags.md` explains it.
 
 use super::units::{Price, Seconds};
-use crate::errors::CliError;
-use ebbtide_bag::{Bag, BagError, Checkpoints, InstanceType, Rules, Task};
+use crate::error::BagError;
+use crate::input::{Bag, Checkpoints, InstanceType, MOST_TASKS, Rules, Task};
+use ebbtide_lifetime::plan::checkpoint::young_daly;
 use serde::Deserialize;
-use std::path::Path;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +26,7 @@ struct RulesPart {
     margin: Option<Seconds>,
     period: Option<Seconds>,
     risk: Option<f64>,
+    lifetime: Option<Seconds>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,7 +43,7 @@ struct TasksPart {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CheckpointsPart {
-    every: Seconds,
+    every: Option<Seconds>,
     takes: Seconds,
 }
 
@@ -59,32 +60,35 @@ struct TypePart {
 
 /// What of the file's rules the command line replaces.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Instead {
+pub struct Instead {
     /// The deadline, seconds.
-    pub(crate) deadline: Option<u64>,
+    pub deadline: Option<u64>,
     /// The smallest deadline that can be met, whatever the file says.
-    pub(crate) smallest: bool,
+    pub smallest: bool,
     /// The share of the deadline.
-    pub(crate) share: Option<f64>,
+    pub share: Option<f64>,
+}
+
+/// How a bag is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// TOML.
+    Toml,
+    /// JSON with the same keys.
+    Json,
 }
 
 /// Reads a bag.
 ///
 /// # Errors
-/// [`CliError::BagFile`] for a file that is none, [`CliError::Bag`] for a bag that cannot be planned.
-pub(crate) fn read(path: &Path, instead: Instead) -> Result<Bag, CliError> {
-    let wrong = |problem: String| CliError::BagFile {
-        path: path.to_owned(),
-        problem,
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-    let json = path
-        .extension()
-        .is_some_and(|e| e.eq_ignore_ascii_case("json"));
-    let file: BagFile = if json {
-        serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?
-    } else {
-        toml::from_str(&text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?
+/// [`BagError::File`] for text that is none, the others for a bag that cannot be planned.
+pub fn bag(text: &str, format: Format, instead: Instead) -> Result<Bag, BagError> {
+    let wrong = |problem: String| BagError::File(problem);
+    let file: BagFile = match format {
+        Format::Json => serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?,
+        Format::Toml => {
+            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?
+        }
     };
     let defaults = Rules::default();
     let seconds = |given: Option<Seconds>, default: u64| given.map_or(default, |s| s.0);
@@ -97,31 +101,32 @@ pub(crate) fn read(path: &Path, instead: Instead) -> Result<Bag, CliError> {
         period: seconds(file.rules.period, defaults.period),
         risk: file.rules.risk.unwrap_or(defaults.risk),
     };
+    let lifetime = file.rules.lifetime.map(|s| s.0);
     let mut tasks = Vec::new();
     for part in file.tasks {
-        part.tasks(&mut tasks).map_err(wrong)?;
+        part.tasks(lifetime, &mut tasks).map_err(wrong)?;
     }
     let types: Vec<InstanceType> = file.types.into_iter().map(TypePart::into_type).collect();
     if instead.smallest {
         // Any deadline will do to learn the smallest one; the margin has to be below it.
-        rules.deadline = rules.margin + 1;
+        rules.deadline = rules.margin.saturating_add(1);
         match Bag::new(tasks.clone(), types.clone(), rules) {
             Err(BagError::Infeasible { seconds, .. }) => rules.deadline = seconds,
             Ok(bag) => return Ok(bag),
-            Err(other) => return Err(other.into()),
+            Err(other) => return Err(other),
         }
     }
-    Ok(Bag::new(tasks, types, rules)?)
+    Bag::new(tasks, types, rules)
 }
 
 impl TasksPart {
     /// One task, several alike, or several of different durations; of several each has a number behind its name.
-    fn tasks(self, tasks: &mut Vec<Task>) -> Result<(), String> {
+    fn tasks(self, lifetime: Option<u64>, tasks: &mut Vec<Task>) -> Result<(), String> {
         let of = |problem: &str| format!("tasks {:?}: {problem}", self.name);
         let durations: Vec<u64> = match (self.duration, self.count, &self.durations) {
             (Some(one), None, None) => vec![one.0],
             (Some(each), Some(count), None) => {
-                if count as usize > ebbtide_bag::MOST_TASKS {
+                if count as usize > MOST_TASKS {
                     return Err(of("count is more than a million"));
                 }
                 vec![each.0; count as usize]
@@ -133,6 +138,9 @@ impl TasksPart {
                 ));
             }
         };
+        if tasks.len().saturating_add(durations.len()) > MOST_TASKS {
+            return Err(of("with them there are more than a million"));
+        }
         let single = self.count.is_none() && self.durations.is_none();
         for (at, seconds) in durations.into_iter().enumerate() {
             tasks.push(Task {
@@ -143,13 +151,34 @@ impl TasksPart {
                 },
                 seconds,
                 memory_mb: self.memory_mb,
-                checkpoints: self.checkpoints.as_ref().map(|c| Checkpoints {
-                    interval: c.every.0,
-                    cost: c.takes.0,
-                }),
+                checkpoints: match &self.checkpoints {
+                    Some(part) => Some(part.of(seconds, lifetime).map_err(|e| of(&e))?),
+                    None => None,
+                },
             });
         }
         Ok(())
+    }
+}
+
+impl CheckpointsPart {
+    /// As written, or by the rule of Young and Daly for instances that live so long in the mean, seconds.
+    fn of(&self, seconds: u64, lifetime: Option<u64>) -> Result<Checkpoints, String> {
+        let cost = self.takes.0;
+        let interval = match (self.every, lifetime) {
+            (Some(every), _) => every.0,
+            (None, Some(lifetime)) => {
+                let hours = |seconds: u64| seconds as f64 / 3600.0;
+                let intervals = young_daly(hours(seconds), hours(cost), hours(lifetime));
+                let intervals = intervals.map_err(|error| error.to_string())?;
+                let first = intervals.first().copied().unwrap_or_default();
+                ((first * 3600.0).round() as u64).max(cost).max(1)
+            }
+            (None, None) => {
+                return Err("checkpoints need every, or lifetime in [rules] to find it".to_owned());
+            }
+        };
+        Ok(Checkpoints { interval, cost })
     }
 }
 

@@ -5,7 +5,10 @@ use serde::de::{Deserializer, Error, Visitor};
 use std::fmt;
 
 /// A duration in seconds, rounded up: `90s`, `90`, `15m`, `7.5h`, `2d`.
-pub(crate) fn duration(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn duration(text: &str) -> Result<u64, String> {
     let wrong = || {
         format!(
             "{text:?} is no duration; write a number and a unit, as in 90s, 15m, 7.5h or 2d, not negative and at most ten years"
@@ -22,14 +25,17 @@ pub(crate) fn duration(text: &str) -> Result<u64, String> {
     let number: f64 = number.trim().parse().map_err(|_| wrong())?;
     // Floats round 49.31 h to a hair above whole seconds.
     let seconds = (number * factor - 1e-6).ceil().max(0.0);
-    if !number.is_finite() || number < 0.0 || seconds > ebbtide_bag::LONGEST as f64 {
+    if !number.is_finite() || number < 0.0 || seconds > crate::input::LONGEST as f64 {
         return Err(wrong());
     }
     Ok(seconds as u64)
 }
 
 /// A price for an hour.
-pub(crate) fn price(text: &str) -> Result<Money, String> {
+///
+/// # Errors
+/// What is wrong, in words.
+pub fn price(text: &str) -> Result<Money, String> {
     text.trim().parse().map_err(|_| {
         format!("{text:?} is no price; write a decimal number, not negative, with at most six decimal places")
     })

@@ -1,25 +1,20 @@
 //! Price traces: CSV with the columns `seconds,type,price`, any order of types, times rising for each.
 
 use super::units::price;
-use crate::errors::CliError;
-use ebbtide_bag::simulate::{PriceTrace, Prices};
-use ebbtide_bag::{Bag, LONGEST};
+use crate::error::BagError;
+use crate::input::{Bag, LONGEST};
+use crate::simulate::{PriceTrace, Prices};
 use ebbtide_model::Money;
 use std::collections::BTreeMap;
-use std::path::Path;
 
 const HEAD: &str = "seconds,type,price";
 
 /// Reads the traces of a bag's types. Types that the bag does not have are passed over.
 ///
 /// # Errors
-/// [`CliError::BagFile`] with the line; [`CliError::Bag`] for times that do not rise.
-pub(crate) fn read(path: &Path, bag: &Bag) -> Result<Prices, CliError> {
-    let wrong = |problem: String| CliError::BagFile {
-        path: path.to_owned(),
-        problem,
-    };
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+/// [`BagError::File`] with the line; [`BagError::Trace`] for times that do not rise.
+pub fn prices(text: &str, bag: &Bag) -> Result<Prices, BagError> {
+    let wrong = |problem: String| BagError::File(problem);
     let mut lines = text.lines().enumerate();
     if lines.next().map(|(_, head)| head.trim()) != Some(HEAD) {
         return Err(wrong(format!("line 1: it has to be {HEAD}")));

@@ -1,0 +1,9 @@
+//! Bags and prices as people write them: text in, checked values out.
+
+mod file;
+mod prices;
+mod units;
+
+pub use file::{Format, Instead, bag};
+pub use prices::prices;
+pub use units::{duration, price};
