@@ -17,7 +17,7 @@
 //!
 //! Why not Kolmogorov's and Smirnov's test on windows: it knows no censoring, sees only what ended, and a row of tests has no
 //! rate of false alarms. Why not a plain CUSUM of hazards as a whole: a change of shape (fewer early ends, more late ones) can leave
-//! the sum as it was. Hazards that are off by less than a fifth are never reported: no model is fitted better than that to some
+//! the sum as it was. Hazards that are off by a tenth are seldom reported, and it takes long: no model is fitted better than that to some
 //! hundred lifetimes, and alternatives near the model would take that for a change.
 //!
 //! Lifetimes have to come in the order of launches. In the order of their ends the short ones of every batch come first.

@@ -210,6 +210,30 @@ fn a_model_fitted_to_some_hundred_lifetimes_is_not_taken_for_a_change() {
 }
 
 #[test]
+fn hazards_that_are_off_by_a_tenth_are_seldom_taken_for_a_change_and_doubled_ones_always() {
+    let with = |times: f64| {
+        let phases = [(3.0, 0.1), (22.0, 0.012), (24.0, 0.006)];
+        let phases = phases.map(|(until, hazard)| Phase {
+            until,
+            hazard: hazard * times,
+        });
+        Phases::new(phases.to_vec()).unwrap()
+    };
+    let model = with(1.0);
+    for (times, least, most) in [(1.1, 0, 5), (0.9, 0, 5), (2.0, 40, 40), (0.5, 40, 40)] {
+        let alarms = (0..40u64)
+            .filter(|&seed| {
+                let mut chance = Pcg64::seed_from_u64(seed);
+                let seen = lives(&with(times), 700, 15.0, &mut chance);
+                check(&model, &seen, 0.05).unwrap().alarm.is_some()
+            })
+            .count();
+        println!("{times} times: {alarms} of 40");
+        assert!((least..=most).contains(&alarms), "{times}: {alarms}");
+    }
+}
+
+#[test]
 fn the_public_data_do_not_fit_the_papers_way_which_forgets_stopped_instances() {
     let mut rows = Table::parse(&data::preemptions()).unwrap().rows;
     assert_eq!(rows.len(), 1426);

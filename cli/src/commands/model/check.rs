@@ -19,8 +19,8 @@ use time::format_description::well_known::Rfc3339;
 pub(super) const HELP: &str = "\
 Goes through the lifetimes in the order of their launches (of the file, where it has no times) and says when
 they stopped to fit: which ages, how many times more or fewer ends, and since when. If the model is right, an
-alarm comes with at most the chance of --false-alarms, whatever users do; hazards that are off by less than a
-fifth are not reported. Give lifetimes that the model was not fitted to. Exit code 1 if they do not fit.
+alarm comes with at most the chance of --false-alarms, whatever users do; hazards that are off by a tenth are
+seldom reported. Give lifetimes that the model was not fitted to. Exit code 1 if they do not fit.
 
 Examples:
   ebbtide model check new.csv --against model.json --group flavor=n1-highcpu-16

@@ -10,11 +10,11 @@ use crate::json::Json;
 use crate::output::{Cell, Format, number, text};
 use crate::render::Tone;
 use clap::Args;
-use ebbtide_lifetime::LifetimeError;
 use ebbtide_lifetime::plan::{
-    RunningTime, as_likely_to_last, failure_probability, keeps, running_time, switch_age,
-    switch_age_by_risk, switch_length,
+    RunningTime, as_likely_to_last, average_failure_believing, failure_probability, keeps,
+    running_time, switch_age, switch_age_by_risk, switch_length,
 };
+use ebbtide_lifetime::{Lifetime, LifetimeError};
 use std::path::PathBuf;
 
 pub(super) const HELP: &str = "\
@@ -27,7 +27,8 @@ chance to fail alone, which gives the age that the paper names.
 Examples:
   ebbtide plan reuse --job 6h --age 10h --model bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45
   ebbtide plan reuse --job 6h --age 18h --model model.json --group n1-highcpu-16 -o json
-  ebbtide plan reuse --job 6h --age 10h --model model.json --svg reuse.svg";
+  ebbtide plan reuse --job 6h --age 10h --model model.json --svg reuse.svg
+  ebbtide plan reuse --job 6h --age 10h --model model.json --group n1-highcpu-2 --wrong model.json";
 
 /// Options of `plan reuse`.
 #[derive(Debug, Clone, Args)]
@@ -40,7 +41,10 @@ pub struct ReuseArgs {
     age: Hours,
     #[command(flatten)]
     model: ModelArgs,
-    /// Draw the curves of the paper's figures 4 to 6 into this file
+    /// Say what it would cost to decide by this model while instances live as --model says
+    #[arg(long, value_name = "MODEL")]
+    wrong: Option<String>,
+    /// Draw the curves of the paper's figures 4 to 7 into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
@@ -95,20 +99,87 @@ pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliErro
         ))
     };
     let (kept, new) = (of_age(age)?, of_age(0.0)?);
+    let wrong = args.wrong.clone().map(|model| {
+        let group = None;
+        Given::read(&ModelArgs { model, group })
+    });
+    let wrong = wrong.transpose()?;
+    let averages = Averages::of(model, wrong.as_ref().map(|w| w.model.as_ref()), job)?;
     let [decisive, ..] = &rules;
     match context.output.format() {
-        Format::Json => context
-            .output
-            .json(&json(args, &given, &rules, kept, new))?,
+        Format::Json => {
+            let json = json(args, &given, &rules, kept, new);
+            let averages = averages.as_ref().map_or(Json::Null, Averages::json);
+            context
+                .output
+                .json(&json.with("average_failure", averages))?;
+        }
         Format::Value => context.output.line(word(decisive.keep))?,
-        Format::Table | Format::Markdown => table(context, args, &given, &rules, kept, new)?,
+        Format::Table | Format::Markdown => {
+            table(context, args, &given, &rules, kept, new)?;
+            if let Some(averages) = &averages {
+                context.output.line(&averages.words(wrong.as_ref()))?;
+            }
+        }
     }
     match &args.svg {
         Some(path) => {
-            let figure = reuse_chart::figure(model, job, age, decisive.age)?;
+            let wrong = wrong.as_ref().map(|wrong| wrong.model.as_ref());
+            let figure = reuse_chart::figure(model, wrong, job, age, decisive.age)?;
             charts::write(context, path, &figure)
         }
         None => Ok(()),
+    }
+}
+
+/// How often the job fails, averaged over instances of every age.
+struct Averages {
+    always_kept: f64,
+    decided: f64,
+    /// Where decisions are made by another model than lives follow.
+    decided_wrongly: Option<f64>,
+}
+
+impl Averages {
+    /// `None` for a model without a maximum lifetime, which has no ages to average over.
+    fn of(
+        model: &dyn Lifetime,
+        wrong: Option<&dyn Lifetime>,
+        job: f64,
+    ) -> Result<Option<Self>, LifetimeError> {
+        if !model.maximum().is_finite() {
+            return Ok(None);
+        }
+        let policy = Some(RunningTime::UntilDone);
+        let by = |believed| average_failure_believing(model, believed, job, policy);
+        Ok(Some(Self {
+            always_kept: average_failure_believing(model, model, job, None)?,
+            decided: by(model)?,
+            decided_wrongly: wrong.map(by).transpose()?,
+        }))
+    }
+
+    fn words(&self, wrong: Option<&Given>) -> String {
+        let mut words = format!(
+            "averaged over instances of every age it fails with chance {:.1} % if they are always kept, {:.1} % if kept while that is better",
+            self.always_kept * 100.0,
+            self.decided * 100.0
+        );
+        if let (Some(chance), Some(wrong)) = (self.decided_wrongly, wrong) {
+            words.push_str(&format!(
+                ", {:.1} % if decided by {}",
+                chance * 100.0,
+                wrong.words()
+            ));
+        }
+        words
+    }
+
+    fn json(&self) -> Json {
+        let wrong = self.decided_wrongly.map_or(Json::Null, Json::from);
+        Json::object([("always_kept", Json::from(self.always_kept))])
+            .with("decided", self.decided)
+            .with("decided_by_wrong_model", wrong)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The curves of the paper's figures 4 to 6.
+//! The curves of the paper's figures 4 to 7.
 
 use crate::hours::Hours;
 use ebbtide_chart::{Axis, Colour, Dash, Figure, Line, Panel, Rule};
@@ -14,6 +14,7 @@ const LENGTHS: u32 = 24;
 /// Three panels; two for a model without a maximum lifetime, which has no ages to average over.
 pub(super) fn figure(
     model: &dyn Lifetime,
+    wrong: Option<&dyn Lifetime>,
     job: f64,
     age: f64,
     switch: Option<f64>,
@@ -71,23 +72,32 @@ pub(super) fn figure(
                 .dash(Dash::Dashed),
         );
         let longest = end * 23.0 / 24.0;
-        let by_length = Panel::new(Axis::new("length of the job [h]").range(0.0, end), chance())
-            .title("averaged over instances of every age")
-            .with(
-                Line::new(
-                    "always kept",
-                    failure_by_length(model, model, longest, LENGTHS, None)?,
+        let mut by_length =
+            Panel::new(Axis::new("length of the job [h]").range(0.0, end), chance())
+                .title("averaged over instances of every age")
+                .with(
+                    Line::new(
+                        "always kept",
+                        failure_by_length(model, model, longest, LENGTHS, None)?,
+                    )
+                    .colour(Colour::VERMILION),
                 )
-                .colour(Colour::VERMILION),
-            )
-            .with(
-                Line::new(
-                    "kept while that is better",
-                    failure_by_length(model, model, longest, LENGTHS, policy)?,
-                )
-                .colour(Colour::BLUE)
-                .width(2),
+                .with(
+                    Line::new(
+                        "kept while that is better",
+                        failure_by_length(model, model, longest, LENGTHS, policy)?,
+                    )
+                    .colour(Colour::BLUE)
+                    .width(2),
+                );
+        if let Some(wrong) = wrong {
+            let points = failure_by_length(model, wrong, longest, LENGTHS, policy)?;
+            by_length = by_length.with(
+                Line::new(format!("decided by the other {}", wrong.name()), points)
+                    .colour(Colour::GREEN)
+                    .dash(Dash::Dashed),
             );
+        }
         figure = figure.panel(by_age).panel(by_length);
     } else {
         figure = figure.panel(by_age);

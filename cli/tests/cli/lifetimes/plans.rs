@@ -250,5 +250,29 @@ async fn an_instance_is_kept_between_its_youth_and_its_end() {
     for (rule, expected) in [(1, 16.71), (2, 16.04), (3, 18.01)] {
         assert!((age(rule) - expected).abs() < 0.02, "{rule} {}", age(rule));
     }
+    // seed-data.md: .284 always kept, .158 by equation 8; by the time until done it is still less.
+    let averages = &json["average_failure"];
+    let average = |key: &str| averages[key].as_f64().unwrap();
+    assert!((average("always_kept") - 0.284).abs() < 0.005, "{averages}");
+    assert!((0.14..0.158).contains(&average("decided")), "{averages}");
+    assert!(averages["decided_by_wrong_model"].is_null());
+    // The paper's figure 7: the parameters of another type cost next to nothing, a memoryless model nearly all that there was to win.
+    let wrong = |model: &'static str| [&at("10h")[..], &["--wrong", model, "-o", "json"]].concat();
+    let cost = async |model| {
+        let json = ebbtide(&wrong(model)).await.json();
+        json["average_failure"]["decided_by_wrong_model"]
+            .as_f64()
+            .unwrap()
+    };
+    let other = cost("bathtub:A=0.27,tau1=1.64,tau2=0.76,b=24.06").await;
+    assert!(
+        (other - average("decided")).abs() < 0.01,
+        "{other} {averages}"
+    );
+    let memoryless = cost("exponential:lambda=0.06,max=none").await;
+    assert!(
+        (memoryless - average("always_kept")).abs() < 0.005,
+        "{memoryless} {averages}"
+    );
     assert!((json["new"]["failure_probability"].as_f64().unwrap() - 0.413).abs() < 1e-3);
 }
