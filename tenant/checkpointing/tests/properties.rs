@@ -4,8 +4,8 @@
 
 use ebbtide_checkpointing::{
     Adapt, Availability, EndedBy, Ending, EventKind, HOUR_SECONDS, Job, Knowledge, Lives, Market,
-    Outcome, Period, PriceHistory, Reading, SchemeKind, Seen, Terms, bill, expected_execution_time,
-    run, scheme,
+    Outcome, Period, PriceHistory, Reading, SchemeKind, Seen, Starts, Terms, bill, compare,
+    expected_execution_time, run, scheme,
 };
 use ebbtide_model::Money;
 use proptest::prelude::*;
@@ -81,6 +81,45 @@ fn another_future(history: &PriceHistory, time: i64, future: &[u64]) -> PriceHis
         changes.push((at, Money::from_micros(cents * 10_000)));
     }
     PriceHistory::new(&changes, history.end().max(at + 1)).unwrap()
+}
+
+/// Half-hours cheap and dear for a day, then half a day cheap, then what `future` says, until the sixth day ends.
+fn two_days(future: impl Fn(i64) -> u64) -> PriceHistory {
+    let mut changes: Vec<(i64, Money)> = Vec::new();
+    let mut add = |at: i64, micros: u64| changes.push((at, Money::from_micros(micros)));
+    (0..48).for_each(|half| add(half * 1800, if half % 2 == 0 { 100_000 } else { 300_000 }));
+    add(86_400, 100_001);
+    (0..300).for_each(|third| add(129_600 + third * 1200, future(third)));
+    PriceHistory::new(&changes, 6 * 86_400).unwrap()
+}
+
+#[test]
+fn what_adapt_has_learned_at_a_start_is_the_past_of_that_start() {
+    let results = [
+        two_days(|third| if third % 2 == 0 { 100_000 } else { 300_000 }),
+        two_days(|_| 100_000),
+    ]
+    .map(|history| {
+        // Two starts, one a day; both jobs end before the futures part.
+        let starts = Starts {
+            every_seconds: 86_400,
+            tail_seconds: 5 * 86_400 - 1,
+        };
+        let terms = Terms {
+            adapt: Adapt {
+                every_seconds: 600,
+                knowledge: Knowledge::Past,
+            },
+            ..Terms::default()
+        };
+        let bid = Money::from_micros(200_000);
+        let kinds = [SchemeKind::Adapt];
+        let row = compare(&history, bid, &kinds, &terms, 5 * HOUR_SECONDS, starts).unwrap();
+        assert_eq!((row.starts, row.schemes[0].finished), (2, 2));
+        assert!(row.schemes[0].checkpoints > 0.0);
+        row.schemes[0].clone()
+    });
+    assert_eq!(results[0], results[1]);
 }
 
 proptest! {
@@ -229,15 +268,16 @@ proptest! {
     ) {
         let when = when.min(history.end());
         let other = another_future(&history, when, &future);
-        let lives = Lives::until(&Availability::new(&history, bid), when);
-        for kind in SchemeKind::ALL {
-            if kind == SchemeKind::Opt {
-                continue;
-            }
+        // With what is known at `when` all along, and learning from nothing on.
+        let known = Lives::until(&Availability::new(&history, bid), when);
+        let learning = Terms { adapt: Adapt { knowledge: Knowledge::Past, ..terms.adapt }, ..terms };
+        let ways = [(terms, known), (learning, Lives::default())];
+        let kinds = SchemeKind::ALL.into_iter().filter(|kind| *kind != SchemeKind::Opt);
+        for (kind, (terms, lives)) in kinds.flat_map(|kind| ways.iter().map(move |way| (kind, way))) {
             let mut told: Vec<Vec<_>> = Vec::new();
             for history in [&history, &other] {
                 let market = Market::new(history, bid);
-                let outcome = run(&market, scheme(kind), &terms, &lives, job);
+                let outcome = run(&market, scheme(kind), terms, lives, job);
                 told.push(outcome.events.into_iter().filter(|e| e.at < when).collect());
             }
             prop_assert_eq!(&told[0], &told[1], "{}", kind);
