@@ -226,6 +226,14 @@ fn summary(
             "no plan is below",
             format!("{}, gap {}", money(plan.bound), percent(plan.gap())),
         ),
+        (
+            "no backups of it are below",
+            format!(
+                "{}, gap {}",
+                money(plan.backup_bound),
+                percent(plan.backup_gap())
+            ),
+        ),
         ("done, if nothing hibernates", hours(plan.makespan(bag))),
         (
             "deadline",
