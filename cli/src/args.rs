@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::commands::{
     aggregate, audit, bench, budget, completion, config, conform, decision, evacuation, explain,
-    flavor, host, plan, plugin, replay, server, simulate, status, token, watch, what_if,
+    flavor, host, model, plan, plugin, replay, server, simulate, status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -134,9 +134,6 @@ pub enum Command {
     /// Disruption budgets: how many victims a project or server group may have in a time
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
-    /// Plan work for preemptible instances: what to run where, and what if they go
-    #[command(subcommand)]
-    Plan(plan::PlanCommand),
     /// Weighers and cost modules beside those that are built in: write, check, measure, list
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -173,6 +170,12 @@ pub enum Command {
     /// Run whole regions in virtual worlds where everything goes wrong; needs no region
     #[command(subcommand)]
     Simulate(simulate::SimulateCommand),
+    /// Models of how long preemptible instances live: fit, check; needs no region
+    #[command(subcommand)]
+    Model(model::ModelCommand),
+    /// Plan work on preemptible instances: checkpoints, reuse, bags of tasks; needs no region
+    #[command(subcommand)]
+    Plan(plan::PlanCommand),
     /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
 }

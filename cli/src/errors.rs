@@ -4,9 +4,10 @@ use ebbtide_access::AccessError;
 use ebbtide_bag::BagError;
 use ebbtide_bench::BenchError;
 use ebbtide_chart::ChartError;
+use ebbtide_lifetime::LifetimeError;
 use ebbtide_simulator::SimError;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 use tonic::Code;
 use tonic_types::StatusExt;
@@ -124,7 +125,7 @@ pub enum CliError {
     /// A bag of tasks that cannot be planned or simulated.
     #[error(transparent)]
     Bag(#[from] BagError),
-    /// A file of a bag, of prices or of a chart.
+    /// A file of a bag or of prices.
     #[error("{}: {problem}", path.display())]
     BagFile {
         /// Which file.
@@ -132,7 +133,15 @@ pub enum CliError {
         /// What is wrong with it, with the line.
         problem: String,
     },
-    /// A chart that cannot be drawn.
+    /// Lifetimes, a model of them, or a plan.
+    #[error("{place}{error}")]
+    Lifetime {
+        /// The file with a colon behind it; empty if no file is to blame.
+        place: String,
+        /// What is wrong.
+        error: LifetimeError,
+    },
+    /// A chart cannot be drawn.
     #[error(transparent)]
     Chart(#[from] ChartError),
     /// Tokens and their file.
@@ -194,10 +203,11 @@ impl CliError {
             Self::Corpus { .. } => "EB-CLI-014",
             Self::Configuration { .. } => "EB-CLI-015",
             Self::Door(error) => error.code(),
+            Self::Lifetime { error, .. } => error.code(),
+            Self::Chart(error) => error.code(),
             Self::Access(error) => error.code(),
             Self::Bag(error) => error.code(),
             Self::BagFile { .. } => "EB-BAG-011",
-            Self::Chart(error) => error.code(),
         }
     }
 
@@ -206,6 +216,14 @@ impl CliError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) | Self::Config { .. } | Self::Bench(BenchError::Option(_)) => USAGE,
+            Self::Lifetime {
+                error:
+                    LifetimeError::Question { .. }
+                    | LifetimeError::Parameter { .. }
+                    | LifetimeError::Points { .. }
+                    | LifetimeError::Description { .. },
+                ..
+            } => USAGE,
             Self::Unreachable { .. } | Self::StreamEnded(_) => UNREACHABLE,
             Self::NotFound { .. } => NOT_FOUND,
             Self::Region { kind, .. } if *kind == Code::NotFound => NOT_FOUND,
@@ -253,8 +271,30 @@ impl CliError {
             ),
             Self::BagFile { .. } => Some("docs/bags.md says what stands in it".to_owned()),
             Self::Sim(error) => error.next_step(),
+            Self::Lifetime { error, .. } => next_step_of(error).map(str::to_owned),
             Self::Bench(error) => error.next_step(),
             _ => None,
+        }
+    }
+
+    /// What is wrong with this file of lifetimes or of models.
+    #[must_use]
+    pub fn lifetimes(file: &Path, error: LifetimeError) -> Self {
+        Self::Lifetime {
+            place: format!("{}: ", file.display()),
+            error,
+        }
+    }
+
+    /// The same, naming the file of lifetimes if the error is about lifetimes and names none yet.
+    #[must_use]
+    pub fn in_file_of_lifetimes(self, file: &Path) -> Self {
+        match self {
+            Self::Lifetime { place, error } if place.is_empty() => match error {
+                LifetimeError::Question { .. } => Self::Lifetime { place, error },
+                error => Self::lifetimes(file, error),
+            },
+            other => other,
         }
     }
 
@@ -290,6 +330,37 @@ impl CliError {
             let _ = write!(text, "\n  next: {next}");
         }
         text
+    }
+}
+
+impl From<LifetimeError> for CliError {
+    fn from(error: LifetimeError) -> Self {
+        Self::Lifetime {
+            place: String::new(),
+            error,
+        }
+    }
+}
+
+/// What to do about an error of lifetimes, on this command line.
+fn next_step_of(error: &LifetimeError) -> Option<&'static str> {
+    match error {
+        LifetimeError::Observation { .. } => Some(
+            "lifetimes are hours; --max-lifetime says how long instances live at most (none for no maximum)",
+        ),
+        LifetimeError::TooFew { .. } => Some(
+            "give more lifetimes, or coarser groups; instances that only their users stopped never say how long they would have lived",
+        ),
+        LifetimeError::Row { .. } | LifetimeError::Columns { .. } => {
+            Some("docs/tenants.md has the format")
+        }
+        LifetimeError::Description { .. } => Some(
+            "a model looks like bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45; `ebbtide model fit FILE -o json > model.json` makes one of lifetimes",
+        ),
+        LifetimeError::NeverEnds { .. } => {
+            Some("make checkpoints cheaper or steps shorter, or use instances that live longer")
+        }
+        _ => None,
     }
 }
 

@@ -9,6 +9,7 @@
 
 pub mod args;
 mod bag;
+pub mod charts;
 pub mod client;
 pub mod clock;
 pub mod commands;
@@ -16,6 +17,7 @@ pub mod config;
 pub mod credentials;
 pub mod decision_view;
 pub mod errors;
+pub mod hours;
 pub mod ids;
 pub mod json;
 pub mod output;

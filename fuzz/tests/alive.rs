@@ -116,6 +116,6 @@ macro_rules! each_target_lives {
 }
 
 each_target_lives! {
-    agent_config bag bus_message flavor grpc_message hypervisor journal metadata_request nova_case nova_conf nova_objects nova_rows
+    agent_config bag bus_message flavor grpc_message hypervisor journal lifetimes metadata_request nova_case nova_conf nova_objects nova_rows
     openstack_answer oslo_messaging placement_answer records region_call scheduler_config small_texts tokens trace urls
 }

@@ -14,7 +14,7 @@ const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 ///
 /// # Errors
 /// [`SimError::Read`], also for a compressed file that is cut.
-pub(crate) fn read(path: &Path) -> Result<Vec<u8>, SimError> {
+pub fn read(path: &Path) -> Result<Vec<u8>, SimError> {
     let wrong = |problem: String| SimError::Read {
         path: path.to_path_buf(),
         problem,

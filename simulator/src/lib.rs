@@ -17,6 +17,7 @@ mod share;
 mod trace;
 
 pub use error::SimError;
+pub use file::read as read_file;
 pub use latency::{Latencies, LatencySummary};
 pub use plot::utilisation_svg;
 pub use recorded::{Comparison, Difference, HostPattern, RecordedPlacements};

@@ -12,6 +12,7 @@ pub mod evacuation;
 pub mod explain;
 pub mod flavor;
 pub mod host;
+pub mod model;
 pub mod plan;
 pub mod plugin;
 pub mod region_audit;
@@ -43,7 +44,6 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Aggregate(command) => aggregate::run(context, command).await,
         Command::Budget(command) => budget::run(context, command).await,
         Command::Config(command) => config::run(context, &command),
-        Command::Plan(command) => plan::run(context, command),
         Command::Plugin(command) => plugin::run(context, command).await,
         Command::WhatIf(args) => what_if::run(context, args).await,
         Command::Explain(args) => explain::run(context, args).await,
@@ -57,6 +57,8 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Bench(command) => bench::run(context, command),
         Command::Conform(command) => conform::run(context, command),
         Command::Simulate(command) => simulate::run(context, command),
+        Command::Model(command) => model::run(context, command),
+        Command::Plan(command) => plan::run(context, command),
         Command::Completion(args) => completion::run(context, &args),
     }
 }

@@ -11,6 +11,7 @@ mod config;
 mod conform;
 mod errors;
 mod fake;
+mod lifetimes;
 mod nouns;
 mod plugins;
 mod replay;

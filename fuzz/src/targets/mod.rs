@@ -7,6 +7,7 @@ mod flavor;
 mod grpc_message;
 mod hypervisor;
 mod journal;
+mod lifetimes;
 mod metadata_request;
 mod nova_case;
 mod nova_conf;
@@ -79,6 +80,11 @@ pub const TARGETS: &[Target] = &[
         "journal",
         "the agent's journal, the file of the simulated hypervisor",
         journal::run,
+    ),
+    target(
+        "lifetimes",
+        "tables of lifetimes, and models as text",
+        lifetimes::run,
     ),
     target(
         "metadata_request",

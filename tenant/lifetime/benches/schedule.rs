@@ -4,20 +4,32 @@
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ebbtide_lifetime::distributions::Bathtub;
-use ebbtide_lifetime::plan::checkpoint::{Options, Planner};
+use ebbtide_lifetime::plan::checkpoint::{Options, Planner, Reading};
 
 fn plans(criterion: &mut Criterion) {
     let model = Bathtub::new(0.414, 0.94, 0.77, 24.45, 24.0).unwrap();
     let mut group = criterion.benchmark_group("checkpoint-plan");
     group.sample_size(10);
-    for hours in [5.0, 24.0] {
-        group.bench_function(format!("{hours}h at one-minute steps"), |bencher| {
-            bencher.iter(|| {
-                Planner::new(&model, hours, 0.0, &Options::default())
-                    .unwrap()
-                    .schedule()
-            });
-        });
+    // The paper's reading has no plan for a job that does not fit into a life.
+    for (reading, hours) in [
+        (Reading::Corrected, 5.0),
+        (Reading::Corrected, 24.0),
+        (Reading::Paper, 22.0),
+    ] {
+        let options = Options {
+            reading,
+            ..Options::default()
+        };
+        group.bench_function(
+            format!("{reading:?} {hours}h at one-minute steps"),
+            |bencher| {
+                bencher.iter(|| {
+                    Planner::new(&model, hours, 0.0, &options)
+                        .unwrap()
+                        .schedule()
+                });
+            },
+        );
     }
     group.finish();
 }

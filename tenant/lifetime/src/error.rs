@@ -65,6 +65,26 @@ pub enum LifetimeError {
         /// What is allowed, in words.
         allowed: String,
     },
+    /// A row of a table that cannot be understood.
+    #[error("line {line}: {problem}")]
+    Row {
+        /// Which line, counted from 1, the header included.
+        line: u64,
+        /// What is wrong and what is accepted.
+        problem: String,
+    },
+    /// A table whose columns are not those of lifetimes, or that lacks what is asked for.
+    #[error("{problem}")]
+    Columns {
+        /// What is missing, and what there is.
+        problem: String,
+    },
+    /// The description of a model cannot be understood.
+    #[error("no model: {problem}")]
+    Description {
+        /// What is wrong and what is accepted.
+        problem: String,
+    },
     /// The job cannot make progress: no instance lives long enough for one step and its checkpoint.
     #[error(
         "no instance lives long enough for one step of {step_hours} h and a checkpoint of {checkpoint_hours} h: the job would never end"
@@ -89,6 +109,9 @@ impl LifetimeError {
             Self::NoFit { .. } => "EB-LIFETIME-005",
             Self::Question { .. } => "EB-LIFETIME-006",
             Self::NeverEnds { .. } => "EB-LIFETIME-007",
+            Self::Row { .. } => "EB-LIFETIME-008",
+            Self::Columns { .. } => "EB-LIFETIME-009",
+            Self::Description { .. } => "EB-LIFETIME-010",
         }
     }
 }

@@ -4,13 +4,17 @@
 //! "the paper" in this crate) and their classic rivals. All times are hours, all rates per hour. No I/O, no clock; chance comes from
 //! a seed.
 
+pub mod change;
+pub mod description;
 mod distribution;
 pub mod distributions;
 mod error;
 pub mod fit;
 mod integrate;
+pub mod labelled;
 mod observation;
 pub mod plan;
+pub mod table;
 
 pub use distribution::Lifetime;
 pub use error::LifetimeError;

@@ -14,6 +14,19 @@ pub struct Observation {
     pub ended: bool,
 }
 
+/// Why an observation cannot be, if so; `maximum` in hours.
+pub(crate) fn problem_of(seen: Observation, maximum: f64) -> Option<String> {
+    if !seen.hours.is_finite() || seen.hours < 0.0 {
+        Some("a lifetime is a finite number, not negative".to_owned())
+    } else if seen.hours > maximum * LATE {
+        Some(format!(
+            "the maximum lifetime is {maximum} h: is this another unit?"
+        ))
+    } else {
+        None
+    }
+}
+
 /// Observations in order of their length.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Observations {
@@ -35,11 +48,7 @@ impl Observations {
         crate::error::maximum_of("observed", maximum)?;
         let mut sorted: Vec<Observation> = observations.into_iter().collect();
         for (number, seen) in sorted.iter().enumerate() {
-            let problem = if !seen.hours.is_finite() || seen.hours < 0.0 {
-                "a lifetime is a finite number, not negative".to_owned()
-            } else if seen.hours > maximum * LATE {
-                format!("the maximum lifetime is {maximum} h: is this another unit?")
-            } else {
+            let Some(problem) = problem_of(*seen, maximum) else {
                 continue;
             };
             return Err(LifetimeError::Observation {

@@ -8,26 +8,10 @@ use ebbtide_lifetime::{Lifetime, Observation, Observations};
 use rand::SeedableRng;
 use rand_pcg::Pcg64;
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+
+mod data;
 
 const PAPER: Method = Method::LeastSquares(Curve::EndedOnly);
-
-/// The data lie outside of the repository: in the directory that EBBTIDE_DATA names, or beside the checkout.
-fn data() -> PathBuf {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let root = std::env::var_os("EBBTIDE_DATA").map_or(beside, PathBuf::from);
-    let places = [
-        root.join("goog-preemption/preemptions.csv"),
-        root.join("preemptions.csv"),
-    ];
-    places.iter().find(|path| path.is_file()).cloned().unwrap_or_else(|| {
-        panic!(
-            "{} is missing: this test needs the public preemption data. Set EBBTIDE_DATA to the directory that has \
-             goog-preemption/preemptions.csv, or put it at ../shared/data beside the checkout",
-            places[0].display()
-        )
-    })
-}
 
 struct Row {
     zone: String,
@@ -37,7 +21,7 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(data()).unwrap();
+    let mut reader = csv::Reader::from_path(data::path()).unwrap();
     let names = reader.headers().unwrap().clone();
     let at = |name: &str| names.iter().position(|n| n == name).unwrap();
     let (zone, kind, preemptible) = (at("zone"), at("machine_type"), at("preemptible"));
@@ -336,6 +320,21 @@ fn what_cannot_be_fitted_is_refused_with_its_reason() {
             .to_string()
             .contains("another unit")
     );
+}
+
+#[test]
+fn the_likelihood_of_a_bathtub_is_not_fooled_by_slopes_beyond_the_last_end() {
+    // Evenly spread over 13 h, and nobody longer: a wall anywhere before would have an infinite slope at the later ones.
+    let lives: Vec<(f64, bool)> = (1..60)
+        .map(|row| (0.23 * f64::from(row), row % 5 != 0))
+        .collect();
+    let seen = observed(&lives).unwrap();
+    let likely = fit(Family::Bathtub, Method::MaximumLikelihood, &seen).unwrap();
+    assert!(
+        likely.ks < 0.15 && likely.log_likelihood.is_finite(),
+        "{likely:?}"
+    );
+    assert!(likely.model.cdf(13.0) > 0.8, "{likely:?}");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::Context;
 use crate::bag::chart;
 use crate::bag::options::{BagOptions, Planned};
 use crate::bag::view::{counts, hours, money, name, percent, plan_json};
+use crate::charts;
 use crate::errors::CliError;
 use crate::output::{Cell, Format, number, text};
 use clap::Args;
@@ -51,12 +52,8 @@ pub(super) fn run(context: &mut Context, args: &PlanBagArgs) -> Result<(), CliEr
             bag.tasks().len(),
             counts(&bag, &plan)
         );
-        chart::write(
-            path,
-            &title,
-            vec![chart::panel(&bag, "if nothing hibernates", &run)?],
-        )?;
-        context.output.say(&format!("wrote {}", path.display()));
+        let panel = chart::panel(&bag, "if nothing hibernates", &run);
+        charts::write(context, path, &chart::figure(&title, vec![panel]))?;
     }
     match context.output.format() {
         Format::Json => context.output.json(&plan_json(&bag, &plan, &tried)),

@@ -65,6 +65,11 @@ impl Empirical {
         Ok(model)
     }
 
+    /// The points (hours, share), the first one at 0.
+    pub fn points(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.times.iter().copied().zip(self.shares.iter().copied())
+    }
+
     /// The number of the line that leads over `t`: from point `n` to point `n + 1`.
     fn line(&self, t: f64) -> usize {
         self.times

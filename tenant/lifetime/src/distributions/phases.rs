@@ -6,7 +6,7 @@ use crate::error::LifetimeError;
 const NAME: &str = "phases";
 
 /// One phase of a life.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Phase {
     /// Until which age it lasts, hours. Infinite only in the last one.
     pub until: f64,
@@ -63,6 +63,12 @@ impl Phases {
             from = phase.until;
         }
         Ok(Self { phases, before })
+    }
+
+    /// The phases in order.
+    #[must_use]
+    pub fn phases(&self) -> &[Phase] {
+        &self.phases
     }
 
     /// The phase of an age: its number and when it began.

@@ -46,6 +46,12 @@ pub(super) fn below_maximum(points: &[(f64, f64)], maximum: f64) -> Vec<(f64, f6
     kept
 }
 
+/// The points (hours, share that has ended) of the observed distribution function, one a time, for charts; below the maximum lifetime.
+#[must_use]
+pub fn observed(curve: Curve, seen: &Observations) -> Vec<(f64, f64)> {
+    below_maximum(&points(curve, seen), seen.maximum())
+}
+
 /// The empirical model by Kaplan and Meier; with a maximum lifetime, what is left there is its atom.
 ///
 /// # Errors

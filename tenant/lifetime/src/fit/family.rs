@@ -45,6 +45,18 @@ impl Family {
         }
     }
 
+    /// The names of its parameters, as those of [`Lifetime::parameters`].
+    #[must_use]
+    pub fn parameter_names(self) -> &'static [&'static str] {
+        match self {
+            Self::Bathtub => &["A", "tau1", "tau2", "b"],
+            Self::Exponential => &["lambda"],
+            Self::Weibull => &["lambda", "k"],
+            Self::GompertzMakeham => &["lambda", "alpha", "beta"],
+            Self::Uniform => &[],
+        }
+    }
+
     /// Bounds of its parameters, in the order of [`Lifetime::parameters`]. A bathtub's τ2 above 10 h or b above 60 h cannot be told
     /// from a straight line within a day.
     pub(super) fn bounds(self) -> &'static [Bound] {

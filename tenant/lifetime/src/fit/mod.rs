@@ -2,11 +2,13 @@
 
 mod curve;
 mod family;
+mod phases;
 mod search;
 mod verdict;
 
-pub use curve::{Curve, kaplan_meier};
+pub use curve::{Curve, kaplan_meier, observed};
 pub use family::Family;
+pub use phases::{PhasesFit, default_phases, distance_from, phases};
 pub use verdict::{Verdict, verdict};
 
 use crate::Lifetime;
@@ -39,7 +41,8 @@ pub struct Fit {
     /// Their standard errors; `None` if the data do not determine them, or they lie on a bound. Those of least squares are as curve
     /// fitting programs print them: they take the points of the curve for independent, which they are not, and are too small.
     pub standard_errors: Option<Vec<f64>>,
-    /// The share of the curve's variance that the formula explains, over all points of the curve.
+    /// The share of the curve's variance that the formula explains: over all points of the curve with least squares, over those below the
+    /// maximum lifetime with maximum likelihood.
     pub r2: f64,
     /// Kolmogorov's and Smirnov's distance between model and curve below the maximum lifetime; the curve is Kaplan's and Meier's
     /// with maximum likelihood.
@@ -117,15 +120,21 @@ pub fn fit(family: Family, method: Method, seen: &Observations) -> Result<Fit, L
             }
         }
     };
-    let middle = points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64;
-    let spread: f64 = points.iter().map(|point| (point.1 - middle).powi(2)).sum();
+    // Least squares is about all points of the curve. A likelihood takes what is at the maximum lifetime as the atom.
+    let r2 = match method {
+        Method::LeastSquares(_) => explained(family, &parameters, &points, maximum),
+        Method::MaximumLikelihood => {
+            let below = curve::below_maximum(&points, maximum);
+            explained(family, &parameters, &below, maximum)
+        }
+    };
     let likelihood = log_likelihood(family, &parameters, seen);
     let model = family.model(&parameters, maximum)?;
     Ok(Fit {
         family,
         method,
         standard_errors,
-        r2: 1.0 - squares(&parameters) / spread,
+        r2,
         ks: distance(model.as_ref(), &points, maximum),
         log_likelihood: likelihood,
         aic: 2.0 * parameters.len() as f64 - 2.0 * likelihood,
@@ -145,6 +154,17 @@ fn walled(mut valleys: Vec<(Vec<f64>, f64)>, maximum: f64) -> Option<(Vec<f64>, 
     Some(valleys.swap_remove(wall.unwrap_or(0)))
 }
 
+/// The share of the variance of these points that the formula explains.
+fn explained(family: Family, p: &[f64], points: &[(f64, f64)], maximum: f64) -> f64 {
+    let middle = points.iter().map(|point| point.1).sum::<f64>() / points.len() as f64;
+    let spread: f64 = points.iter().map(|point| (point.1 - middle).powi(2)).sum();
+    let squares: f64 = points
+        .iter()
+        .map(|&(t, share)| (family.formula(p, t, maximum) - share).powi(2))
+        .sum();
+    1.0 - squares / spread
+}
+
 /// The logarithm of the chance of what was seen: the density where an instance ended, the survival where it was stopped or the
 /// maximum lifetime ended it.
 fn log_likelihood(family: Family, p: &[f64], seen: &Observations) -> f64 {
@@ -154,7 +174,14 @@ fn log_likelihood(family: Family, p: &[f64], seen: &Observations) -> f64 {
         .map(|one| {
             let t = one.hours.max(SHORTEST);
             if one.ended && t < maximum {
-                family.slope(p, t, maximum).max(UNLIKELY).ln()
+                // Where a bathtub's formula has passed 1 everybody has ended, and its slope, which grows without bound, means nothing.
+                let possible = family.formula(p, t, maximum) <= 1.0;
+                let density = if possible {
+                    family.slope(p, t, maximum)
+                } else {
+                    0.0
+                };
+                density.max(UNLIKELY).ln()
             } else {
                 (1.0 - family.formula(p, t.min(maximum), maximum))
                     .max(UNLIKELY)

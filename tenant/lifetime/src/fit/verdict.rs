@@ -1,6 +1,6 @@
 //! Which model to use, in plain words.
 
-use super::Fit;
+use super::{Fit, Method};
 use crate::observation::Observations;
 
 /// What to make of several fits of the same observations.
@@ -11,6 +11,8 @@ pub struct Verdict {
     /// Whether Kolmogorov's and Smirnov's test at 5 % leaves it standing. The bound is for models that were not fitted to the same
     /// data, so who fails here fails.
     pub fits: bool,
+    /// Whether the empirical model is the one to use: no formula stands, and there are enough ended lifetimes for it.
+    pub empirical: bool,
     /// The verdict in words for people.
     pub words: String,
 }
@@ -18,18 +20,36 @@ pub struct Verdict {
 /// With this many ended lifetimes the empirical model is steadier than a formula that does not fit.
 const ENOUGH: usize = 100;
 
-/// Compares fits by Akaike's criterion, and holds the best one against Kolmogorov and Smirnov. `None` without fits.
+/// Compares fits by the criterion that they were made by (Akaike's of the likelihood, or of the squares), and holds the best one against
+/// Kolmogorov and Smirnov. `None` without fits.
 #[must_use]
 pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
     let mut order: Vec<usize> = (0..fits.len()).collect();
-    order.sort_by(|&a, &b| fits[a].aic.total_cmp(&fits[b].aic));
+    let cost = |at: usize| match fits[at].method {
+        Method::MaximumLikelihood => fits[at].aic,
+        Method::LeastSquares(_) => {
+            let unexplained = (1.0 - fits[at].r2).max(f64::MIN_POSITIVE);
+            seen.ended() as f64 * unexplained.ln() + 2.0 * fits[at].parameters.len() as f64
+        }
+    };
+    order.sort_by(|&a, &b| cost(a).total_cmp(&cost(b)));
     let &best = order.first()?;
     let winner = &fits[best];
     let bound = 1.358 / (seen.ended() as f64).sqrt();
     let standing = winner.ks <= bound;
     let mut words = match order.get(1) {
         Some(&second) => {
-            let ahead = fits[second].aic - winner.aic;
+            let (ahead, figures) = match winner.method {
+                Method::MaximumLikelihood => (
+                    fits[second].aic - winner.aic,
+                    format!("AIC {:.1} against {:.1}", winner.aic, fits[second].aic),
+                ),
+                // Points of a distribution function lean on their neighbours, so Akaike's criterion of the squares exaggerates.
+                Method::LeastSquares(_) => (
+                    (winner.r2 - fits[second].r2) * 200.0,
+                    format!("R² {:.3} against {:.3}", winner.r2, fits[second].r2),
+                ),
+            };
             let how = if ahead < 2.0 {
                 "no better than"
             } else if ahead < 10.0 {
@@ -38,11 +58,9 @@ pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
                 "clearly better than"
             };
             format!(
-                "{} is {how} {} (AIC {:.1} against {:.1}).",
+                "{} is {how} {} ({figures}).",
                 winner.family.name(),
-                fits[second].family.name(),
-                winner.aic,
-                fits[second].aic
+                fits[second].family.name()
             )
         }
         None => format!("{} was the only choice.", winner.family.name()),
@@ -69,8 +87,7 @@ pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
             winner.family.name()
         )
     });
-    if seen.censored() > 0 && winner.method == super::Method::LeastSquares(super::Curve::EndedOnly)
-    {
+    if seen.censored() > 0 && winner.method == Method::LeastSquares(super::Curve::EndedOnly) {
         words.push_str(&format!(
             " {} instances that their users stopped were left out, so real lifetimes are longer than it says.",
             seen.censored()
@@ -79,6 +96,7 @@ pub fn verdict(fits: &[Fit], seen: &Observations) -> Option<Verdict> {
     Some(Verdict {
         best,
         fits: standing,
+        empirical: !standing && seen.ended() >= ENOUGH,
         words,
     })
 }

@@ -1,10 +1,14 @@
 //! What follows from a model for who runs a job on preemptible instances. Hours everywhere.
 
 pub mod checkpoint;
+pub mod curves;
 mod reuse;
 mod running_time;
 
-pub use reuse::{average_failure, keeps, switch_age, switch_length};
+pub use reuse::{
+    as_likely_to_last, average_failure, average_failure_believing, failure_under_policy, keeps,
+    switch_age, switch_age_by_risk, switch_length,
+};
 pub use running_time::{
     RunningTime, failure_probability, running_time, wasted_if_one_failure, wasted_work,
 };

@@ -24,6 +24,29 @@ pub fn keeps(
     Ok(kept <= new + 1e-6)
 }
 
+/// Whether an instance of age `age` is at least as likely to last for a job of `length` hours as a new one. The paper's age of 18 h for a job
+/// of 6 h follows from this, not from its equation 8.
+///
+/// # Errors
+/// [`LifetimeError::Question`] for a negative age, or a length that is not above zero.
+pub fn as_likely_to_last(
+    model: &dyn Lifetime,
+    age: f64,
+    length: f64,
+) -> Result<bool, LifetimeError> {
+    let new = failure_probability(model, 0.0, length)?;
+    Ok(failure_probability(model, age, length)? <= new + 1e-9)
+}
+
+/// As [`switch_age`], by [`as_likely_to_last`].
+///
+/// # Errors
+/// [`LifetimeError::Question`] for a length that is not above zero.
+pub fn switch_age_by_risk(model: &dyn Lifetime, length: f64) -> Result<Option<f64>, LifetimeError> {
+    job(length)?;
+    last_good_age(model, |age| as_likely_to_last(model, age, length))
+}
+
 /// The age, hours, at which the longest span of ages ends in which an instance is kept for a job of `length`: after it a new one is
 /// better. `None` if there is no such span, or if it goes on to the end of all lives.
 ///
@@ -38,12 +61,20 @@ pub fn switch_age(
     reading: RunningTime,
 ) -> Result<Option<f64>, LifetimeError> {
     job(length)?;
+    last_good_age(model, |age| keeps(model, age, length, reading))
+}
+
+/// Where the longest span of good ages ends.
+fn last_good_age(
+    model: &dyn Lifetime,
+    is_good: impl Fn(f64) -> Result<bool, LifetimeError>,
+) -> Result<Option<f64>, LifetimeError> {
     let end = model.maximum().min(model.quantile(1.0 - 1e-6));
     let (mut longest, mut until) = (0.0, None);
     let (mut age, mut since) = (0.0, Some(0.0));
     while age < end {
         let next = age + STEP;
-        let good = next < end && keeps(model, next, length, reading)?;
+        let good = next < end && is_good(next)?;
         match since {
             None if good => since = Some(next),
             Some(begin) if !good => {
@@ -57,9 +88,7 @@ pub fn switch_age(
         age = next;
     }
     match until {
-        Some(age) if age + STEP < end => {
-            halve(age, age + STEP, |age| keeps(model, age, length, reading)).map(Some)
-        }
+        Some(age) if age + STEP < end => halve(age, age + STEP, is_good).map(Some),
         _ => Ok(None),
     }
 }
@@ -117,6 +146,19 @@ pub fn average_failure(
     length: f64,
     policy: Option<RunningTime>,
 ) -> Result<f64, LifetimeError> {
+    average_failure_believing(model, model, length, policy)
+}
+
+/// As [`average_failure`], where lives follow `model` and decisions `believed`: what a wrong model costs.
+///
+/// # Errors
+/// As [`average_failure`].
+pub fn average_failure_believing(
+    model: &dyn Lifetime,
+    believed: &dyn Lifetime,
+    length: f64,
+    policy: Option<RunningTime>,
+) -> Result<f64, LifetimeError> {
     let end = model.maximum();
     if !end.is_finite() {
         return Err(LifetimeError::Question {
@@ -125,22 +167,31 @@ pub fn average_failure(
             allowed: "finite, since ages up to it are averaged".to_owned(),
         });
     }
-    let new = failure_probability(model, 0.0, length)?;
     let count = (end / STEP).ceil();
     let mut sum = 0.0;
     let mut at = 0.0;
     while at < count {
         let age = (at + 0.5) * end / count;
-        let kept = match policy {
-            Some(reading) => keeps(model, age, length, reading)?,
-            None => true,
-        };
-        sum += if kept {
-            failure_probability(model, age, length)?
-        } else {
-            new
-        };
+        sum += failure_under_policy(model, believed, age, length, policy)?;
         at += 1.0;
     }
     Ok(sum / count)
+}
+
+/// The chance that a job of `length` fails if somebody has an instance of `age` and decides by the model `believed`: on it, or on a new one.
+///
+/// # Errors
+/// [`LifetimeError::Question`] for a negative age, or a length that is not above zero.
+pub fn failure_under_policy(
+    model: &dyn Lifetime,
+    believed: &dyn Lifetime,
+    age: f64,
+    length: f64,
+    policy: Option<RunningTime>,
+) -> Result<f64, LifetimeError> {
+    let kept = match policy {
+        Some(reading) => keeps(believed, age, length, reading)?,
+        None => true,
+    };
+    failure_probability(model, if kept { age } else { 0.0 }, length)
 }

@@ -21,11 +21,14 @@ pub struct Planner {
     solved: Solved,
 }
 
-/// A plan as long as nothing fails.
+/// A plan as long as nothing but the maximum lifetime ends an instance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
     /// Work between checkpoints, hours, in order.
     pub intervals: Vec<f64>,
+    /// The places of intervals that need a new instance, since the one before reaches its maximum lifetime first. Zero if even the first
+    /// interval cannot be finished on the instance that is there.
+    pub new_instances: Vec<usize>,
     /// The expected time to the end, hours, failures and checkpoints included, as the reading reckons it.
     pub makespan: f64,
     /// By which share that is longer than the work alone.
@@ -52,6 +55,23 @@ impl Planner {
                 value: age,
                 allowed: format!(
                     "below the maximum lifetime, {} h by this model",
+                    model.maximum()
+                ),
+            });
+        }
+        let last = if options.final_checkpoint {
+            options.cost
+        } else {
+            0.0
+        };
+        let needs = grid.age as f64 * grid.step + grid.job as f64 * grid.step + last;
+        if options.reading != Reading::Corrected && needs > model.maximum() + 1e-9 {
+            return Err(LifetimeError::Question {
+                what: "the length of the job",
+                value: length,
+                allowed: format!(
+                    "so short that it can end before the maximum lifetime, {} h: the paper's reading knows nothing of what comes then; take \
+                     the corrected one",
                     model.maximum()
                 ),
             });
@@ -86,10 +106,18 @@ impl Planner {
         };
         let work = left as f64 * self.grid.step;
         let mut intervals = Vec::new();
+        let mut new_instances = Vec::new();
         // What a checkpoint takes beyond whole steps adds up over the intervals.
         let mut rest = 0.0;
         while left > 0 {
             let interval = self.interval(left, age.min(self.grid.end.saturating_sub(1)));
+            let saved = interval < left || self.grid.final_checkpoint;
+            let then = age + interval + if saved { self.grid.cost } else { 0 };
+            if age > 0 && self.grid.mortal && then >= self.grid.end {
+                new_instances.push(intervals.len());
+                (age, rest) = (0, 0.0);
+                continue;
+            }
             intervals.push(interval as f64 * self.grid.step);
             left -= interval;
             rest += self.grid.more;
@@ -101,6 +129,7 @@ impl Planner {
         }
         Schedule {
             intervals,
+            new_instances,
             makespan,
             overhead: makespan / work - 1.0,
         }

@@ -1,202 +1,14 @@
-//! Running times, reuse and checkpoint plans against the paper's vectors, and against lives lived through.
+//! Checkpoint plans.
 
-#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-
+use super::{MINUTE, each, minutes, numbers, refit};
 use ebbtide_lifetime::distributions::{Bathtub, Exponential, Uniform, Weibull};
 use ebbtide_lifetime::plan::checkpoint::{
     Options, Planner, Reading, expected_makespan, without_checkpoints, young_daly,
 };
 use ebbtide_lifetime::plan::{
-    RunningTime, average_failure, failure_probability, keeps, running_time, switch_age,
-    switch_length, wasted_if_one_failure, wasted_work,
+    RunningTime, average_failure, failure_probability, running_time, wasted_work,
 };
 use ebbtide_lifetime::{Lifetime, LifetimeError};
-use serde_json::Value;
-
-/// Every parameter set of the vectors with its model.
-fn each(check: impl Fn(&str, &Bathtub, &Value)) {
-    let vectors: Value = serde_json::from_str(include_str!("vectors/001_model.json")).unwrap();
-    for (name, vector) in vectors["models"].as_object().unwrap() {
-        let p = |key: &str| vector["params"][key].as_f64().unwrap();
-        let model = Bathtub::new(p("A"), p("tau1"), p("tau2"), p("b"), 24.0).unwrap();
-        check(name, &model, vector);
-    }
-}
-
-fn numbers(value: &Value) -> Vec<(f64, f64)> {
-    let pairs = value.as_object().unwrap().iter();
-    pairs
-        .map(|(k, v)| (k.parse().unwrap(), v.as_f64().unwrap()))
-        .collect()
-}
-
-fn refit() -> Bathtub {
-    Bathtub::new(0.414, 0.94, 0.77, 24.45, 24.0).unwrap()
-}
-
-const MINUTE: f64 = 1.0 / 60.0;
-
-fn minutes(intervals: &[f64]) -> Vec<u64> {
-    intervals
-        .iter()
-        .map(|hours| (hours * 60.0).round() as u64)
-        .collect()
-}
-
-#[test]
-fn wasted_work_and_failure_probabilities_are_those_of_the_vectors() {
-    each(|name, model, vector| {
-        for (t, value) in numbers(&vector["E_W1_eq5"]) {
-            let own = wasted_if_one_failure(model, t).unwrap();
-            assert!(
-                (own - value).abs() < 1e-9,
-                "{name} eq 5 at {t}: {own} {value}"
-            );
-        }
-        for (t, value) in numbers(&vector["increase_hours_eq7"]) {
-            let own = wasted_work(model, t).unwrap();
-            assert!(
-                (own - value).abs() < 1e-9,
-                "{name} eq 7 at {t}: {own} {value}"
-            );
-        }
-        for (s, value) in numbers(&vector["fail_prob_6h_at_start"]) {
-            let own = failure_probability(model, s, 6.0).unwrap();
-            assert!(
-                (own - value).abs() < 1e-9,
-                "{name} at age {s}: {own} {value}"
-            );
-        }
-        let ten = wasted_work(model, 10.0).unwrap();
-        assert!((ten * 60.0 - vector["increase_10h_minutes"].as_f64().unwrap()).abs() < 1e-7);
-        assert!((ten * 10.0 - vector["increase_10h_percent"].as_f64().unwrap()).abs() < 1e-7);
-        let crossover = vector["crossover_with_uniform_h"].as_f64().unwrap();
-        let uniform = Uniform::new(24.0).unwrap();
-        let gap = |t: f64| wasted_work(model, t).unwrap() - wasted_work(&uniform, t).unwrap();
-        // The vectors' crossover is read off a grid; it is within a few seconds of ours.
-        assert!(gap(crossover).abs() < 1e-3, "{name} {}", gap(crossover));
-        assert!(gap(crossover - 0.1) > 0.0, "{name}");
-    });
-}
-
-#[test]
-fn a_uniform_lifetime_wastes_the_square_of_the_job() {
-    let uniform = Uniform::new(24.0).unwrap();
-    for t in [1.0, 6.0, 20.0] {
-        assert!((wasted_work(&uniform, t).unwrap() - t * t / 48.0).abs() < 1e-12);
-        assert!((wasted_if_one_failure(&uniform, t).unwrap() - t / 2.0).abs() < 1e-12);
-    }
-}
-
-#[test]
-fn the_switch_ages_are_those_of_the_vectors() {
-    each(|name, model, vector| {
-        let switch = &vector["reuse_6h_switch_age_h"];
-        for (key, reading) in [
-            ("literal_eq8", RunningTime::Literal),
-            ("corrected_conditional", RunningTime::Corrected),
-        ] {
-            let own = switch_age(model, 6.0, reading).unwrap().unwrap();
-            let expected = switch[key].as_f64().unwrap();
-            // The vectors have the next hundredth of an hour.
-            assert!(
-                (own - expected).abs() < 0.0151,
-                "{name} {key} {own} {expected}"
-            );
-        }
-        // By equal failure probability alone.
-        let new = failure_probability(model, 0.0, 6.0).unwrap();
-        let worse = |s: f64| failure_probability(model, s, 6.0).unwrap() > new;
-        let expected = switch["equal_failure_probability"].as_f64().unwrap();
-        assert!(
-            worse(expected + 0.005) && !worse(expected - 0.015),
-            "{name}"
-        );
-        // Equation 8 as printed sends jobs away from instances that are half a minute old.
-        let early = &vector["reuse_6h_prefers_new_early"];
-        assert!(
-            !keeps(
-                model,
-                early["literal_eq8"][0].as_f64().unwrap(),
-                6.0,
-                RunningTime::Literal
-            )
-            .unwrap()
-        );
-        assert!(early["corrected_conditional"].is_null());
-        for age in [0.01, 0.02, 0.1, 1.0] {
-            assert!(
-                keeps(model, age, 6.0, RunningTime::Corrected).unwrap(),
-                "{name} {age}"
-            );
-        }
-    });
-}
-
-#[test]
-fn average_failures_are_those_of_the_vectors() {
-    each(|name, model, vector| {
-        for (length, row) in vector["avg_failure_by_job_length"].as_object().unwrap() {
-            let length: f64 = length.parse().unwrap();
-            for (key, policy) in [
-                ("memoryless", None),
-                ("policy_corrected", Some(RunningTime::Corrected)),
-                ("policy_literal", Some(RunningTime::Literal)),
-            ] {
-                let own = average_failure(model, length, policy).unwrap();
-                let expected = row[key].as_f64().unwrap();
-                // The vectors' averages are over the ages 0, 0.1, … 23.9 h; the crate's grid is finer, which matters close to the
-                // end of life, where policies change their mind within minutes.
-                let chances = (0..240).map(|tenth| {
-                    let age = f64::from(tenth) * 0.1;
-                    let kept =
-                        policy.is_none_or(|reading| keeps(model, age, length, reading).unwrap());
-                    failure_probability(model, if kept { age } else { 0.0 }, length).unwrap()
-                });
-                // Where a job of 23 h cannot end before the maximum, equation 8 as printed goes on beyond it, and the vectors always take a
-                // new instance; here the density ends at the maximum. The only difference in all vectors.
-                let allowed = if length == 23.0 && policy == Some(RunningTime::Literal) {
-                    0.007
-                } else {
-                    1e-4
-                };
-                let same = chances.sum::<f64>() / 240.0;
-                assert!(
-                    (same - expected).abs() < allowed,
-                    "{name} {length} h {key}: {same} {expected}"
-                );
-                assert!(
-                    (own - same).abs() < 0.007,
-                    "{name} {length} h {key}: {own} {same}"
-                );
-            }
-        }
-    });
-}
-
-#[test]
-fn the_switch_length_and_the_switch_age_are_each_others_inverse() {
-    let model = refit();
-    for length in [2.0, 6.0, 10.0] {
-        let age = switch_age(&model, length, RunningTime::Corrected)
-            .unwrap()
-            .unwrap();
-        let back = switch_length(&model, age, RunningTime::Corrected)
-            .unwrap()
-            .unwrap();
-        assert!((back - length).abs() < 0.02, "{length} {age} {back}");
-    }
-    // A memoryless instance is as good as new for ever.
-    let memoryless = Exponential::new(0.1, f64::INFINITY).unwrap();
-    assert_eq!(
-        switch_age(&memoryless, 6.0, RunningTime::Corrected).unwrap(),
-        None
-    );
-    assert_eq!(
-        switch_length(&memoryless, 3.0, RunningTime::Corrected).unwrap(),
-        Some(f64::INFINITY)
-    );
-}
 
 /// All cases of one reading, for every parameter set.
 fn plans_are_those_of_the_vectors(key: &str, reading: Reading) {
@@ -419,6 +231,33 @@ fn jobs_longer_than_any_lifetime_end_with_checkpoints_and_never_without() {
 }
 
 #[test]
+fn a_plan_says_where_the_maximum_lifetime_makes_it_go_on_with_a_new_instance() {
+    let model = refit();
+    let coarse = Options {
+        step: 5.0 * MINUTE,
+        ..Options::default()
+    };
+    let plan = Planner::new(&model, 30.0, 3.0, &coarse).unwrap();
+    let schedule = plan.schedule();
+    let [at] = schedule.new_instances[..] else {
+        panic!("{schedule:?}");
+    };
+    // 21 hours are left of the first life, and the last of them are too dangerous to begin anything in.
+    let before: f64 = schedule.intervals[..at].iter().sum();
+    assert!((15.0..21.0).contains(&before), "{before}");
+    assert!((schedule.intervals.iter().sum::<f64>() - 30.0).abs() < 1e-9);
+    // On the new instance it begins as every plan for that much work does.
+    let fresh = plan.resumed(30.0 - before).unwrap();
+    assert_eq!(
+        minutes(&schedule.intervals[at..]),
+        minutes(&fresh.intervals)
+    );
+    assert!(fresh.new_instances.is_empty());
+    let late = Planner::new(&model, 5.0, 23.99, &Options::default()).unwrap();
+    assert_eq!(late.schedule().new_instances, [0]);
+}
+
+#[test]
 fn a_simulation_with_lives_too_short_for_the_plan_ends_and_says_infinity() {
     let plan = Planner::new(&refit(), 5.0, 10.0, &Options::default()).unwrap();
     assert!(plan.schedule().intervals[0] > 1.0);
@@ -472,7 +311,7 @@ fn impossible_questions_are_refused() {
             "EB-LIFETIME-006"
         );
         assert!(failure_probability(&model, bad, 6.0).is_err());
-        assert!(wasted_work(&model, bad).is_err());
+        assert!(wasted_work(&model, bad, RunningTime::Literal).is_err());
         assert!(young_daly(4.0, bad, 1.0).is_err());
         assert!(expected_makespan(&model, &[1.0, bad], 0.0, &options).is_err());
     }

@@ -1,0 +1,128 @@
+//! `ebbtide model fit`: lifetime models from what was seen.
+
+use super::fit_chart;
+use super::fitted::{Choice, Outcome, Way};
+use super::source::{self, SourceArgs};
+use crate::Context;
+use crate::charts;
+use crate::commands::replay::progress::Progress;
+use crate::errors::CliError;
+use crate::hours::Maximum;
+use crate::json::Json;
+use crate::output::{Listing, number, text};
+use clap::Args;
+use ebbtide_lifetime::labelled::{Labelled, groups};
+use std::path::PathBuf;
+
+pub(super) const HELP: &str = "\
+Least squares on those that the provider ended is the way of Kadupitiya et al. (HPDC 2020), and forgets that
+instances which their users stopped would have lived longer; --method mle counts them as censored. For each
+group the verdict says which model to use; --model best takes it. The JSON is what other commands take as a
+model. docs/tenants.md has the whole story, and the format of the file.
+
+Examples:
+  ebbtide model fit preemptions.csv
+  ebbtide model fit preemptions.csv --by flavor,zone --method mle --model best
+  ebbtide model fit lifetimes.csv.gz --svg lifetimes.svg -o json > model.json
+  ebbtide model fit lifetimes.csv --where zone=nova --since 2026-05-01 --max-lifetime none --model weibull";
+
+/// Options of `model fit`.
+#[derive(Debug, Clone, Args)]
+pub struct FitArgs {
+    #[command(flatten)]
+    source: SourceArgs,
+    /// A model for each group, too: any labels; `hour` is the hour of the launch
+    #[arg(long, value_name = "LABEL,…", value_delimiter = ',')]
+    by: Vec<String>,
+    /// Which model
+    #[arg(long, value_enum, default_value_t = Choice::Bathtub, hide_possible_values = true,
+          value_name = "bathtub|exponential|weibull|gompertz-makeham|uniform|phases|empirical|best")]
+    model: Choice,
+    /// How parameters are found
+    #[arg(long, value_enum, default_value_t = Way::LeastSquares, hide_possible_values = true,
+          value_name = "least-squares|mle")]
+    method: Way,
+    /// The provider's maximum lifetime, or none
+    #[arg(long, default_value = "24h", value_name = "TIME")]
+    max_lifetime: Maximum,
+    /// Draw distribution and hazard over the data into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// Fits and shows.
+pub(super) fn run(context: &mut Context, args: &FitArgs) -> Result<(), CliError> {
+    let rows = source::from_file(context, &args.source, args.max_lifetime)?;
+    of_observations(context, args, &rows)
+        .map_err(|error| error.in_file_of_lifetimes(&args.source.file))
+}
+
+/// The same for lifetimes from anywhere.
+fn of_observations(
+    context: &mut Context,
+    args: &FitArgs,
+    rows: &[Labelled],
+) -> Result<(), CliError> {
+    let groups = groups(rows, &args.by)?;
+    let mut progress = Progress::of(context, groups.len(), "groups");
+    let mut outcomes = Vec::with_capacity(groups.len());
+    for group in groups {
+        progress.set(context, outcomes.len(), &group.name);
+        outcomes.push(Outcome::of(
+            &group,
+            args.model,
+            args.method,
+            args.max_lifetime.0,
+        )?);
+    }
+    progress.end();
+    if outcomes.iter().all(|outcome| outcome.fitted.is_err())
+        && let Some(Outcome {
+            fitted: Err(error), ..
+        }) = outcomes.first()
+    {
+        return Err(error.clone().into());
+    }
+    show(context, &outcomes)?;
+    match &args.svg {
+        Some(path) => charts::write(context, path, &fit_chart::figure(&outcomes)),
+        None => Ok(()),
+    }
+}
+
+fn show(context: &mut Context, outcomes: &[Outcome]) -> Result<(), CliError> {
+    let groups = Json::List(outcomes.iter().map(Outcome::json).collect());
+    context.output.listing(Listing {
+        columns: vec![
+            text("group", "Group"),
+            number("lifetimes", "Lifetimes"),
+            number("preempted", "Preempted"),
+            text("model", "Model"),
+            text("parameters", "Parameters (hours)"),
+            number("r2", "R²"),
+            number("ks", "KS"),
+            number("aic", "AIC"),
+            number("expected_lifetime_hours", "Mean [h]"),
+        ],
+        rows: outcomes.iter().map(Outcome::row).collect(),
+        json: Json::object([("groups", groups)]),
+        none: "no lifetimes",
+    })?;
+    if !context.output.is_table() {
+        return Ok(());
+    }
+    for outcome in outcomes {
+        match (&outcome.fitted, &outcome.verdict) {
+            (Err(error), _) => {
+                let line = format!("{}: {}: {error}", outcome.name, error.code());
+                context.output.line(&line)?;
+            }
+            (Ok(_), Some(verdict)) => {
+                let line = format!("{}: {}", outcome.name, verdict.words);
+                context.output.line(&line)?;
+            }
+            (Ok(_), None) => {}
+        }
+    }
+    Ok(())
+}

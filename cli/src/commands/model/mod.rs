@@ -1,0 +1,37 @@
+//! `ebbtide model`: how long preemptible instances live, from what was seen. No region is needed.
+
+mod check;
+mod check_chart;
+mod fit;
+mod fit_chart;
+mod fitted;
+mod given;
+mod source;
+
+pub(super) use given::{Given, ModelArgs};
+
+use crate::Context;
+use crate::errors::CliError;
+use clap::Subcommand;
+
+/// What to do with models of lifetimes.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ModelCommand {
+    /// Fit lifetime models to what was seen, and say which one to use
+    #[command(after_help = fit::HELP)]
+    Fit(fit::FitArgs),
+    /// Say whether new lifetimes still fit a model
+    #[command(after_help = check::HELP)]
+    Check(check::CheckArgs),
+}
+
+/// Fits, or checks.
+///
+/// # Errors
+/// [`CliError::Lifetime`] for data or models that cannot be used; [`CliError::Disagrees`] if new lifetimes do not fit any more.
+pub fn run(context: &mut Context, command: ModelCommand) -> Result<(), CliError> {
+    match command {
+        ModelCommand::Fit(args) => fit::run(context, &args),
+        ModelCommand::Check(args) => check::run(context, &args),
+    }
+}

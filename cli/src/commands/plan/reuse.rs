@@ -1,0 +1,204 @@
+//! `ebbtide plan reuse`: keep this instance for the next job, or take a new one?
+
+use super::reuse_chart;
+use crate::Context;
+use crate::charts;
+use crate::commands::model::{Given, ModelArgs};
+use crate::errors::CliError;
+use crate::hours::Hours;
+use crate::json::Json;
+use crate::output::{Cell, Format, number, text};
+use crate::render::Tone;
+use clap::Args;
+use ebbtide_lifetime::LifetimeError;
+use ebbtide_lifetime::plan::{
+    RunningTime, as_likely_to_last, failure_probability, keeps, running_time, switch_age,
+    switch_age_by_risk, switch_length,
+};
+use std::path::PathBuf;
+
+pub(super) const HELP: &str = "\
+Young instances of some clouds end more often than those that have survived their first hours, so keeping one can
+be better than taking a new one, until its maximum lifetime comes near. Decided by the expected time until a job
+without checkpoints is done, failures of the new instances included. Beside it equation 8 of Kadupitiya et al. (HPDC
+2020), corrected (given that the instance has lived until now) and as printed, which count lost work only; and the
+chance to fail alone, which gives the age that the paper names.
+
+Examples:
+  ebbtide plan reuse --job 6h --age 10h --model bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45
+  ebbtide plan reuse --job 6h --age 18h --model model.json --group n1-highcpu-16 -o json
+  ebbtide plan reuse --job 6h --age 10h --model model.json --svg reuse.svg";
+
+/// Options of `plan reuse`.
+#[derive(Debug, Clone, Args)]
+pub struct ReuseArgs {
+    /// How long the job is: 6h, 90m
+    #[arg(long, value_name = "TIME")]
+    job: Hours,
+    /// How old the instance is that is there
+    #[arg(long, value_name = "TIME")]
+    age: Hours,
+    #[command(flatten)]
+    model: ModelArgs,
+    /// Draw the curves of the paper's figures 4 to 6 into this file
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+}
+
+/// By one criterion: whether to keep, until which age for this job, up to which job at this age (hours).
+struct Rule {
+    name: &'static str,
+    keep: bool,
+    age: Option<f64>,
+    length: Option<f64>,
+}
+
+/// Decides and shows.
+pub(super) fn run(context: &mut Context, args: &ReuseArgs) -> Result<(), CliError> {
+    let given = Given::read(&args.model)?;
+    let model = given.model.as_ref();
+    let (job, age) = (args.job.0, args.age.0);
+    if job >= model.maximum() {
+        return Err(LifetimeError::Question {
+            what: "the length of the job",
+            value: job,
+            allowed: format!(
+                "below the maximum lifetime, {:.4} h: no instance lives long enough, old or new; `ebbtide plan checkpoint` plans such jobs",
+                model.maximum()
+            ),
+        }
+        .into());
+    }
+    let of_time = |name, reading| -> Result<Rule, CliError> {
+        Ok(Rule {
+            name,
+            keep: keeps(model, age, job, reading)?,
+            age: switch_age(model, job, reading)?,
+            length: switch_length(model, age, reading)?,
+        })
+    };
+    let rules = [
+        of_time("expected time until done", RunningTime::UntilDone)?,
+        of_time("equation 8, corrected", RunningTime::Corrected)?,
+        of_time("equation 8, as printed", RunningTime::Literal)?,
+        Rule {
+            name: "chance to fail",
+            keep: as_likely_to_last(model, age, job)?,
+            age: switch_age_by_risk(model, job)?,
+            length: None,
+        },
+    ];
+    let of_age = |age: f64| -> Result<(f64, f64), CliError> {
+        Ok((
+            failure_probability(model, age, job)?,
+            running_time(model, age, job, RunningTime::UntilDone)?,
+        ))
+    };
+    let (kept, new) = (of_age(age)?, of_age(0.0)?);
+    let [decisive, ..] = &rules;
+    match context.output.format() {
+        Format::Json => context
+            .output
+            .json(&json(args, &given, &rules, kept, new))?,
+        Format::Value => context.output.line(word(decisive.keep))?,
+        Format::Table | Format::Markdown => table(context, args, &given, &rules, kept, new)?,
+    }
+    match &args.svg {
+        Some(path) => {
+            let figure = reuse_chart::figure(model, job, age, decisive.age)?;
+            charts::write(context, path, &figure)
+        }
+        None => Ok(()),
+    }
+}
+
+fn word(keep: bool) -> &'static str {
+    if keep { "keep" } else { "new" }
+}
+
+fn table(
+    context: &mut Context,
+    args: &ReuseArgs,
+    given: &Given,
+    rules: &[Rule],
+    kept: (f64, f64),
+    new: (f64, f64),
+) -> Result<(), CliError> {
+    context.output.line(&format!("model: {}", given.words()))?;
+    context.output.line(&format!(
+        "job of {}: on the instance of age {} it fails with chance {:.1} % and takes {} in expectation; on a new one {:.1} %, {}",
+        args.job,
+        args.age,
+        kept.0 * 100.0,
+        Hours(kept.1),
+        new.0 * 100.0,
+        Hours(new.1)
+    ))?;
+    let columns = [
+        text("by", "Decided by"),
+        text("decision", "Decision"),
+        number("switch_age", "Keep for this job until age"),
+        number("switch_length", "Keep at this age for jobs up to"),
+    ];
+    let until = |hours: Option<f64>, without: &str| {
+        hours.map_or_else(
+            || without.to_owned(),
+            |hours| match hours {
+                hours if hours.is_finite() => format!("{hours:.2} h"),
+                _ => "any".to_owned(),
+            },
+        )
+    };
+    let rows: Vec<Vec<Cell>> = rules
+        .iter()
+        .map(|rule| {
+            let tone = if rule.keep { Tone::Good } else { Tone::Warn };
+            vec![
+                Cell::new(rule.name),
+                Cell::new(word(rule.keep)).tone(tone),
+                Cell::new(until(rule.age, "-")),
+                Cell::new(until(rule.length, "-")),
+            ]
+        })
+        .collect();
+    context.output.table(&columns, &rows)
+}
+
+fn json(
+    args: &ReuseArgs,
+    given: &Given,
+    rules: &[Rule],
+    kept: (f64, f64),
+    new: (f64, f64),
+) -> Json {
+    let optional = |value: Option<f64>| value.map_or(Json::Null, Json::from);
+    let instance = |of: (f64, f64)| {
+        Json::object([("failure_probability", Json::from(of.0))])
+            .with("running_time_hours", Json::from(of.1))
+    };
+    let rules_json = rules.iter().map(|rule| {
+        Json::object([("by", Json::from(rule.name))])
+            .with("decision", word(rule.keep))
+            .with("switch_age_hours", optional(rule.age))
+            .with("switch_length_hours", optional(rule.length))
+    });
+    let first = rules.first();
+    Json::object([(
+        "decision",
+        first.map_or(Json::Null, |rule| word(rule.keep).into()),
+    )])
+    .with("job_hours", args.job.0)
+    .with("age_hours", args.age.0)
+    .with("model", given.json())
+    .with("kept", instance(kept))
+    .with("new", instance(new))
+    .with(
+        "switch_age_hours",
+        optional(first.and_then(|rule| rule.age)),
+    )
+    .with(
+        "switch_length_hours",
+        optional(first.and_then(|rule| rule.length)),
+    )
+    .with("rules", Json::List(rules_json.collect()))
+}
