@@ -151,18 +151,21 @@ fn task_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<Cell>> {
                 .backups
                 .iter()
                 .position(|b| b.tasks().any(|task| task == finish.task));
-            let (of, latest) = backup.map_or((Cell::new("-"), Cell::new("-")), |i| {
-                let backup = &planned.backups[i];
-                let of = format!(
-                    "{} {}",
-                    name(VmId::Backup(first + i)),
-                    bag.types()[backup.ty].name
-                );
-                (
-                    Cell::new(of).value(name(VmId::Backup(first + i))),
-                    seconds(backup.latest_start(bag)),
-                )
-            });
+            let (of, latest) = backup.map_or_else(
+                || (Cell::new("-"), Cell::new("-")),
+                |i| {
+                    let backup = &planned.backups[i];
+                    let of = format!(
+                        "{} {}",
+                        name(VmId::Backup(first + i)),
+                        bag.types()[backup.ty].name
+                    );
+                    (
+                        Cell::new(of).value(name(VmId::Backup(first + i))),
+                        seconds(backup.latest_start(bag)),
+                    )
+                },
+            );
             let row = vec![
                 Cell::new(&bag.tasks()[finish.task].name),
                 Cell::new(name(VmId::Primary(at))),
