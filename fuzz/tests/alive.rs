@@ -117,5 +117,5 @@ macro_rules! each_target_lives {
 
 each_target_lives! {
     agent_config bag bus_message flavor grpc_message hypervisor journal lifetimes metadata_request nova_case nova_conf nova_objects nova_rows
-    openstack_answer oslo_messaging placement_answer records region_call scheduler_config small_texts tokens trace urls
+    openstack_answer oslo_messaging placement_answer plugin_answer records region_call region_record scheduler_config small_texts tokens trace urls
 }
