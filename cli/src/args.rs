@@ -134,9 +134,6 @@ pub enum Command {
     /// Disruption budgets: how many victims a project or server group may have in a time
     #[command(subcommand)]
     Budget(budget::BudgetCommand),
-    /// Plan work for preemptible instances: what to run where, and what if they go
-    #[command(subcommand)]
-    Plan(plan::PlanCommand),
     /// Weighers and cost modules beside those that are built in: write, check, measure, list
     #[command(subcommand)]
     Plugin(plugin::PluginCommand),
@@ -176,7 +173,7 @@ pub enum Command {
     /// Models of how long preemptible instances live: fit, check; needs no region
     #[command(subcommand)]
     Model(model::ModelCommand),
-    /// Plan work on preemptible instances: checkpoints, reuse, bids; needs no region
+    /// Plan work on preemptible instances: checkpoints, reuse, bids, bags of tasks; needs no region
     #[command(subcommand)]
     Plan(plan::PlanCommand),
     /// Print a completion script for a shell

@@ -1,11 +1,9 @@
 //! Gantt charts of plans and runs.
 
 use super::view::name;
-use crate::errors::CliError;
 use ebbtide_bag::simulate::{BarEnd, Run};
 use ebbtide_bag::{Bag, Market, VmId};
 use ebbtide_chart::{Axis, Colour, Figure, Gantt, Panel, Span};
-use std::path::Path;
 
 /// As many rows as a chart can have and still be read; what is beyond is left out, and said.
 const MOST_ROWS: usize = 400;
@@ -19,7 +17,7 @@ fn hours(seconds: u64) -> f64 {
 }
 
 /// A run: a row for each core of each instance, hibernations as frames, and the deadline.
-pub(crate) fn panel(bag: &Bag, title: &str, run: &Run) -> Result<Panel, CliError> {
+pub(crate) fn panel(bag: &Bag, title: &str, run: &Run) -> Panel {
     let mut rows = Vec::new();
     let mut cores = Vec::new();
     for (at, instance) in run.instances.iter().enumerate() {
@@ -81,12 +79,10 @@ pub(crate) fn panel(bag: &Bag, title: &str, run: &Run) -> Result<Panel, CliError
         title.to_owned()
     };
     let panel = chart.panel().title(title);
-    Ok(match cores.len() {
+    match cores.len() {
         0..=MANY_ROWS => panel,
-        rows => {
-            panel.height(110 + THIN_ROW * u32::try_from(rows).unwrap_or(u32::MAX / THIN_ROW / 2))
-        }
-    })
+        rows => panel.height(110 + THIN_ROW * u32::try_from(rows).unwrap_or(MOST_ROWS as u32)),
+    }
 }
 
 /// The parts of a bar in which its instance was not frozen.
@@ -105,15 +101,7 @@ fn awake(from: u64, to: u64, frozen: &[(u64, u64)]) -> Vec<(u64, u64)> {
     parts
 }
 
-/// Writes a figure.
-///
-/// # Errors
-/// [`CliError::Chart`] if there is nothing to draw, [`CliError::BagFile`] if the file cannot be written.
-pub(crate) fn write(path: &Path, title: &str, panels: Vec<Panel>) -> Result<(), CliError> {
-    let figure = panels.into_iter().fold(Figure::new(title), Figure::panel);
-    let svg = figure.svg()?;
-    std::fs::write(path, svg).map_err(|error| CliError::BagFile {
-        path: path.to_owned(),
-        problem: format!("cannot be written: {error}"),
-    })
+/// Panels below one another.
+pub(crate) fn figure(title: &str, panels: Vec<Panel>) -> Figure {
+    panels.into_iter().fold(Figure::new(title), Figure::panel)
 }

@@ -73,6 +73,8 @@ pub(crate) fn plan_json(bag: &Bag, plan: &Plan, tried: &[(f64, u64, u64)]) -> Js
         )
         .with("bound", money(plan.bound))
         .with("gap", plan.gap())
+        .with("bound_of_backups", money(plan.backup_bound))
+        .with("gap_of_backups", plan.backup_gap())
         .with("makespan_seconds", plan.makespan(bag))
         .with("latest_start_seconds", optional(plan.latest_start(bag)))
         .with("deadline_met", true)

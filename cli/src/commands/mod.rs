@@ -44,7 +44,6 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Aggregate(command) => aggregate::run(context, command).await,
         Command::Budget(command) => budget::run(context, command).await,
         Command::Config(command) => config::run(context, &command),
-        Command::Plan(command) => plan::run(context, command),
         Command::Plugin(command) => plugin::run(context, command).await,
         Command::WhatIf(args) => what_if::run(context, args).await,
         Command::Explain(args) => explain::run(context, args).await,

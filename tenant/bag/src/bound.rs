@@ -1,7 +1,8 @@
 //! What no plan can do better: the smallest deadline that can be met, and the least money.
 
 use crate::error::BagError;
-use crate::input::Bag;
+use crate::input::{Bag, InstanceType};
+use ebbtide_model::Money;
 
 /// A task that takes longest even on the fastest instance for it: nothing is done before it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,40 +107,45 @@ const MIXTURES: [f64; 5] = [0.0, 0.25, 0.5, 0.75, 1.0];
 /// - *Longest*: each task pays at least the slots of an instance that runs nothing else.
 #[must_use]
 pub fn least_price(bag: &Bag) -> u64 {
-    work(bag).max(longest(bag))
+    let tasks: Vec<usize> = (0..bag.tasks().len()).collect();
+    let cheaper = |ty: &InstanceType| [ty.preemptible, ty.on_demand].into_iter().flatten().min();
+    work(bag, &tasks, cheaper).max(longest(bag, &tasks, cheaper))
 }
 
-fn longest(bag: &Bag) -> u64 {
+/// The least that backups of some tasks cost if all of them are needed, millionths: the same bounds on demand.
+pub(crate) fn least_price_of_backups(bag: &Bag, tasks: &[usize]) -> u64 {
+    let on_demand = |ty: &InstanceType| ty.on_demand;
+    work(bag, tasks, on_demand).max(longest(bag, tasks, on_demand))
+}
+
+fn longest(bag: &Bag, tasks: &[usize], hourly: impl Fn(&InstanceType) -> Option<Money>) -> u64 {
     let boot = bag.rules().boot;
     let least = |task: usize| {
         let types = bag.types().iter().enumerate();
         types
-            .filter_map(|(ty, t)| {
-                let hourly = cheaper(t)?;
-                Some(bag.price(hourly, bag.runtime(task, ty)? + boot))
-            })
+            .filter_map(|(ty, t)| Some(bag.price(hourly(t)?, bag.runtime(task, ty)? + boot)))
             .min()
             .unwrap_or(0)
     };
-    (0..bag.tasks().len()).map(least).max().unwrap_or(0)
+    tasks.iter().map(|&task| least(task)).max().unwrap_or(0)
 }
 
-fn work(bag: &Bag) -> u64 {
-    let memory = bag.tasks().first().map_or(0, |task| task.memory_mb);
-    let alike = bag.tasks().iter().all(|task| task.memory_mb == memory);
+fn work(bag: &Bag, tasks: &[usize], hourly: impl Fn(&InstanceType) -> Option<Money>) -> u64 {
+    let memory_of = |task: usize| bag.tasks()[task].memory_mb;
+    let memory = tasks.first().map_or(0, |&task| memory_of(task));
+    let alike = tasks.iter().all(|&task| memory_of(task) == memory);
     let sum = |share: &dyn Fn(usize, usize) -> f64| -> f64 {
-        (0..bag.tasks().len())
-            .map(|task| {
-                let types = bag.types().iter().enumerate();
-                types
-                    .filter_map(|(ty, t)| {
-                        let micros = cheaper(t)?.micros() as f64;
-                        let seconds = bag.runtime(task, ty)? as f64;
-                        Some(micros * seconds / 3600.0 * share(task, ty))
-                    })
-                    .fold(f64::INFINITY, f64::min)
-            })
-            .sum()
+        let least = tasks.iter().map(|&task| {
+            let types = bag.types().iter().enumerate();
+            types
+                .filter_map(|(ty, t)| {
+                    let micros = hourly(t)?.micros() as f64;
+                    let seconds = bag.runtime(task, ty)? as f64;
+                    Some(micros * seconds / 3600.0 * share(task, ty))
+                })
+                .fold(f64::INFINITY, f64::min)
+        });
+        least.sum()
     };
     let best = if alike {
         sum(&|_, ty| 1.0 / together(bag, ty, memory) as f64)
@@ -148,7 +154,7 @@ fn work(bag: &Bag) -> u64 {
             sum(&|task, ty| {
                 let t = &bag.types()[ty];
                 let cpu = 1.0 / f64::from(t.vcpus);
-                let memory = bag.tasks()[task].memory_mb as f64 / t.memory_mb as f64;
+                let memory = memory_of(task) as f64 / t.memory_mb as f64;
                 mixture * cpu + (1.0 - mixture) * memory
             })
         });
@@ -163,8 +169,4 @@ fn together(bag: &Bag, ty: usize, memory: u64) -> u64 {
     let t = &bag.types()[ty];
     let fit = t.memory_mb.checked_div(memory).unwrap_or(u64::MAX);
     fit.min(u64::from(t.vcpus)).max(1)
-}
-
-fn cheaper(ty: &crate::input::InstanceType) -> Option<ebbtide_model::Money> {
-    [ty.preemptible, ty.on_demand].into_iter().flatten().min()
 }

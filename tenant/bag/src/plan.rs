@@ -123,6 +123,8 @@ pub struct Plan {
     pub price: Price,
     /// No plan costs less if nothing hibernates, millionths.
     pub bound: u64,
+    /// No backups of the same primary map cost less if all of them are needed, millionths.
+    pub backup_bound: u64,
     /// How it was found.
     pub method: Method,
 }
@@ -132,10 +134,15 @@ impl Plan {
     #[must_use]
     pub fn new(bag: &Bag, vms: Vec<Planned>, method: Method) -> Self {
         let price = vms.iter().fold(Price::default(), |sum, vm| sum + vm.price);
+        let backup_bound = sum(vms.iter().map(|planned| {
+            let tasks: Vec<usize> = planned.backups.iter().flat_map(Backup::tasks).collect();
+            bound::least_price_of_backups(bag, &tasks)
+        }));
         Self {
             vms,
             price,
             bound: bound::least_price(bag),
+            backup_bound,
             method,
         }
     }
@@ -149,10 +156,13 @@ impl Plan {
     /// By which share the quiet price is above the bound: at most so much could be saved, 0.1 for a tenth of the bound.
     #[must_use]
     pub fn gap(&self) -> f64 {
-        if self.bound == 0 {
-            return 0.0;
-        }
-        self.price.quiet() as f64 / self.bound as f64 - 1.0
+        above(self.price.quiet(), self.bound)
+    }
+
+    /// The same for the backups.
+    #[must_use]
+    pub fn backup_gap(&self) -> f64 {
+        above(self.price.backups, self.backup_bound)
     }
 
     /// The same map bought on demand, without backups: what the paper calls on-demand. Types without on-demand price stay as they are.
@@ -233,4 +243,12 @@ impl Plan {
         let missing = seen.iter().position(|seen| !seen)?;
         Some(format!("task {missing} is not planned"))
     }
+}
+
+/// By which share a price is above a bound.
+fn above(price: u64, bound: u64) -> f64 {
+    if bound == 0 {
+        return 0.0;
+    }
+    price as f64 / bound as f64 - 1.0
 }

@@ -97,6 +97,7 @@ proptest! {
         let better = plan(&bag, Effort::Search { rounds: 30, seed });
         prop_assert!(better.price.weighed(&bag) <= greedy.price.weighed(&bag));
         prop_assert!(better.bound <= better.price.quiet());
+        prop_assert!(better.backup_bound <= better.price.backups);
         prop_assert_eq!(&better, &plan(&bag, Effort::Search { rounds: 30, seed }));
         let dear = plan_on_demand(&bag, Effort::Greedy);
         prop_assert_eq!(dear.flaw(&bag), None);

@@ -78,8 +78,16 @@ fn how_often_to_save_a_state_follows_from_how_long_instances_live() {
     );
     for (rules, checkpoints, says) in [
         ("deadline = \"30h\"", "takes = \"1m\"", "lifetime"),
-        ("deadline = \"30h\", lifetime = \"8h\"", "takes = 0", "job"),
-        ("deadline = \"30h\", lifetime = 0", "takes = \"1m\"", "job"),
+        (
+            "deadline = \"30h\", lifetime = \"8h\"",
+            "takes = 0",
+            "above zero",
+        ),
+        (
+            "deadline = \"30h\", lifetime = 0",
+            "takes = \"1m\"",
+            "above zero",
+        ),
     ] {
         let error = read(rules, &task(checkpoints)).unwrap_err();
         assert_eq!(error.code(), "EB-BAG-011", "{error}");

@@ -4,6 +4,7 @@ use crate::Context;
 use crate::bag::chart;
 use crate::bag::options::{BagOptions, Planned};
 use crate::bag::view::{counts, hours, money, name, percent, plan_json};
+use crate::charts;
 use crate::errors::CliError;
 use crate::output::{Cell, Format, number, text};
 use clap::Args;
@@ -51,12 +52,8 @@ pub(super) fn run(context: &mut Context, args: &PlanBagArgs) -> Result<(), CliEr
             bag.tasks().len(),
             counts(&bag, &plan)
         );
-        chart::write(
-            path,
-            &title,
-            vec![chart::panel(&bag, "if nothing hibernates", &run)?],
-        )?;
-        context.output.say(&format!("wrote {}", path.display()));
+        let panel = chart::panel(&bag, "if nothing hibernates", &run);
+        charts::write(context, path, &chart::figure(&title, vec![panel]))?;
     }
     match context.output.format() {
         Format::Json => context.output.json(&plan_json(&bag, &plan, &tried)),
@@ -154,18 +151,21 @@ fn task_rows(bag: &Bag, plan: &Plan) -> Vec<Vec<Cell>> {
                 .backups
                 .iter()
                 .position(|b| b.tasks().any(|task| task == finish.task));
-            let (of, latest) = backup.map_or((Cell::new("-"), Cell::new("-")), |i| {
-                let backup = &planned.backups[i];
-                let of = format!(
-                    "{} {}",
-                    name(VmId::Backup(first + i)),
-                    bag.types()[backup.ty].name
-                );
-                (
-                    Cell::new(of).value(name(VmId::Backup(first + i))),
-                    seconds(backup.latest_start(bag)),
-                )
-            });
+            let (of, latest) = backup.map_or_else(
+                || (Cell::new("-"), Cell::new("-")),
+                |i| {
+                    let backup = &planned.backups[i];
+                    let of = format!(
+                        "{} {}",
+                        name(VmId::Backup(first + i)),
+                        bag.types()[backup.ty].name
+                    );
+                    (
+                        Cell::new(of).value(name(VmId::Backup(first + i))),
+                        seconds(backup.latest_start(bag)),
+                    )
+                },
+            );
             let row = vec![
                 Cell::new(&bag.tasks()[finish.task].name),
                 Cell::new(name(VmId::Primary(at))),
@@ -225,6 +225,14 @@ fn summary(
         (
             "no plan is below",
             format!("{}, gap {}", money(plan.bound), percent(plan.gap())),
+        ),
+        (
+            "no backups of it are below",
+            format!(
+                "{}, gap {}",
+                money(plan.backup_bound),
+                percent(plan.backup_gap())
+            ),
         ),
         ("done, if nothing hibernates", hours(plan.makespan(bag))),
         (

@@ -14,6 +14,9 @@ use clap::Subcommand;
 /// What to plan.
 #[derive(Debug, Clone, Subcommand)]
 pub enum PlanCommand {
+    /// A bag of tasks with a deadline on preemptible instances that may hibernate
+    #[command(after_help = bag::HELP)]
+    Bag(Box<bag::PlanBagArgs>),
     /// When a job should write checkpoints, and what that costs
     #[command(after_help = checkpoint::HELP)]
     Checkpoint(checkpoint::CheckpointArgs),
@@ -23,9 +26,6 @@ pub enum PlanCommand {
     /// What to bid, on which instance type, by recorded prices
     #[command(after_help = bid::HELP)]
     Bid(Box<bid::BidArgs>),
-    /// A bag of tasks with a deadline on preemptible instances that may hibernate
-    #[command(after_help = bag::HELP)]
-    Bag(bag::PlanBagArgs),
 }
 
 /// Plans and shows.

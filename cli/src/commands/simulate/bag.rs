@@ -4,6 +4,7 @@ use crate::Context;
 use crate::bag::options::{BagOptions, Planned};
 use crate::bag::view::{counts, hours, money, name, percent, run_json};
 use crate::bag::{chart, files};
+use crate::charts;
 use crate::errors::CliError;
 use crate::json::Json;
 use crate::output::{Cell, Format, number, text};
@@ -144,24 +145,17 @@ pub(super) fn run(context: &mut Context, args: &SimulateBagArgs) -> Result<(), C
         runs.push((scenario, run));
     }
     if let Some(path) = &args.svg {
-        let panels = runs
-            .iter()
-            .map(|(scenario, run)| {
-                let title = format!(
-                    "{}: {} paid, done after {}",
-                    scenario.as_str(),
-                    money(run.price),
-                    hours(run.makespan)
-                );
-                chart::panel(&bag, &title, run)
-            })
-            .collect::<Result<Vec<_>, _>>()?;
-        chart::write(
-            path,
-            &format!("{} tasks on {}", bag.tasks().len(), counts(&bag, &plan)),
-            panels,
-        )?;
-        context.output.say(&format!("wrote {}", path.display()));
+        let panels = runs.iter().map(|(scenario, run)| {
+            let title = format!(
+                "{}: {} paid, done after {}",
+                scenario.as_str(),
+                money(run.price),
+                hours(run.makespan)
+            );
+            chart::panel(&bag, &title, run)
+        });
+        let title = format!("{} tasks on {}", bag.tasks().len(), counts(&bag, &plan));
+        charts::write(context, path, &chart::figure(&title, panels.collect()))?;
     }
     shown(context, &bag, &plan, vm, &runs)?;
     let missed: Vec<&str> = runs

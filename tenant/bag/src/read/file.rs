@@ -168,6 +168,11 @@ impl CheckpointsPart {
         let interval = match (self.every, lifetime) {
             (Some(every), _) => every.0,
             (None, Some(lifetime)) => {
+                if cost == 0 || lifetime == 0 {
+                    return Err(
+                        "to find every, takes and lifetime have to be above zero".to_owned()
+                    );
+                }
                 let hours = |seconds: u64| seconds as f64 / 3600.0;
                 let intervals = young_daly(hours(seconds), hours(cost), hours(lifetime));
                 let intervals = intervals.map_err(|error| error.to_string())?;
