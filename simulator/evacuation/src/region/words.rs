@@ -89,7 +89,7 @@ impl RegionWorld {
                             s.of(e.id.0),
                             s.of(e.victim_id.0),
                             e.preemptor_id
-                                .map_or("nobody".to_owned(), |id| s.of(id.0).to_string()),
+                                .map_or_else(|| "nobody".to_owned(), |id| s.of(id.0)),
                             e.state,
                             why.unwrap_or_default()
                         )
