@@ -59,8 +59,9 @@ def again(what, seconds, action):
 def outcome(stage, uuids, seconds=150):
     """Waits until servers are ACTIVE or in ERROR. What Nova itself has lost (its casts are not repeated) stays in BUILD: it is deleted, as an
     operator would do, and counted. Those in ERROR are deleted, too: a compute whose build failed because Placement was away cannot give its
-    claim back, and Nova does so with the server. Gives the ACTIVE ones and the lost."""
+    claim back, and Nova does so with the server. Gives the ACTIVE ones and the lost; who was in ERROR stands in stage.failed."""
     lost, active, failed = [], [], []
+    stage.failed = failed
     end = time.monotonic() + seconds
     for uuid in uuids:
         def rests(server=uuid):
@@ -123,9 +124,11 @@ def dies(stage, name, down_seconds):
     processes.wait_for_port(name, os.environ[PORTS[name]], 90)
     active, lost = outcome(stage, uuids, 75)
     why = sorted(whose_loss(log, stage.cloud.asked[uuid]) for uuid in lost)
-    gone = nobody_for_nothing(stage, ages, active, '%s died' % name)
-    print('      %s died: %d of 4 ACTIVE, %d victims gone, %d lost by Nova itself %s' % (
-        name, len(active), len(gone), len(lost), why or ''), flush=True)
+    # Room was made for these, we answered, and Nova could not build them: Placement was away when their compute asked it.
+    failed = [uuid for uuid in stage.failed if log.lines(stage.cloud.asked[uuid], '-> done')]
+    gone = nobody_for_nothing(stage, ages, active + failed, '%s died' % name)
+    print('      %s died: %d of 4 ACTIVE, %d victims gone, %d lost by Nova itself %s, %d answered and not built' % (
+        name, len(active), len(gone), len(lost), why or '', len(failed)), flush=True)
     # Life goes on: a normal server still comes, with a victim if need be.
     server = stage.cloud.settled(again('Nova to take a server', 60, lambda: stage.cloud.create('after-%s' % name, 'small')), seconds=120)
     must(server['status'] == 'ACTIVE', 'after %s came back a server is %s: %s' % (name, server['status'], server.get('fault')))
