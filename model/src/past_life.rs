@@ -2,7 +2,7 @@
 //!
 //! A server that is kept and comes back has several lives: each from when it began to run until it had to stop.
 
-use crate::{EvacuationCause, ModelError, Money, ServerId, Timestamp, names};
+use crate::{EvacuationCause, ModelError, Money, Seconds, ServerId, Timestamp, names};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -96,6 +96,9 @@ pub struct PastLife {
     /// What its flavor costs an hour.
     #[serde(default)]
     pub price_per_hour: Money,
+    /// How long its flavor let it live at most, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_lifetime: Option<Seconds>,
     /// Where it ran.
     pub host: String,
     /// The availability zone of that host.

@@ -128,7 +128,9 @@ impl Region {
         let Some(Seconds(lifetime)) = properties.max_lifetime else {
             return Ok(());
         };
-        let Seconds(grace) = properties.grace.unwrap_or(self.config.default_grace_seconds);
+        let Seconds(grace) = properties
+            .grace
+            .unwrap_or(self.config.default_grace_seconds);
         if lifetime > grace {
             return Ok(());
         }

@@ -14,15 +14,17 @@ impl Region {
         }
         let launched_at = old.launched_at?;
         let host = old.host.clone()?;
-        let price_per_hour = old.flavor.properties().map(|p| p.price_per_hour);
+        // It was read when the server was created.
+        let properties = old.flavor.properties().ok()?;
         Some(PastLife {
             server_id: old.id,
             starts: old.starts,
             name: old.name.clone(),
             project_id: old.project_id.clone(),
             flavor: old.flavor.name.clone(),
-            preemptible: old.is_preemptible(),
-            price_per_hour: price_per_hour.unwrap_or_default(),
+            preemptible: properties.preemptible,
+            price_per_hour: properties.price_per_hour,
+            max_lifetime: properties.max_lifetime,
             zone: self.zone_of(&host).to_owned(),
             host,
             launched_at,

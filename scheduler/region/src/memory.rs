@@ -9,7 +9,8 @@ use crate::{Event, RegionError, budgets};
 use ebbtide_engine::{Instance, Phase};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
-    Evacuation, EvacuationCause, EvacuationId, Resources, Seconds, Server, ServerId, ServerStatus, Timestamp,
+    Evacuation, EvacuationCause, EvacuationId, Resources, Seconds, Server, ServerId, ServerStatus,
+    Timestamp,
 };
 
 /// A victim that is being spared is not chosen again before its agent has answered. 136 years from 1970 are longer than that.

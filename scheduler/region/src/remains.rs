@@ -9,7 +9,7 @@ use crate::Region;
 use crate::step::Step;
 use ebbtide_model::message::{Body, Delete};
 use ebbtide_model::server::Fault;
-use ebbtide_model::{Server, ServerId, ServerStatus, Timestamp};
+use ebbtide_model::{HostHealth, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -92,6 +92,29 @@ impl Region {
             let left = server.left_hosts.entry(host.to_owned()).or_insert(said_at);
             *left = said_at.max(*left);
             self.save_server(step, server);
+        }
+    }
+
+    /// A deletion that was not confirmed in time is asked for again. What is kept on shared storage can be deleted by the host that has its token: if it
+    /// has not run where it was to go on last, then that may be the one which kept it before, and that one is asked from now on.
+    pub(crate) fn delete_again(&mut self, step: &mut Step<'_>, mut server: Server, host: &str) {
+        let may = server.launched_at.is_none() && !is_remains(&server);
+        let comeback = server
+            .comeback
+            .as_ref()
+            .filter(|c| may && c.storage.is_some());
+        let before = comeback.and_then(|c| c.kept_by.clone());
+        let is_up = |name: &String| {
+            let known = self.hosts.get(name);
+            known.is_some_and(|entry| entry.health == HostHealth::Up)
+        };
+        match before.filter(|before| before != host).filter(is_up) {
+            Some(before) => {
+                server.host = Some(before.clone());
+                self.save_server(step, server.clone());
+                self.send_delete(step, &server, &before);
+            }
+            None => self.send_delete(step, &server, host),
         }
     }
 

@@ -214,8 +214,14 @@ impl Store {
         conditions.and_if("ended_at >= ?", filter.ended_from.map(Timestamp::as_millis));
         let before = filter.launched_before.map(Timestamp::as_millis);
         conditions.and_if("created_at < ?", before);
-        self.page(&LIVES, "life", conditions, filter.marker.clone(), filter.limit)
-            .await
+        self.page(
+            &LIVES,
+            "life",
+            conditions,
+            filter.marker.clone(),
+            filter.limit,
+        )
+        .await
     }
 
     async fn one<T: DeserializeOwned>(

@@ -2,13 +2,13 @@
 
 use crate::StoreError;
 use crate::schema::{
-    AGGREGATES, BUDGETS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, LIVES,
-    MAX_KEY_CHARS, MAX_SCOPE_CHARS, OUTBOX, SERVERS, Table,
+    AGGREGATES, BUDGETS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, LIVES, MAX_KEY_CHARS,
+    MAX_SCOPE_CHARS, OUTBOX, SERVERS, Table,
 };
 use ebbtide_model::record::OutboxMessage;
 use ebbtide_model::{
-    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Host, Outcome, PastLife,
-    Server, ServerGroup, Timestamp, Victim,
+    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Host, Outcome,
+    PastLife, Server, ServerGroup, Timestamp, Victim,
 };
 use sea_orm::Value;
 use serde::Serialize;

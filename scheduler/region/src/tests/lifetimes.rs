@@ -105,6 +105,11 @@ fn one_that_is_not_longer_than_the_grace_period_of_the_region_is_refused() {
     let create = |flavor: Flavor| Command::CreateFlavor(flavor);
     let of_region = with(&spot(4), &[("ebbtide:max_lifetime_seconds", "600")]);
     let refused = world.command(create(of_region)).expect_err("too short");
-    assert!(refused.to_string().contains("600 s in this region"), "{refused}");
-    world.command(create(mortal(4, "stop"))).expect("it has a grace period of its own");
+    assert!(
+        refused.to_string().contains("600 s in this region"),
+        "{refused}"
+    );
+    world
+        .command(create(mortal(4, "stop")))
+        .expect("it has a grace period of its own");
 }

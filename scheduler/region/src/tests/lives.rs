@@ -85,7 +85,10 @@ fn one_that_comes_back_has_several_lives_and_the_end_of_a_lifetime_is_named() {
     assert!(written[0].ended_at <= written[1].launched_at);
     let first = written[0];
     let lived = first.ended_at.millis_since(first.launched_at);
-    assert!(lived >= 280_000, "a lifetime less its grace period: {lived} ms");
+    assert!(
+        lived >= 280_000,
+        "a lifetime less its grace period: {lived} ms"
+    );
 }
 
 #[test]

@@ -337,7 +337,10 @@ async fn lives_are_filtered_by_everything_that_is_set_and_written_once(db: TestD
     let mut lives: Vec<_> = (1..=9).map(|n| life(n, 20 + n as i64)).collect();
     lives[4].flavor = "large".to_owned();
     store
-        .commit(&lease, &lives.iter().cloned().map(put_life).collect::<Vec<_>>())
+        .commit(
+            &lease,
+            &lives.iter().cloned().map(put_life).collect::<Vec<_>>(),
+        )
         .await
         .unwrap();
     // It was found to run after all, and ended later.

@@ -286,6 +286,7 @@ pub(crate) fn life(n: u64, ended: i64) -> PastLife {
         flavor: flavor(1).name,
         preemptible: true,
         price_per_hour: "0.031".parse().unwrap(),
+        max_lifetime: Some(Seconds(86_400)),
         host: format!("host-{}", n % 4),
         zone: "nova".to_owned(),
         launched_at: at(n as i64),
