@@ -95,27 +95,24 @@ impl Region {
         }
     }
 
-    /// A deletion that was not confirmed in time is asked for again. What is kept on shared storage can be deleted by the host that has its token: if it
-    /// has not run where it was to go on last, then that may be the one which kept it before, and that one is asked from now on.
-    pub(crate) fn delete_again(&mut self, step: &mut Step<'_>, mut server: Server, host: &str) {
-        let may = server.launched_at.is_none() && !is_remains(&server);
-        let comeback = server
-            .comeback
-            .as_ref()
-            .filter(|c| may && c.storage.is_some());
-        let before = comeback.and_then(|c| c.kept_by.clone());
-        let is_up = |name: &String| {
-            let known = self.hosts.get(name);
+    /// A deletion that was not confirmed in time is asked for again. What is kept on shared storage can be deleted by the host that has its token only: if
+    /// it was lost where it had gone on, that is the one which kept it before. That one is told to clear up, too, and then its own host finds
+    /// nothing that is not its to delete.
+    pub(crate) fn delete_again(&mut self, step: &mut Step<'_>, server: &Server, host: &str) {
+        let comeback = server.comeback.as_ref().filter(|_| !is_remains(server));
+        let before = comeback.and_then(|c| c.kept_by.as_deref().filter(|_| c.storage.is_some()));
+        let is_up = |name: &&str| {
+            let known = self.hosts.get(*name);
             known.is_some_and(|entry| entry.health == HostHealth::Up)
         };
-        match before.filter(|before| before != host).filter(is_up) {
-            Some(before) => {
-                server.host = Some(before.clone());
-                self.save_server(step, server.clone());
-                self.send_delete(step, &server, &before);
-            }
-            None => self.send_delete(step, &server, host),
+        if let Some(before) = before.filter(|before| *before != host).filter(is_up) {
+            let delete = Delete {
+                server_id: server.id,
+                storage: server.kept_in(),
+            };
+            step.send(before, Body::Delete(delete), None, server.told_at);
         }
+        self.send_delete(step, server, host);
     }
 
     /// Asks an agent to delete a server, or what is left of one.
