@@ -96,6 +96,8 @@ pub enum EvacuationCause {
     Preemption,
     /// The victim has lived as long as its flavor allows ([`crate::flavor::MAX_LIFETIME_SECONDS`]).
     MaxLifetime,
+    /// The price rose above the most that the victim's owner pays ([`Server::max_price`](crate::Server::max_price)).
+    OutOfBid,
 }
 
 impl EvacuationCause {
@@ -105,6 +107,7 @@ impl EvacuationCause {
         match self {
             Self::Preemption => "preemption",
             Self::MaxLifetime => "max-lifetime",
+            Self::OutOfBid => "out-of-bid",
         }
     }
 }

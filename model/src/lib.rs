@@ -20,6 +20,7 @@ pub mod message;
 pub mod money;
 pub mod names;
 pub mod past_life;
+pub mod price;
 pub mod record;
 pub mod request;
 pub mod resource;
@@ -41,6 +42,7 @@ pub use ids::{AggregateId, DecisionId, EvacuationId, FlavorId, GroupId, MessageI
 pub use life::{Life, LifeState};
 pub use money::Money;
 pub use past_life::{LifeEnd, PastLife};
+pub use price::PricePoint;
 pub use request::PlacementRequest;
 pub use resource::{Inventory, ResourceClass, Resources};
 pub use server::{Server, ServerStatus};

@@ -43,6 +43,7 @@ fn server(status: ServerStatus) -> Server {
         ignore_hosts: Vec::new(),
         force_hosts: Vec::new(),
         refused_hosts: Vec::new(),
+        max_price: None,
         left_hosts: BTreeMap::new(),
         told_at: Some(at(15)),
         reported_at: None,

@@ -15,6 +15,8 @@ pub enum LifeEnd {
     Preempted,
     /// It had lived as long as its flavor allows.
     MaxLifetime,
+    /// The price rose above the most that its owner pays.
+    OutOfBid,
     /// Its owner wanted it gone, before anybody else did.
     Deleted,
     /// It stopped to run and nobody had asked for that: its guest shut itself down, or its host failed.
@@ -23,9 +25,10 @@ pub enum LifeEnd {
 
 impl LifeEnd {
     /// All of them.
-    pub const ALL: [Self; 4] = [
+    pub const ALL: [Self; 5] = [
         Self::Preempted,
         Self::MaxLifetime,
+        Self::OutOfBid,
         Self::Deleted,
         Self::Lost,
     ];
@@ -36,6 +39,7 @@ impl LifeEnd {
         match self {
             Self::Preempted => "preempted",
             Self::MaxLifetime => "max-lifetime",
+            Self::OutOfBid => "out-of-bid",
             Self::Deleted => "deleted",
             Self::Lost => "lost",
         }
@@ -44,7 +48,7 @@ impl LifeEnd {
     /// True if the provider ended it on purpose. Otherwise it lived at least so long, as far as the provider is concerned.
     #[must_use]
     pub fn is_interruption(self) -> bool {
-        matches!(self, Self::Preempted | Self::MaxLifetime)
+        matches!(self, Self::Preempted | Self::MaxLifetime | Self::OutOfBid)
     }
 }
 
@@ -53,6 +57,7 @@ impl From<EvacuationCause> for LifeEnd {
         match cause {
             EvacuationCause::Preemption => Self::Preempted,
             EvacuationCause::MaxLifetime => Self::MaxLifetime,
+            EvacuationCause::OutOfBid => Self::OutOfBid,
         }
     }
 }
@@ -73,7 +78,7 @@ impl FromStr for LifeEnd {
             .ok_or_else(|| ModelError::Unknown {
                 what: "end of a life",
                 value: names::shorten(word),
-                allowed: "preempted, max-lifetime, deleted, lost",
+                allowed: "preempted, max-lifetime, out-of-bid, deleted, lost",
             })
     }
 }

@@ -4,7 +4,8 @@
 
 use crate::{
     Aggregate, AggregateId, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, FlavorId,
-    GroupId, Host, MessageId, PastLife, Seconds, Server, ServerGroup, ServerId, Timestamp,
+    GroupId, Host, MessageId, PastLife, PricePoint, Seconds, Server, ServerGroup, ServerId,
+    Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -59,6 +60,8 @@ pub enum Change {
     PutDecision(Box<Decision>),
     /// Writes a life that is over.
     PutLife(Box<PastLife>),
+    /// Writes a price that counts from its moment on.
+    PutPrice(PricePoint),
     /// Puts a message into the outbox.
     Enqueue(OutboxMessage),
     /// Takes a message out of the outbox: the broker has confirmed it.
@@ -86,6 +89,9 @@ pub struct Snapshot {
     pub gone: Vec<(ServerId, Timestamp)>,
     /// Evacuations that are not final, or were claimed after the time asked for.
     pub evacuations: Vec<Evacuation>,
+    /// The last price of each flavor that has had one.
+    #[serde(default)]
+    pub prices: Vec<PricePoint>,
     /// Messages not yet confirmed, in the order in which they were written.
     pub outbox: Vec<OutboxMessage>,
 }

@@ -1,8 +1,8 @@
 //! Servers: what tenants asked for and what became of it.
 
 use crate::{
-    Comeback, DecisionId, EvacuationId, Flavor, GroupId, Kept, ModelError, Seconds, ServerId,
-    Timestamp, names,
+    Comeback, DecisionId, EvacuationId, Flavor, GroupId, Kept, ModelError, Money, Seconds,
+    ServerId, Timestamp, names,
 };
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -176,6 +176,9 @@ pub struct Server {
     /// What went wrong.
     #[serde(default)]
     pub fault: Option<Fault>,
+    /// The most that its owner pays for an hour; none: whatever the market takes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_price: Option<Money>,
     /// Hosts that its owner did not want.
     #[serde(default)]
     pub ignore_hosts: Vec<String>,

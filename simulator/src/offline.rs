@@ -303,6 +303,7 @@ impl<'a> Cloud<'a> {
             launched_at: (!waits).then_some(now),
             protected_until: None,
             price_per_hour: properties.price_per_hour,
+            max_price: properties.price_per_hour,
             priority: properties.priority,
             phase: if waits {
                 Phase::Claimed

@@ -43,6 +43,8 @@ pub struct VictimBatch<'a> {
     pub memory_mb: &'a [f64],
     /// Price of an instance-hour in the operator's currency unit.
     pub price_per_hour: &'a [f64],
+    /// The most that its owner pays for an hour, in the operator's currency unit; without a market its price.
+    pub max_price: &'a [f64],
     /// Priority class of the flavor, 0 goes first.
     pub priority: &'a [u8],
     /// A number for the project that owns the candidate: equal for the same project, different for others. It has no other meaning

@@ -11,6 +11,7 @@ pub mod options;
 pub mod registry;
 
 pub mod fairness;
+pub mod lowest_bid;
 pub mod newest_first;
 pub mod num_instances;
 pub mod oldest_first;

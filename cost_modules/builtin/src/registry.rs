@@ -4,7 +4,8 @@
 
 use crate::options::{ConfigError, CostModuleOptions};
 use crate::{
-    fairness, newest_first, num_instances, oldest_first, partial_hour, priority_class, revenue,
+    fairness, lowest_bid, newest_first, num_instances, oldest_first, partial_hour, priority_class,
+    revenue,
 };
 use ebbtide_cost_api::CostModule;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ fn build(options: &CostModuleOptions) -> Vec<Arc<dyn CostModule>> {
         Arc::new(newest_first::NewestFirst),
         Arc::new(priority_class::PriorityClass),
         Arc::new(revenue::Revenue::new(options.period_seconds)),
+        Arc::new(lowest_bid::LowestBid),
         Arc::new(fairness::Fairness::new(
             options.period_seconds,
             options.fairness_seconds,

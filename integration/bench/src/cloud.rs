@@ -387,6 +387,7 @@ impl Builder {
             launched_at: Some(Timestamp::from_millis(guest.launched_millis)),
             protected_until: None,
             price_per_hour: Money::default(),
+            max_price: Money::default(),
             priority: 0,
             phase: Phase::Running,
         }

@@ -80,6 +80,7 @@ fn instance(number: u64, host: u64, vcpus: u64, preemptible: bool) -> Instance {
         launched_at: Some(Timestamp::from_millis(NOW_MILLIS - age)),
         protected_until: None,
         price_per_hour: Money::default(),
+        max_price: Money::default(),
         priority: 0,
         phase: Phase::Running,
     }

@@ -275,6 +275,7 @@ fn cloud(
                 launched_at: Some(Timestamp::from_millis(launched)),
                 protected_until: None,
                 price_per_hour: Money::default(),
+                max_price: Money::default(),
                 priority: 0,
                 phase: Phase::Running,
             })?;

@@ -140,6 +140,7 @@ pub(crate) struct BatchColumns {
     vcpus: Vec<f64>,
     memory: Vec<f64>,
     prices: Vec<f64>,
+    max_prices: Vec<f64>,
     priorities: Vec<u8>,
     projects: Vec<u32>,
     facts: Vec<(Fact, FactColumn)>,
@@ -184,6 +185,7 @@ impl BatchColumns {
             columns
                 .prices
                 .push(row.price_per_hour.micros() as f64 / 1e6);
+            columns.max_prices.push(row.max_price.micros() as f64 / 1e6);
             columns.priorities.push(row.priority);
             columns.projects.push(row.project);
         }
@@ -201,6 +203,7 @@ impl BatchColumns {
             vcpus: &self.vcpus,
             memory_mb: &self.memory,
             price_per_hour: &self.prices,
+            max_price: &self.max_prices,
             priority: &self.priorities,
             project: &self.projects,
             facts: &self.facts,

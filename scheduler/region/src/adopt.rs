@@ -74,6 +74,7 @@ impl Region {
             ignore_hosts: Vec::new(),
             force_hosts: Vec::new(),
             refused_hosts: Vec::new(),
+            max_price: None,
             left_hosts: BTreeMap::new(),
             told_at: None,
             reported_at: None,

@@ -160,6 +160,9 @@ impl Region {
             let Some(comeback) = server.comeback.as_ref().filter(|c| c.not_before <= now) else {
                 continue;
             };
+            if !self.pays(server) {
+                continue;
+            }
             let project = server.project_id.as_str();
             let had = *of_project
                 .entry(project)

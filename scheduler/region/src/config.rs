@@ -1,6 +1,7 @@
 //! The policies of a region, with their defaults and limits.
 
 use crate::RegionError;
+use ebbtide_market::{MarketConfig, MarketError};
 use ebbtide_model::Seconds;
 use ebbtide_model::flavor::{MAX_GRACE, MAX_PROTECTED};
 use serde::{Deserialize, Serialize};
@@ -32,6 +33,8 @@ pub struct RegionConfig {
     pub longest_budget_window_seconds: Seconds,
     /// How servers come back that were evacuated and kept.
     pub comeback: ComebackConfig,
+    /// Prices of preemptible instances.
+    pub market: MarketConfig,
 }
 
 /// When servers that were stopped or hibernated for others go on by themselves.
@@ -86,6 +89,7 @@ impl Default for RegionConfig {
             max_attempts: 3,
             failed_victim_rest_seconds: Seconds(300),
             comeback: ComebackConfig::default(),
+            market: MarketConfig::default(),
             longest_budget_window_seconds: Seconds(30 * 24 * 3600),
         }
     }
@@ -159,6 +163,11 @@ impl RegionConfig {
         within("comeback.window_seconds", back.window_seconds.0, 1, 7 * day)?;
         within("comeback.reserve_percent", back.reserve_percent, 0, 90)?;
         within("comeback.hold_seconds", back.hold_seconds.0, 1, day)?;
-        within("comeback.at_once", back.at_once, 1, 1000)
+        within("comeback.at_once", back.at_once, 1, 1000)?;
+        self.market.check().map_err(Self::market_error)
+    }
+
+    pub(crate) fn market_error(error: MarketError) -> RegionError {
+        RegionError::Config(format!("region.{error}"))
     }
 }

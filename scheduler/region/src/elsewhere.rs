@@ -55,7 +55,8 @@ impl Region {
         for host in self.comebacks.hosts() {
             for id in self.comebacks.waiting_on(&host) {
                 let server = self.servers.get(&id);
-                let Some(comeback) = server.and_then(|s| s.comeback.as_ref()) else {
+                let paying = server.filter(|s| self.pays(s));
+                let Some(comeback) = paying.and_then(|s| s.comeback.as_ref()) else {
                     continue;
                 };
                 if let Some(storage) = &comeback.storage

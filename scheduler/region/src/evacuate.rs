@@ -325,5 +325,8 @@ fn reason(cause: EvacuationCause) -> &'static str {
     match cause {
         EvacuationCause::Preemption => "preempted: a normal request needed its room",
         EvacuationCause::MaxLifetime => "ended: it had lived as long as its flavor allows",
+        EvacuationCause::OutOfBid => {
+            "ended: an hour costs more now than the most that its owner pays"
+        }
     }
 }

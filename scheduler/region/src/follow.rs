@@ -80,6 +80,7 @@ impl Region {
                 }
                 // Only those who ask read them.
                 Change::PutDecision(_) | Change::PutLife(_) => {}
+                Change::PutPrice(point) => self.market.put(point.clone()),
                 Change::Enqueue(message) => touched.sent.push(message),
                 Change::Dequeue(id) => touched.taken_out.push(*id),
             }

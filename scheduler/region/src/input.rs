@@ -5,7 +5,7 @@ use ebbtide_model::message::Message;
 use ebbtide_model::record::Change;
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, EvacuationId, Flavor, Host,
-    HostHealth, MessageId, PlacementRequest, Server, ServerGroup, ServerId, Timestamp,
+    HostHealth, MessageId, Money, PlacementRequest, Server, ServerGroup, ServerId, Timestamp,
 };
 use uuid::Uuid;
 
@@ -42,6 +42,8 @@ pub struct CreateServers {
     pub request: PlacementRequest,
     /// True if the caller starts them.
     pub external: bool,
+    /// The most that the owner pays for an hour; none: whatever the market takes.
+    pub max_price: Option<Money>,
 }
 
 /// Takes note of a server that is already placed.

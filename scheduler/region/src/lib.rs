@@ -37,6 +37,7 @@ mod heartbeat;
 mod input;
 mod lifetimes;
 mod lives;
+mod market;
 mod memory;
 mod record;
 mod remains;

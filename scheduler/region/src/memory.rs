@@ -172,6 +172,7 @@ impl Region {
             launched_at: server.launched_at,
             protected_until,
             price_per_hour: properties.price_per_hour,
+            max_price: self.bid_of(server),
             priority: properties.priority,
             phase,
         }))

@@ -71,6 +71,7 @@ impl Region {
             ignore_hosts: Vec::new(),
             force_hosts: Vec::new(),
             refused_hosts: Vec::new(),
+            max_price: None,
             left_hosts: BTreeMap::new(),
             ..server.clone()
         };

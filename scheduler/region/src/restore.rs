@@ -5,10 +5,12 @@ use crate::comebacks::Comebacks;
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
 use crate::lifetimes::Lifetimes;
+use crate::market::Market;
 use crate::remains;
 use crate::speculate::{Speculating, SpeculationCounts};
 use crate::{Region, RegionConfig, RegionError};
 use ebbtide_engine::{Engine, HostTable};
+use ebbtide_market::Rule;
 use ebbtide_model::message::{Body, Message};
 use ebbtide_model::record::{OutboxMessage, Snapshot};
 use ebbtide_model::{
@@ -33,6 +35,11 @@ impl Region {
         now: Timestamp,
     ) -> Result<Self, RegionError> {
         config.check()?;
+        let rule = config
+            .market
+            .enabled
+            .then(|| Rule::new(config.market.clone()));
+        let rule = rule.transpose().map_err(RegionConfig::market_error)?;
         let mut region = Self {
             config,
             engine,
@@ -60,6 +67,7 @@ impl Region {
             resting: BTreeMap::new(),
             comebacks: Comebacks::default(),
             lifetimes: Lifetimes::default(),
+            market: Market::new(rule, snapshot.prices),
             started_at: HashMap::new(),
             forget_at: now,
             improvements: 0,

@@ -70,6 +70,7 @@ impl Region {
         if let Some(repeated) = self.repeated(&create.request, create.external)? {
             return Ok(Reply::Repeated(repeated));
         }
+        self.check_bid(&create.request.flavor, create.max_price)?;
         self.note_leftovers();
         let improvements = self.improvements;
         let speculated = step.speculation.take();
@@ -149,6 +150,7 @@ impl Region {
             ignore_hosts: request.ignore_hosts.clone(),
             force_hosts: request.force_hosts.clone(),
             refused_hosts: Vec::new(),
+            max_price: create.max_price,
             left_hosts: BTreeMap::new(),
             told_at: None,
             reported_at: None,

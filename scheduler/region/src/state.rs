@@ -5,6 +5,7 @@ use crate::comebacks::Comebacks;
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
 use crate::lifetimes::Lifetimes;
+use crate::market::Market;
 use crate::speculate::{Speculating, Speculation, SpeculationCounts};
 use crate::step::Step;
 use crate::{Command, Effects, Ids, Input, RegionConfig, RegionError, Reply};
@@ -58,6 +59,8 @@ pub struct Region {
     pub(crate) comebacks: Comebacks,
     /// When servers have to have their notice because of their maximum lifetime.
     pub(crate) lifetimes: Lifetimes,
+    /// Prices, and who does not pay them.
+    pub(crate) market: Market,
     /// When servers were said to run, by their agents' clocks: a heartbeat from before says nothing about those. A server that is not
     /// here has not been heard of since it was to be started.
     pub(crate) started_at: HashMap<ServerId, Timestamp>,

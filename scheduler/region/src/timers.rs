@@ -54,6 +54,7 @@ impl Region {
         self.look_after_hosts(step);
         self.look_after_evacuations(step);
         self.look_after_lifetimes(step);
+        self.look_after_market(step);
         self.look_after_agents(step);
         self.look_after_claims(step);
         self.look_after_comebacks(step);

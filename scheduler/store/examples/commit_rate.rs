@@ -115,6 +115,7 @@ fn server(n: u64, kind: u64, status: ServerStatus) -> Server {
         ignore_hosts: Vec::new(),
         force_hosts: Vec::new(),
         refused_hosts: Vec::new(),
+        max_price: None,
         left_hosts: BTreeMap::new(),
         told_at: None,
         reported_at: None,

@@ -7,7 +7,7 @@ use crate::StoreError;
 use crate::row::{Encoder, Row, scope};
 use crate::schema::{
     AGGREGATES, BUDGETS, DECISION_SERVERS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, LIVES,
-    OUTBOX, SERVERS, TABLES, Table,
+    OUTBOX, PRICES, SERVERS, TABLES, Table,
 };
 use ebbtide_model::record::Change;
 use std::collections::HashMap;
@@ -99,6 +99,9 @@ impl Batch {
                     for (key, row) in Encoder::decision_servers(decision) {
                         set(&DECISION_SERVERS, key, Fate::Put(row));
                     }
+                }
+                Change::PutPrice(point) => {
+                    set(&PRICES, point.key(), Fate::Put(encoder.price(point)?));
                 }
                 Change::PutLife(life) => {
                     set(&LIVES, life.key(), Fate::Put(encoder.life(life)?));

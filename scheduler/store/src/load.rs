@@ -2,7 +2,7 @@
 
 use crate::StoreError;
 use crate::schema::{
-    AGGREGATES, BUDGETS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, OUTBOX, SERVERS, Table,
+    AGGREGATES, BUDGETS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, OUTBOX, PRICES, SERVERS, Table,
 };
 use crate::store::{Store, statement};
 use ebbtide_model::record::{OutboxMessage, REMEMBER_GONE, Snapshot};
@@ -12,6 +12,10 @@ use sea_orm::{
     TransactionOptions, TransactionTrait, TryGetable, Value,
 };
 use serde::de::DeserializeOwned;
+
+/// The last price of each flavor.
+const LAST_PRICES: &str = "WHERE created_at = (SELECT MAX(later.created_at) FROM prices AS later \
+     WHERE later.flavor_id = prices.flavor_id) ORDER BY id";
 
 impl Store {
     /// Everything that a region needs to go on after a restart, as of one moment: hosts in the order of their registration (then by
@@ -63,6 +67,7 @@ impl Store {
                 .await?,
             gone: all.gone().await?,
             evacuations: all.evacuations(since).await?,
+            prices: all.records(&PRICES, LAST_PRICES, []).await?,
             outbox: all.outbox().await?,
         };
         transaction.rollback().await.map_err(failed)?;

@@ -21,13 +21,15 @@ pub struct Purged {
     pub decisions: u64,
     /// Lives.
     pub lives: u64,
+    /// Prices.
+    pub prices: u64,
 }
 
 impl Purged {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.servers + self.evacuations + self.decisions + self.lives
+        self.servers + self.evacuations + self.decisions + self.lives + self.prices
     }
 }
 
@@ -42,6 +44,8 @@ pub enum Kind {
     Decisions,
     /// Lives. What they were told of stays in models that were fitted meanwhile.
     Lives,
+    /// Prices that another one had taken the place of by then: the last one counts until the next.
+    Prices,
 }
 
 impl Kind {
@@ -51,6 +55,7 @@ impl Kind {
         Self::Evacuations,
         Self::Decisions,
         Self::Lives,
+        Self::Prices,
     ];
 
     fn table(self) -> &'static str {
@@ -59,6 +64,7 @@ impl Kind {
             Self::Evacuations => "evacuations",
             Self::Decisions => "decisions",
             Self::Lives => "lives",
+            Self::Prices => "prices",
         }
     }
 
@@ -66,18 +72,24 @@ impl Kind {
         match self {
             Self::Servers => "gone_at",
             Self::Evacuations => "final_at",
-            Self::Decisions => "created_at",
+            Self::Decisions | Self::Prices => "created_at",
             Self::Lives => "ended_at",
         }
     }
 
     /// What else must hold of a row that is over.
-    fn also(self) -> &'static str {
+    fn also(self, before: Timestamp) -> String {
         match self {
-            Self::Servers | Self::Evacuations | Self::Lives => "",
+            Self::Servers | Self::Evacuations | Self::Lives => String::new(),
+            Self::Prices => format!(
+                "AND EXISTS (SELECT 1 FROM prices AS later WHERE later.flavor_id = prices.flavor_id \
+                 AND later.created_at > prices.created_at AND later.created_at < {})",
+                before.as_millis()
+            ),
             Self::Decisions => {
                 "AND NOT EXISTS (SELECT 1 FROM decision_servers AS d JOIN servers AS s ON s.id = d.server_id \
                  WHERE d.decision_id = decisions.id AND s.gone_at IS NULL)"
+                    .to_owned()
             }
         }
     }
@@ -111,6 +123,7 @@ impl Store {
             // Which servers they were about goes with them (foreign key).
             decisions: self.purge_some(Kind::Decisions, before, limit).await?,
             lives: self.purge_some(Kind::Lives, before, limit).await?,
+            prices: self.purge_some(Kind::Prices, before, limit).await?,
         })
     }
 
@@ -150,7 +163,7 @@ impl Store {
         before: Timestamp,
         limit: u64,
     ) -> Result<Vec<OldRecord>, StoreError> {
-        let (table, column, also) = (kind.table(), kind.column(), kind.also());
+        let (table, column, also) = (kind.table(), kind.column(), kind.also(before));
         let select = format!(
             "SELECT id, record FROM {table} WHERE {column} < ? {also} ORDER BY {column} LIMIT {limit}"
         );
@@ -194,7 +207,7 @@ async fn delete_some(
     before: Timestamp,
     batch: u64,
 ) -> Result<u64, Failure> {
-    let (table, column, also) = (kind.table(), kind.column(), kind.also());
+    let (table, column, also) = (kind.table(), kind.column(), kind.also(before));
     let select =
         format!("SELECT id FROM {table} WHERE {column} < ? {also} ORDER BY {column} LIMIT {batch}");
     let backend = transaction.get_database_backend();

@@ -6,11 +6,11 @@
 use crate::StoreError;
 use crate::load::record;
 use crate::row::NO_VALID_HOST;
-use crate::schema::{DECISIONS, EVACUATIONS, LIVES, SERVERS, Table};
+use crate::schema::{DECISIONS, EVACUATIONS, LIVES, PRICES, SERVERS, Table};
 use crate::store::Store;
 use ebbtide_model::{
-    Decision, DecisionId, Evacuation, EvacuationId, EvacuationState, PastLife, Server, ServerId,
-    ServerStatus, Timestamp,
+    Decision, DecisionId, Evacuation, EvacuationId, EvacuationState, PastLife, PricePoint, Server,
+    ServerId, ServerStatus, Timestamp,
 };
 use sea_orm::Value;
 use serde::de::DeserializeOwned;
@@ -83,6 +83,21 @@ pub struct LifeFilter {
     /// At most so many, up to [`MAX_PAGE`]; 0 for [`MAX_PAGE`].
     pub limit: u32,
     /// Only those after the one with this [key](PastLife::key).
+    pub marker: Option<String>,
+}
+
+/// Which prices. Everything that is set must fit.
+#[derive(Debug, Clone, Default)]
+pub struct PriceFilter {
+    /// Of this flavor, by name.
+    pub flavor: Option<String>,
+    /// Only those from this time on.
+    pub from: Option<Timestamp>,
+    /// Only those before this time.
+    pub before: Option<Timestamp>,
+    /// At most so many, up to [`MAX_PAGE`]; 0 for [`MAX_PAGE`].
+    pub limit: u32,
+    /// Only those after the one with this [key](PricePoint::key).
     pub marker: Option<String>,
 }
 
@@ -222,6 +237,20 @@ impl Store {
             filter.limit,
         )
         .await
+    }
+
+    /// Prices, the latest first.
+    ///
+    /// # Errors
+    /// As [`Store::server`]; `NoSuchMarker`.
+    pub async fn prices(&self, filter: &PriceFilter) -> Result<Vec<PricePoint>, StoreError> {
+        let mut conditions = Conditions::default();
+        conditions.and_if("flavor = ?", filter.flavor.as_deref());
+        conditions.and_if("created_at >= ?", filter.from.map(Timestamp::as_millis));
+        conditions.and_if("created_at < ?", filter.before.map(Timestamp::as_millis));
+        let marker = filter.marker.clone();
+        self.page(&PRICES, "price", conditions, marker, filter.limit)
+            .await
     }
 
     async fn one<T: DeserializeOwned>(

@@ -3,12 +3,12 @@
 use crate::StoreError;
 use crate::schema::{
     AGGREGATES, BUDGETS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, LIVES, MAX_KEY_CHARS,
-    MAX_SCOPE_CHARS, OUTBOX, SERVERS, Table,
+    MAX_SCOPE_CHARS, OUTBOX, PRICES, SERVERS, Table,
 };
 use ebbtide_model::record::OutboxMessage;
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Host, Outcome,
-    PastLife, Server, ServerGroup, Timestamp, Victim,
+    PastLife, PricePoint, Server, ServerGroup, Timestamp, Victim,
 };
 use sea_orm::Value;
 use serde::Serialize;
@@ -134,6 +134,17 @@ impl Encoder {
             };
             (format!("{server}{id}"), row)
         })
+    }
+
+    pub(crate) fn price(&self, point: &PricePoint) -> Encoded {
+        let id = point.key();
+        let columns = vec![
+            text(&id),
+            text(&point.flavor_id.to_string()),
+            key(&PRICES, &id, &point.flavor)?,
+            millis(point.at),
+        ];
+        self.with_record(&PRICES, &id, columns, point)
     }
 
     pub(crate) fn life(&self, life: &PastLife) -> Encoded {

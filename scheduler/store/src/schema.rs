@@ -115,8 +115,15 @@ pub(crate) static LIVES: Table = Table {
     ],
 };
 
+pub(crate) static PRICES: Table = Table {
+    index: 11,
+    name: "prices",
+    key: &["id"],
+    columns: &["id", "flavor_id", "flavor", "created_at", "record"],
+};
+
 /// All tables that changes are written to, those that others refer to first.
-pub(crate) static TABLES: [&Table; 11] = [
+pub(crate) static TABLES: [&Table; 12] = [
     &HOSTS,
     &AGGREGATES,
     &FLAVORS,
@@ -128,6 +135,7 @@ pub(crate) static TABLES: [&Table; 11] = [
     &EVACUATIONS,
     &OUTBOX,
     &LIVES,
+    &PRICES,
 ];
 
 /// Longest text in a column that is part of an index: as in Nova's tables, and 255 × 4 bytes still fit into a key of MariaDB.

@@ -15,6 +15,8 @@ pub enum CandidateNeed {
     MemoryMb,
     /// The price of an hour of it, in the operator's currency unit.
     PricePerHour,
+    /// The most that its owner pays for an hour, in the same unit.
+    MaxPrice,
     /// Its flavor's priority; 0 goes first.
     Priority,
     /// A number that is the same for all candidates of one project, in this call.
@@ -28,11 +30,12 @@ const HOST: &str = "host:";
 
 impl CandidateNeed {
     /// Those that are known of the candidate itself, with their names.
-    pub const OWN: [(&'static str, Self); 6] = [
+    pub const OWN: [(&'static str, Self); 7] = [
         ("age_seconds", Self::AgeSeconds),
         ("vcpus", Self::Vcpus),
         ("memory_mb", Self::MemoryMb),
         ("price_per_hour", Self::PricePerHour),
+        ("max_price", Self::MaxPrice),
         ("priority", Self::Priority),
         ("project", Self::Project),
     ];
@@ -107,6 +110,7 @@ impl<'a> CandidateColumns<'a> {
             CandidateNeed::Vcpus => self.victims.vcpus,
             CandidateNeed::MemoryMb => self.victims.memory_mb,
             CandidateNeed::PricePerHour => self.victims.price_per_hour,
+            CandidateNeed::MaxPrice => self.victims.max_price,
             CandidateNeed::Priority => &self.priority,
             CandidateNeed::Project => &self.project,
             CandidateNeed::Host(fact) => {

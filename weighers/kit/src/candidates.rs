@@ -12,6 +12,7 @@ pub(crate) struct Candidates {
     vcpus: Vec<f64>,
     memory: Vec<f64>,
     price: Vec<f64>,
+    max_price: Vec<f64>,
     priority: Vec<u8>,
     project: Vec<u32>,
     facts: Vec<(Fact, FactColumn)>,
@@ -27,6 +28,7 @@ impl Candidates {
             all.vcpus.push(chance.between(1, 64));
             all.memory.push(chance.between(512, 1 << 19));
             all.price.push(chance.between(0, 1000) / 100.0);
+            all.max_price.push(chance.between(0, 1000) / 100.0);
             all.priority
                 .push(u8::try_from(chance.below(4)).unwrap_or(0));
             all.project
@@ -44,6 +46,7 @@ impl Candidates {
             vcpus: number(1e6),
             memory: number(1e12),
             price: number(1e6),
+            max_price: number(1e6),
             priority: vec![if large { u8::MAX } else { 0 }; len],
             project: vec![0; len],
             facts: facts(module, len, Sort::Empty, &mut Chance::new(1)),
@@ -57,6 +60,7 @@ impl Candidates {
             vcpus: pick(&self.vcpus),
             memory: pick(&self.memory),
             price: pick(&self.price),
+            max_price: pick(&self.max_price),
             priority: rows.iter().map(|at| self.priority[*at]).collect(),
             project: rows.iter().map(|at| self.project[*at]).collect(),
             facts: picked(&self.facts, rows),
@@ -70,6 +74,7 @@ impl Candidates {
             vcpus: &self.vcpus,
             memory_mb: &self.memory,
             price_per_hour: &self.price,
+            max_price: &self.max_price,
             priority: &self.priority,
             project: &self.project,
             facts: &self.facts,

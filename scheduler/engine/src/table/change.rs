@@ -28,6 +28,7 @@ impl HostTable {
             launched_at: Moment::new(instance.launched_at),
             protected_until: Moment::new(instance.protected_until),
             price_per_hour: instance.price_per_hour,
+            max_price: instance.max_price,
             priority: instance.priority,
             preemptible: instance.preemptible,
             phase: instance.phase,

@@ -46,6 +46,8 @@ pub struct Instance {
     pub protected_until: Option<Timestamp>,
     /// Price of an instance-hour.
     pub price_per_hour: Money,
+    /// The most that its owner pays for an hour.
+    pub max_price: Money,
     /// Priority class; 0 goes first.
     pub priority: u8,
     /// Where it is.
@@ -77,6 +79,8 @@ pub struct InstanceView<'a> {
     pub protected_until: Option<Timestamp>,
     /// Price of an instance-hour.
     pub price_per_hour: Money,
+    /// The most that its owner pays for an hour.
+    pub max_price: Money,
     /// Priority class; 0 goes first.
     pub priority: u8,
     /// Where it is.
@@ -99,6 +103,7 @@ impl InstanceView<'_> {
             launched_at: self.launched_at,
             protected_until: self.protected_until,
             price_per_hour: self.price_per_hour,
+            max_price: self.max_price,
             priority: self.priority,
             phase: self.phase,
         }
@@ -180,6 +185,7 @@ pub(crate) struct InstanceRow {
     pub(crate) launched_at: Moment,
     pub(crate) protected_until: Moment,
     pub(crate) price_per_hour: Money,
+    pub(crate) max_price: Money,
     pub(crate) priority: u8,
     pub(crate) preemptible: bool,
     pub(crate) phase: Phase,
@@ -216,6 +222,7 @@ impl HostTable {
             launched_at: row.launched_at.get(),
             protected_until: row.protected_until.get(),
             price_per_hour: row.price_per_hour,
+            max_price: row.max_price,
             priority: row.priority,
             phase: row.phase,
         }

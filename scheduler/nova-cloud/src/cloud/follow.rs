@@ -137,6 +137,7 @@ impl Cloud {
             launched_at: record.launched_at.map(millis),
             protected_until,
             price_per_hour: terms.price_per_hour,
+            max_price: terms.price_per_hour,
             priority: terms.priority,
             phase: Phase::Running,
         };

@@ -93,7 +93,7 @@ fn notices_follow_claims(world: &World) {
             EvacuationCause::Preemption => preemptor.is_some_and(|p| {
                 p.status == ServerStatus::Waiting && p.host.as_deref() == Some(&message.host)
             }),
-            EvacuationCause::MaxLifetime => true,
+            EvacuationCause::MaxLifetime | EvacuationCause::OutOfBid => true,
         };
         if !claims || evacuation.state.is_final() || evacuation.spare_requested {
             fail(

@@ -203,6 +203,7 @@ fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_oth
     let request = world.request(&normal(4), 1);
     let id = request.server_ids[0];
     let create = Command::CreateServers(Box::new(CreateServers {
+        max_price: None,
         name: "ext".to_owned(),
         request,
         external: true,
@@ -247,6 +248,7 @@ fn who_starts_servers_itself_gets_none_in_error() {
     let mut world = World::new(&[("host-a", 4)]);
     let request = world.request(&normal(5), 1);
     let create = Command::CreateServers(Box::new(CreateServers {
+        max_price: None,
         name: "ext".to_owned(),
         request,
         external: true,

@@ -3,8 +3,8 @@
 use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, Snapshot};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, Decision, DecisionId, DisruptionBudget, Evacuation,
-    EvacuationId, Flavor, FlavorId, GroupId, Host, PastLife, Server, ServerGroup, ServerId,
-    Timestamp,
+    EvacuationId, Flavor, FlavorId, GroupId, Host, PastLife, PricePoint, Server, ServerGroup,
+    ServerId, Timestamp,
 };
 use std::collections::BTreeMap;
 
@@ -19,6 +19,7 @@ pub(super) struct Database {
     pub(super) servers: BTreeMap<ServerId, Server>,
     pub(super) evacuations: BTreeMap<EvacuationId, Evacuation>,
     pub(super) decisions: BTreeMap<DecisionId, Decision>,
+    pub(super) prices: BTreeMap<FlavorId, PricePoint>,
     pub(super) lives: BTreeMap<String, PastLife>,
     /// In the order of writing.
     pub(super) outbox: Vec<OutboxMessage>,
@@ -44,6 +45,7 @@ impl Database {
                     let before = self.decisions.insert(d.id, *d);
                     assert_eq!(before, None, "decisions are never changed");
                 }
+                Change::PutPrice(p) => drop(self.prices.insert(p.flavor_id, p)),
                 Change::PutLife(life) => drop(self.lives.insert(life.key(), *life)),
                 Change::Enqueue(message) => self.outbox.push(message),
                 Change::Dequeue(id) => self.outbox.retain(|m| m.id != id),
@@ -68,6 +70,7 @@ impl Database {
         let mut evacuations: Vec<Evacuation> = self.evacuations.values().cloned().collect();
         evacuations.sort_by_key(|e| (e.claimed_at, e.id));
         Snapshot {
+            prices: self.prices.values().cloned().collect(),
             hosts,
             aggregates: self.aggregates.values().cloned().collect(),
             flavors: self.flavors.values().cloned().collect(),

@@ -17,6 +17,7 @@ mod examine;
 mod hosts;
 mod lifetimes;
 mod lives;
+mod market;
 mod overlaps;
 mod reports;
 mod restarts;

@@ -7,6 +7,7 @@ use ebbtide_model::{PlacementRequest, Seconds, ServerStatus};
 
 fn create(request: &PlacementRequest) -> Command {
     Command::CreateServers(Box::new(CreateServers {
+        max_price: None,
         name: "vm".to_owned(),
         request: request.clone(),
         external: false,
@@ -73,6 +74,7 @@ fn the_same_ids_with_another_request_are_refused() {
         assert_eq!(error.code(), "EB-REGION-003", "{error}");
     }
     let mut external = CreateServers {
+        max_price: None,
         name: "vm".to_owned(),
         request,
         external: true,
@@ -129,6 +131,7 @@ fn a_server_that_is_named_like_the_id_of_another_is_not_deleted_in_its_place() {
     let request = world.request(&normal(1), 1);
     let id = request.server_ids[0];
     let named = CreateServers {
+        max_price: None,
         name: stranger.to_string(),
         request,
         external: false,

@@ -68,6 +68,7 @@ impl v1::servers_server::Servers for Door {
         let wire = request.into_inner();
         let request = self.api.placement_request(wire.request).await?;
         let create = CreateServers {
+            max_price: None,
             name: wire.name,
             request,
             external: false,

@@ -64,6 +64,7 @@ pub(crate) fn server(n: u64) -> Server {
         ignore_hosts: vec!["host-9".to_owned()],
         force_hosts: Vec::new(),
         refused_hosts: vec!["host-8".to_owned()],
+        max_price: None,
         left_hosts: BTreeMap::from([("host-8".to_owned(), at(7))]),
         told_at: Some(at(n as i64 + 4)),
         reported_at: None,

@@ -93,6 +93,7 @@ impl NovaWorld {
                     launched_at: instance.map(|i| i.since),
                     protected_until: None,
                     price_per_hour: Money::default(),
+                    max_price: Money::default(),
                     priority: 0,
                     phase: Phase::Running,
                 })

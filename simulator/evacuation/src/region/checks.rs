@@ -121,6 +121,8 @@ impl RegionWorld {
             && match evacuation.cause {
                 EvacuationCause::Preemption => for_whom == Some(Some(false)),
                 EvacuationCause::MaxLifetime => self.has_lived_long(evacuation),
+                // There is no market in this world.
+                EvacuationCause::OutOfBid => false,
             };
         let over = |id: EvacuationId| {
             changes
@@ -179,7 +181,7 @@ impl RegionWorld {
             EvacuationCause::Preemption => preemptor.is_some_and(|p| {
                 p.status == ServerStatus::Waiting && p.host.as_deref() == Some(&message.host)
             }),
-            EvacuationCause::MaxLifetime => true,
+            EvacuationCause::MaxLifetime | EvacuationCause::OutOfBid => true,
         };
         let written = changes
             .iter()

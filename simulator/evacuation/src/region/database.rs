@@ -155,6 +155,7 @@ impl Database {
                 // Decisions are read by people only; the world has neither aggregates nor flavors of its own.
                 Change::PutDecision(_)
                 | Change::PutLife(_)
+                | Change::PutPrice(_)
                 | Change::PutAggregate(_)
                 | Change::DeleteAggregate(_)
                 | Change::PutFlavor(_)
@@ -196,6 +197,7 @@ impl Database {
             self.active.values().chain(lately).cloned().collect();
         evacuations.sort_by_key(|e| (e.claimed_at, e.id));
         Snapshot {
+            prices: Vec::new(),
             hosts,
             aggregates: Vec::new(),
             flavors: Vec::new(),

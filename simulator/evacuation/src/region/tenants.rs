@@ -126,6 +126,7 @@ impl RegionWorld {
             alternates: 0,
         };
         let create = CreateServers {
+            max_price: None,
             name: "vm".to_owned(),
             request,
             external: (b / 48).is_multiple_of(25),

@@ -1,0 +1,230 @@
+//! Prices of preemptible capacity, and servers whose owners do not pay them.
+//!
+//! Supply and demand are counted in places for a flavor on hosts that may take servers: supply is how many there are beside the normal instances
+//! (state `h_n`), demand how many of them preemptible instances of any flavor take, and how many servers of this one wait to come back. Which
+//! hosts a flavor's traits or aggregates allow is not looked at.
+
+use crate::evacuate::Why;
+use crate::step::Step;
+use crate::{Region, RegionError};
+use ebbtide_engine::{ClassUsage, HostUsage};
+use ebbtide_market::Rule;
+use ebbtide_model::record::Change;
+use ebbtide_model::{
+    EvacuationCause, Flavor, FlavorId, HostHealth, Money, PricePoint, Resources, Server, ServerId,
+    ServerStatus, Timestamp,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What the region knows of its market.
+#[derive(Debug, Default)]
+pub(crate) struct Market {
+    /// None without a market.
+    rule: Option<Rule>,
+    /// The last price of each flavor.
+    prices: BTreeMap<FlavorId, PricePoint>,
+    /// The last interval for which prices were made here.
+    made_at: Timestamp,
+    /// Who pays less than the price, and has not been told to go.
+    outbid: BTreeSet<ServerId>,
+}
+
+impl Market {
+    pub(crate) fn new(rule: Option<Rule>, prices: Vec<PricePoint>) -> Self {
+        Self {
+            rule,
+            prices: prices.into_iter().map(|p| (p.flavor_id, p)).collect(),
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn put(&mut self, point: PricePoint) {
+        self.prices.insert(point.flavor_id, point);
+    }
+}
+
+impl Region {
+    /// The last published prices of flavors that are there, by flavor.
+    #[must_use]
+    pub fn prices(&self) -> Vec<PricePoint> {
+        let all = self.market.prices.values();
+        let known = all.filter(|point| self.flavors.contains_key(&point.flavor_id));
+        known.cloned().collect()
+    }
+
+    /// What an hour of a flavor costs now.
+    #[must_use]
+    pub fn price_of(&self, flavor: &Flavor) -> Money {
+        let published = self.market.prices.get(&flavor.id);
+        match published.filter(|_| self.market.rule.is_some()) {
+            Some(point) => point.price,
+            None => base_of(flavor),
+        }
+    }
+
+    /// What a server's owner pays for an hour at most; for those who did not say so what the market takes at most.
+    pub(crate) fn bid_of(&self, server: &Server) -> Money {
+        let base = base_of(&server.flavor);
+        let most = || {
+            let rule = self.market.rule.as_ref();
+            rule.map_or(base, |rule| rule.ceiling(base))
+        };
+        server.max_price.unwrap_or_else(most)
+    }
+
+    /// Whether a server's owner pays the present price.
+    pub(crate) fn pays(&self, server: &Server) -> bool {
+        let price = || self.price_of(&server.flavor);
+        server.max_price.is_none_or(|most| price() <= most)
+    }
+
+    /// Refuses a request whose owner does not pay the present price.
+    pub(crate) fn check_bid(
+        &self,
+        flavor: &Flavor,
+        max_price: Option<Money>,
+    ) -> Result<(), RegionError> {
+        let Some(most) = max_price else {
+            return Ok(());
+        };
+        if !flavor.is_preemptible() {
+            let problem = format!(
+                "flavor {:?} is not preemptible, so its price does not change: leave the maximum price out",
+                flavor.name
+            );
+            return Err(RegionError::Conflict(problem));
+        }
+        let price = self.price_of(flavor);
+        if price <= most {
+            return Ok(());
+        }
+        Err(RegionError::Conflict(format!(
+            "an hour of flavor {:?} costs {price} now, and {most} was to be the most; pay more, or wait until it costs less (`ebbtide price history {}`)",
+            flavor.name, flavor.name
+        )))
+    }
+
+    /// Makes prices at each interval, and sends those away whose owners do not pay them.
+    pub(crate) fn look_after_market(&mut self, step: &mut Step<'_>) {
+        let Some(rule) = self.market.rule.clone() else {
+            return;
+        };
+        let every = rule.interval().as_millis().max(1);
+        let now = step.now.as_millis();
+        let interval = Timestamp::from_millis(now - now.rem_euclid(every));
+        if self.market.made_at < interval {
+            self.market.made_at = interval;
+            self.make_prices(step, &rule, interval);
+            self.find_outbid();
+        }
+        self.send_outbid_away(step);
+    }
+
+    fn make_prices(&mut self, step: &mut Step<'_>, rule: &Rule, interval: Timestamp) {
+        let usages: Vec<HostUsage> = self
+            .hosts
+            .iter()
+            .filter(|(_, entry)| entry.health == HostHealth::Up)
+            .filter_map(|(name, _)| self.table.usage(name))
+            .collect();
+        let waiting = self.waiting_by_flavor();
+        let mut made = Vec::new();
+        for flavor in self.flavors.values() {
+            let base = base_of(flavor);
+            let before = self.market.prices.get(&flavor.id);
+            // Another scheduler was on duty when this interval began.
+            let is_made = before.is_some_and(|point| point.at >= interval);
+            if is_made || base == Money::default() || !flavor.is_preemptible() {
+                continue;
+            }
+            let Ok(properties) = flavor.properties() else {
+                continue;
+            };
+            let places = |free: fn(&ClassUsage) -> i64| -> u64 {
+                let all = usages.iter();
+                all.map(|usage| places_on(usage, &properties.resources, free))
+                    .sum()
+            };
+            let supply = places(|class| class.free_normal);
+            let taken = supply.saturating_sub(places(|class| class.free_full));
+            let demand = taken + waiting.get(&flavor.id).copied().unwrap_or(0);
+            let price = rule.next(before.map(|point| point.price), base, supply, demand);
+            if before.is_none_or(|point| point.price != price) {
+                made.push(PricePoint {
+                    flavor_id: flavor.id,
+                    flavor: flavor.name.clone(),
+                    at: step.now,
+                    price,
+                    supply,
+                    demand,
+                });
+            }
+        }
+        for point in made {
+            step.effects.changes.push(Change::PutPrice(point.clone()));
+            self.market.put(point);
+        }
+    }
+
+    fn waiting_by_flavor(&self) -> BTreeMap<FlavorId, u64> {
+        let mut waiting = BTreeMap::new();
+        for server in self.servers.values().filter(|s| s.waits_to_come_back()) {
+            *waiting.entry(server.flavor.id).or_default() += 1;
+        }
+        waiting
+    }
+
+    fn find_outbid(&mut self) {
+        let bids = self.servers.values().filter(|s| s.max_price.is_some());
+        let outbid = bids.filter(|s| s.status == ServerStatus::Active && !s.external);
+        self.market.outbid = outbid
+            .filter(|s| s.is_preemptible() && !self.pays(s))
+            .map(|s| s.id)
+            .collect();
+    }
+
+    /// Whose host is silent is told when it is heard again, and whose notice has failed after its rest.
+    fn send_outbid_away(&mut self, step: &mut Step<'_>) {
+        for id in std::mem::take(&mut self.market.outbid) {
+            let Some(server) = self.servers.get(&id).cloned() else {
+                continue;
+            };
+            if server.status != ServerStatus::Active || self.pays(&server) {
+                continue;
+            }
+            let host = server.host.as_ref().and_then(|host| self.hosts.get(host));
+            let is_up = host.is_some_and(|host| host.health == HostHealth::Up);
+            let rests = self.resting.get(&id).is_some_and(|until| *until > step.now);
+            if !is_up || rests {
+                self.market.outbid.insert(id);
+                continue;
+            }
+            let why = Why {
+                cause: EvacuationCause::OutOfBid,
+                preemptor_id: None,
+                decision_id: None,
+                cost: 0.0,
+            };
+            self.begin_evacuation(step, server, why);
+        }
+    }
+}
+
+/// What a flavor says that an hour costs. It was read when the flavor was created.
+fn base_of(flavor: &Flavor) -> Money {
+    flavor
+        .properties()
+        .map(|p| p.price_per_hour)
+        .unwrap_or_default()
+}
+
+/// How many instances that take this fit into what is free on a host.
+fn places_on(usage: &HostUsage, takes: &Resources, free: fn(&ClassUsage) -> i64) -> u64 {
+    let of_class = takes.iter().filter(|(_, amount)| *amount > 0);
+    let places = of_class.map(|(class, amount)| {
+        let known = usage.classes.iter().find(|known| known.class == *class);
+        let free = known.map_or(0, |known| u64::try_from(free(known)).unwrap_or(0));
+        free / amount
+    });
+    places.min().unwrap_or(0)
+}

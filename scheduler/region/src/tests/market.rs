@@ -1,0 +1,165 @@
+//! Prices follow supply and demand, and whoever does not pay them leaves by the same protocol as any victim.
+
+use super::world::{World, normal, spot, with};
+use crate::{Command, CreateServers, RegionConfig, Reply};
+use ebbtide_market::MarketConfig;
+use ebbtide_model::{EvacuationCause, Flavor, LifeEnd, Money, Seconds, ServerId, ServerStatus};
+
+const EVERY: u32 = 60;
+
+fn money(text: &str) -> Money {
+    text.parse().expect("money")
+}
+
+/// From 0.10 to 1.00, half of the way every minute, straight.
+fn world(hosts: &[(&str, u64)]) -> World {
+    let market = MarketConfig {
+        enabled: true,
+        interval_seconds: Seconds(EVERY),
+        steepness: 1,
+        step_percent: 50,
+        ..MarketConfig::default()
+    };
+    World::with_config(
+        hosts,
+        RegionConfig {
+            market,
+            ..RegionConfig::default()
+        },
+    )
+}
+
+fn priced(world: &mut World, vcpus: u32, specs: &[(&str, &str)]) -> Flavor {
+    let mut all = vec![("ebbtide:price_per_hour", "1")];
+    all.extend(specs);
+    let flavor = with(&spot(vcpus), &all);
+    world
+        .command(Command::CreateFlavor(flavor.clone()))
+        .expect("a new flavor");
+    flavor
+}
+
+fn buy(world: &mut World, flavor: &Flavor, most: Option<&str>) -> Result<ServerId, String> {
+    let create = CreateServers {
+        name: "bid".to_owned(),
+        request: world.request(flavor, 1),
+        external: false,
+        max_price: most.map(money),
+    };
+    let reply = world.command(Command::CreateServers(Box::new(create)));
+    let reply = reply.map_err(|error| error.to_string())?;
+    world.flush();
+    match reply {
+        Reply::Created { servers, .. } => Ok(servers[0].id),
+        other => Err(format!("{other:?}")),
+    }
+}
+
+fn price(world: &World, flavor: &Flavor) -> String {
+    world.region.price_of(flavor).to_string()
+}
+
+#[test]
+fn a_price_rises_and_falls_with_what_is_taken_and_is_the_same_after_a_restart() {
+    let mut world = world(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[]);
+    world.run(EVERY);
+    assert_eq!(price(&world, &flavor), "0.10");
+    let all: Vec<ServerId> = (0..4)
+        .map(|_| buy(&mut world, &flavor, None).expect("there is room"))
+        .collect();
+    world.run(EVERY);
+    assert_eq!(price(&world, &flavor), "0.55");
+    world.run(EVERY);
+    assert_eq!(price(&world, &flavor), "0.775");
+    world.restart_scheduler();
+    assert_eq!(price(&world, &flavor), "0.775");
+    for id in all {
+        world.delete(id);
+    }
+    world.run(EVERY);
+    assert_eq!(price(&world, &flavor), "0.4375");
+    let point = &world.region.prices()[0];
+    assert_eq!((point.supply, point.demand), (4, 0));
+}
+
+#[test]
+fn normal_servers_take_supply_and_make_it_dearer() {
+    let mut world = world(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[]);
+    buy(&mut world, &flavor, None).expect("there is room");
+    world.run(3 * EVERY);
+    let before = money(&price(&world, &flavor));
+    world.create(&normal(3));
+    world.run(30 * EVERY);
+    assert!(money(&price(&world, &flavor)) > before);
+    assert_eq!(price(&world, &flavor), "1.00", "all that is left is taken");
+}
+
+#[test]
+fn whoever_pays_less_than_the_price_leaves_with_notice_and_comes_back_when_it_falls() {
+    let mut world = world(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[("ebbtide:interruption", "stop")]);
+    world.run(EVERY);
+    let poor = buy(&mut world, &flavor, Some("0.50")).expect("it costs 0.10");
+    let rich: Vec<ServerId> = (0..3)
+        .map(|_| buy(&mut world, &flavor, None).expect("there is room"))
+        .collect();
+    world.run(EVERY + 5);
+    assert_eq!(price(&world, &flavor), "0.55");
+    assert_eq!(world.status(poor), ServerStatus::Evacuating);
+    let evacuation = world.evacuation(poor);
+    assert_eq!(evacuation.cause, EvacuationCause::OutOfBid);
+    assert_eq!(evacuation.grace, Seconds(30), "as any victim");
+    world.run(40);
+    assert_eq!(world.status(poor), ServerStatus::Stopped);
+    let fault = world.server(poor).fault.as_ref().expect("it says why");
+    assert!(fault.message.contains("costs more now"), "{fault:?}");
+    let end = world.database.lives.values().map(|life| life.end).next();
+    assert_eq!(end, Some(LifeEnd::OutOfBid));
+    // There is room, but its owner does not pay for it.
+    world.run(4 * EVERY);
+    assert_eq!(world.status(poor), ServerStatus::Stopped);
+    for id in rich {
+        world.delete(id);
+    }
+    world.run(4 * EVERY);
+    assert_eq!(world.status(poor), ServerStatus::Active);
+}
+
+#[test]
+fn a_bid_below_the_price_is_refused_with_both_and_so_is_one_for_a_normal_flavor() {
+    let mut world = world(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[]);
+    world.run(EVERY);
+    let refused = buy(&mut world, &flavor, Some("0.05")).expect_err("too little");
+    assert!(refused.contains("costs 0.10 now, and 0.05"), "{refused}");
+    assert!(world.database.servers.is_empty());
+    let refused = buy(&mut world, &normal(1), Some("9")).expect_err("not preemptible");
+    assert!(refused.contains("not preemptible"), "{refused}");
+    buy(&mut world, &flavor, Some("0.10")).expect("exactly the price");
+}
+
+#[test]
+fn without_a_market_prices_are_those_of_the_flavors() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[]);
+    world.run(600);
+    assert_eq!(price(&world, &flavor), "1.00");
+    assert!(world.database.prices.is_empty());
+    buy(&mut world, &flavor, Some("0.99")).expect_err("it costs 1.00");
+}
+
+#[test]
+fn the_engine_is_told_what_owners_pay_at_most() {
+    let mut world = world(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[]);
+    world.run(EVERY);
+    let id = buy(&mut world, &flavor, Some("0.42")).expect("it costs less");
+    let other = buy(&mut world, &flavor, None).expect("there is room");
+    let bid = |id| world.region.bid_of(world.server(id)).to_string();
+    assert_eq!(
+        (bid(id), bid(other)),
+        ("0.42".to_owned(), "1.00".to_owned())
+    );
+}
