@@ -2,8 +2,9 @@
 
 use crate::Context;
 use crate::commands::{
-    aggregate, audit, bench, budget, completion, config, conform, decision, evacuation, explain,
-    flavor, host, model, plan, plugin, replay, server, simulate, status, token, watch, what_if,
+    aggregate, audit, bench, billing, budget, completion, config, conform, decision, evacuation,
+    explain, flavor, host, model, plan, plugin, price, replay, server, simulate, status, token,
+    watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -147,6 +148,12 @@ pub enum Command {
     /// Decisions of the scheduler
     #[command(subcommand)]
     Decision(decision::DecisionCommand),
+    /// Prices of instance-hours: now, and before
+    #[command(subcommand)]
+    Price(price::PriceCommand),
+    /// What each instance-hour was charged
+    #[command(subcommand)]
+    Billing(billing::BillingCommand),
     /// Evacuations: victims on their way out
     #[command(subcommand)]
     Evacuation(evacuation::EvacuationCommand),

@@ -20,6 +20,7 @@ pub mod errors;
 pub mod hours;
 pub mod ids;
 pub mod json;
+pub mod moment;
 pub mod output;
 pub mod render;
 pub mod resolve;

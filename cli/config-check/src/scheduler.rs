@@ -380,6 +380,25 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
             found.push(no_effect(file, key, why, next));
         }
     }
+    if !config.region.market.enabled {
+        for key in [
+            "interval_seconds",
+            "floor_percent",
+            "ceiling_percent",
+            "steepness",
+            "step_percent",
+        ] {
+            let key = format!("region.market.{key}");
+            if file.has(&key) {
+                found.push(no_effect(
+                    file,
+                    &key,
+                    "region.market.enabled is false: prices are what flavors say",
+                    "remove it, or switch the market on",
+                ));
+            }
+        }
+    }
     let back = &config.region.comeback;
     if !back.enabled {
         for key in [

@@ -169,12 +169,14 @@ fn named(names: &BTreeMap<String, String>, id: &str) -> Cell {
     }
 }
 
-/// The cause of an evacuation for which nobody asked.
+/// Causes of evacuations for which nobody asked.
 pub(super) const MAX_LIFETIME: &str = "max-lifetime";
+pub(super) const OUT_OF_BID: &str = "out-of-bid";
 
 fn for_whom(evacuation: &v1::Evacuation, names: &BTreeMap<String, String>) -> Cell {
     match evacuation.cause.as_str() {
         MAX_LIFETIME => Cell::new("its maximum lifetime").value(&evacuation.preemptor_id),
+        OUT_OF_BID => Cell::new("its maximum price").value(&evacuation.preemptor_id),
         _ => named(names, &evacuation.preemptor_id),
     }
 }

@@ -3,6 +3,7 @@
 pub mod aggregate;
 pub mod audit;
 pub mod bench;
+pub mod billing;
 pub mod budget;
 pub mod completion;
 pub mod config;
@@ -15,6 +16,7 @@ pub mod host;
 pub mod model;
 pub mod plan;
 pub mod plugin;
+pub mod price;
 pub mod region_audit;
 pub mod replay;
 pub mod server;
@@ -58,6 +60,8 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Conform(command) => conform::run(context, command),
         Command::Simulate(command) => simulate::run(context, command),
         Command::Model(command) => model::run(context, command).await,
+        Command::Price(command) => price::run(context, command).await,
+        Command::Billing(command) => billing::run(context, command).await,
         Command::Plan(command) => plan::run(context, command),
         Command::Completion(args) => completion::run(context, &args),
     }

@@ -7,6 +7,7 @@ use crate::errors::CliError;
 use crate::json::{self, Json};
 use crate::output::Format;
 use clap::Args;
+use ebbtide_model::Money;
 use ebbtide_proto::v1;
 use std::time::Duration;
 
@@ -22,6 +23,7 @@ Examples:
   ebbtide server create --flavor m1.medium web-1
   ebbtide server create --flavor m1.large --count 3 --group db --wait db
   ebbtide server create --flavor spot.small --availability-zone north worker
+  ebbtide server create --flavor spot.small --max-price 0.012 worker
   id=$(ebbtide server create --flavor m1.small -o value -c id probe)";
 
 /// What is asked of the scheduler: options of `server create` and `what-if`.
@@ -74,6 +76,9 @@ pub struct CreateArgs {
     /// What
     #[command(flatten)]
     pub request: RequestArgs,
+    /// The most that you pay for an hour of a preemptible flavor; above it they leave with notice [default: whatever the market takes]
+    #[arg(long, value_name = "PRICE")]
+    pub max_price: Option<Money>,
     /// Follow them until they are active or have failed
     #[arg(long)]
     pub wait: bool,
@@ -109,6 +114,7 @@ pub async fn run(context: &mut Context, args: CreateArgs) -> Result<(), CliError
     let create = v1::CreateServersRequest {
         name: args.name,
         request: Some(request),
+        max_price: args.max_price.map(|p| p.to_string()).unwrap_or_default(),
     };
     let answer = region.servers.create_servers(create).await?.into_inner();
     let decision = answer.decision.unwrap_or_default();

@@ -123,6 +123,7 @@ pub fn details(context: &Context, server: &v1::Server) -> Details {
             ("state_since", when(&server.state_since, now)),
             ("state_until", when(&server.state_until, now)),
             ("state_reason", optional(&server.state_reason)),
+            ("max_price", optional(&server.max_price)),
             ("status", state(&server.status)),
             ("fault", fault),
             ("host", optional(&server.host)),

@@ -13,6 +13,7 @@ mod conform;
 mod errors;
 mod fake;
 mod lifetimes;
+mod market;
 mod nouns;
 mod plugins;
 mod replay;

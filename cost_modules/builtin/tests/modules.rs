@@ -25,6 +25,7 @@ fn costs(module: &dyn CostModule, rows: &[Row]) -> Vec<f64> {
         vcpus: &ones,
         memory_mb: &ones,
         price_per_hour: &prices,
+        max_price: &prices,
         priority: &classes,
         project: &vec![0; rows.len()],
         facts: &[],
@@ -53,7 +54,8 @@ const DAY: f64 = 86_400.0;
 
 #[test]
 fn the_table_of_single_costs_holds() {
-    let table: [(&str, &str, Row, f64); 20] = [
+    let table: [(&str, &str, Row, f64); 21] = [
+        ("a bid of 0.12", "lowest_bid", (5400.0, 0.12, 0), 0.12),
         ("just started", "partial_hour", (0.0, 0.0, 0), 0.0),
         (
             "11 minutes into its second hour",
@@ -287,7 +289,7 @@ fn names_are_unique_and_may_be_written_with_hyphens() {
     assert_eq!(
         error.to_string(),
         "there is no cost module \"parital_hour\"; use one of partial_hour, num_instances, oldest_first, newest_first, \
-         priority_class, revenue, fairness"
+         priority_class, revenue, lowest_bid, fairness"
     );
 }
 
@@ -300,6 +302,7 @@ fn a_batch_that_is_too_short_is_an_error_and_not_a_panic() {
             vcpus: &[1.0],
             memory_mb: &[1.0],
             price_per_hour: &[1.0],
+            max_price: &[1.0],
             priority: &[1],
             project: &[1],
             facts: &[],

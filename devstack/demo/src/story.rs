@@ -134,6 +134,7 @@ pub async fn tell<W: Write>(
     let name = "urgent".to_owned();
     let created = servers
         .create_servers(v1::CreateServersRequest {
+            max_price: String::new(),
             name,
             request: Some(request),
         })

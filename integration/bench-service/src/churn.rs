@@ -142,6 +142,7 @@ impl Expected {
 
 fn request(flavor: &str, host: &str) -> v1::CreateServersRequest {
     v1::CreateServersRequest {
+        max_price: String::new(),
         name: flavor.to_owned(),
         request: Some(v1::PlacementRequest {
             count: 1,

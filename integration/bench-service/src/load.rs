@@ -66,6 +66,7 @@ pub(crate) async fn run(
                     }
                     Call::CreateServers => {
                         let create = v1::CreateServersRequest {
+                            max_price: String::new(),
                             name: "load".to_owned(),
                             request: Some(request),
                         };

@@ -55,6 +55,9 @@ rules! {
     "/ebbtide.v1.Servers/ListEvacuations" AnyRole;
 
     "/ebbtide.v1.Market/ListLives" AnyRole;
+    // Published: the same for everybody.
+    "/ebbtide.v1.Market/ListPrices" AnyRole;
+    "/ebbtide.v1.Market/ListPriceHistory" AnyRole;
 
     // Claims without starting: for those who run hypervisors, not for their tenants.
     "/ebbtide.v1.Scheduler/SelectDestinations" Operate waits;

@@ -56,6 +56,7 @@ pub use config::{ComebackConfig, RegionConfig};
 pub use error::RegionError;
 pub use examine::{Examination, Finding};
 pub use input::{AdoptServer, Command, CreateServers, Effects, Event, Ids, Input, Reply};
+pub use market::FlavorPrice;
 pub use record::{RECORD_FORMAT, RegionRecord};
 pub use shadow::{Compared, Side};
 pub use speculate::{Speculation, SpeculationCounts};

@@ -16,6 +16,25 @@ use ebbtide_model::{
 };
 use std::collections::{BTreeMap, BTreeSet};
 
+/// What an hour of a flavor costs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FlavorPrice {
+    /// The flavor's name.
+    pub flavor: String,
+    /// Whether the market may change its price.
+    pub preemptible: bool,
+    /// The price now.
+    pub price: Money,
+    /// What the flavor says.
+    pub base: Money,
+    /// The lowest that it can be.
+    pub floor: Money,
+    /// The highest.
+    pub ceiling: Money,
+    /// The last change, if there was one.
+    pub last: Option<PricePoint>,
+}
+
 /// What the region knows of its market.
 #[derive(Debug, Default)]
 pub(crate) struct Market {
@@ -50,6 +69,33 @@ impl Region {
         let all = self.market.prices.values();
         let known = all.filter(|point| self.flavors.contains_key(&point.flavor_id));
         known.cloned().collect()
+    }
+
+    /// What an hour costs of each flavor that says what it costs, by name.
+    #[must_use]
+    pub fn flavor_prices(&self) -> Vec<FlavorPrice> {
+        let priced = self
+            .flavors
+            .values()
+            .filter(|f| base_of(f) > Money::default());
+        let mut all: Vec<FlavorPrice> = priced.map(|flavor| self.flavor_price(flavor)).collect();
+        all.sort_by(|a, b| a.flavor.cmp(&b.flavor));
+        all
+    }
+
+    fn flavor_price(&self, flavor: &Flavor) -> FlavorPrice {
+        let (base, price) = (base_of(flavor), self.price_of(flavor));
+        let preemptible = flavor.is_preemptible();
+        let rule = self.market.rule.as_ref().filter(|_| preemptible);
+        FlavorPrice {
+            flavor: flavor.name.clone(),
+            preemptible,
+            price,
+            base,
+            floor: rule.map_or(price, |rule| rule.floor(base)),
+            ceiling: rule.map_or(price, |rule| rule.ceiling(base)),
+            last: rule.and_then(|_| self.market.prices.get(&flavor.id).cloned()),
+        }
     }
 
     /// What an hour of a flavor costs now.
@@ -107,6 +153,7 @@ impl Region {
     /// Makes prices at each interval, and sends those away whose owners do not pay them.
     pub(crate) fn look_after_market(&mut self, step: &mut Step<'_>) {
         let Some(rule) = self.market.rule.clone() else {
+            self.end_market(step);
             return;
         };
         let every = rule.interval().as_millis().max(1);
@@ -149,21 +196,45 @@ impl Region {
             let taken = supply.saturating_sub(places(|class| class.free_full));
             let demand = taken + waiting.get(&flavor.id).copied().unwrap_or(0);
             let price = rule.next(before.map(|point| point.price), base, supply, demand);
+            let point = |at, price| PricePoint {
+                flavor_id: flavor.id,
+                flavor: flavor.name.clone(),
+                at,
+                price,
+                supply,
+                demand,
+            };
+            if before.is_none() {
+                // What it cost while there was no market, for bills.
+                made.push(point(Timestamp::default(), base));
+            }
             if before.is_none_or(|point| point.price != price) {
-                made.push(PricePoint {
-                    flavor_id: flavor.id,
-                    flavor: flavor.name.clone(),
-                    at: step.now,
-                    price,
-                    supply,
-                    demand,
-                });
+                made.push(point(step.now, price));
             }
         }
+        self.publish(step, made);
+    }
+
+    fn publish(&mut self, step: &mut Step<'_>, made: Vec<PricePoint>) {
         for point in made {
             step.effects.changes.push(Change::PutPrice(point.clone()));
             self.market.put(point);
         }
+    }
+
+    /// A market that was switched off leaves prices behind: they are what flavors say again.
+    fn end_market(&mut self, step: &mut Step<'_>) {
+        let published = self.market.prices.values();
+        let changed = published.filter_map(|point| {
+            let base = base_of(self.flavors.get(&point.flavor_id)?);
+            (point.price != base).then(|| PricePoint {
+                at: step.now,
+                price: base,
+                ..point.clone()
+            })
+        });
+        let changed = changed.collect();
+        self.publish(step, changed);
     }
 
     fn waiting_by_flavor(&self) -> BTreeMap<FlavorId, u64> {

@@ -242,6 +242,7 @@ fn a_service_prices_victims_and_charges_for_the_second_of_a_project() {
         vcpus: &[1.0, 1.0],
         memory_mb: &[1.0, 1.0],
         price_per_hour: &[0.5, 0.25],
+        max_price: &[0.5, 0.25],
         priority: &[0, 0],
         project: &[1, 1],
         facts: &[],

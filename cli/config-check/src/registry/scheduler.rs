@@ -13,6 +13,8 @@ const WITH_HTTP_CA: &str = "[http.tls]\ncertificate = \"c.pem\"\nkey = \"k.pem\"
 const SHORT_BUDGETS: &str = "[region]\nlongest_budget_window_seconds = 30\n";
 const LONG_COMEBACK: &str = "[region.comeback]\nmax_seconds = 604800\n";
 const QUICK_COMEBACK: &str = "[region.comeback]\nfirst_seconds = 1\n";
+const HIGH_CEILING: &str = "[region.market]\nceiling_percent = 1000\n";
+const NO_FLOOR: &str = "[region.market]\nfloor_percent = 0\n";
 const CERTIFICATE_ROW: &str = "[[auth.certificates]]\nname = \"dns:ci.example.org\"\nrole = \"tenant\"\nprojects = [\"ci\"]\n";
 const CLIENTS: &[&str] = &["required", "optional"];
 
@@ -89,6 +91,12 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("region.comeback.reserve_percent", Whole, "5", "10", "How much of each resource class of a host has to stay free for the next request when a server comes back. Not looked at where nobody else is.").unit("percent").range(0.0, 90.0),
     Key::new("region.comeback.hold_seconds", Whole, "600", "300", "Every other such period of its wait, the first in the queue of a host keeps what is free for itself; in the others smaller ones may go before it.").unit("seconds").range(1.0, DAY),
     Key::new("region.comeback.at_once", Whole, "4", "2", "So many may be on their way back on a host at the same time.").range(1.0, 1000.0),
+    Key::new("region.market.enabled", Switch, "false", "true", "Whether the price of an hour of a preemptible flavor follows supply and demand; false: it is what the flavor says (ebbtide:price_per_hour)."),
+    Key::new("region.market.interval_seconds", Whole, "300", "60", "How often prices are made. They change at whole multiples of it since 1970.").unit("seconds").range(1.0, DAY),
+    Key::new("region.market.floor_percent", Whole, "10", "20", "The price while nobody wants anything, of what the flavor says. Not above ceiling_percent.").unit("percent").range(0.0, 1000.0).with(HIGH_CEILING),
+    Key::new("region.market.ceiling_percent", Whole, "100", "80", "The price while everything is taken, of what the flavor says. Not below floor_percent.").unit("percent").range(1.0, 1000.0).with(NO_FLOOR),
+    Key::new("region.market.steepness", Whole, "4", "2", "How late the price rises: the share that is taken, to the power of this, is the way from floor to ceiling.").range(1.0, 32.0),
+    Key::new("region.market.step_percent", Whole, "25", "100", "How far the price goes towards where it belongs at each interval, of the way.").unit("percent").range(1.0, 100.0),
 ];
 
 const DAY: f64 = 86_400.0;

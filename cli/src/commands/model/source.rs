@@ -5,13 +5,13 @@ use crate::Context;
 use crate::args::Scope;
 use crate::errors::CliError;
 use crate::hours::Maximum;
+use crate::moment::moment;
 use clap::Args;
 use ebbtide_lifetime::LifetimeError;
 use ebbtide_lifetime::labelled::{self, Labelled};
 use ebbtide_lifetime::table::Table;
 use std::path::{Path, PathBuf};
-use time::format_description::well_known::{Iso8601, Rfc3339};
-use time::{Date, OffsetDateTime, UtcOffset};
+use time::OffsetDateTime;
 
 /// Which lifetimes.
 #[derive(Debug, Clone, Args)]
@@ -45,15 +45,6 @@ fn pair(text: &str) -> Result<(String, String), String> {
         Some((label, value)) if !label.is_empty() => Ok((label.to_owned(), value.to_owned())),
         _ => Err("it looks like flavor=m1.small".to_owned()),
     }
-}
-
-fn moment(text: &str) -> Result<OffsetDateTime, String> {
-    if let Ok(at) = OffsetDateTime::parse(text, &Rfc3339) {
-        return Ok(at);
-    }
-    Date::parse(text, &Iso8601::DATE)
-        .map(|day| day.midnight().assume_offset(UtcOffset::UTC))
-        .map_err(|_| "it looks like 2026-05-04 or 2026-05-04T10:00:00Z".to_owned())
 }
 
 /// The maximum lifetime of files for which nothing else is said: that of the paper's provider.

@@ -258,6 +258,7 @@ impl Replay<'_> {
         self.alive.insert(event.vm.clone(), receiver);
         let flavor = event.shape.flavor_name(self.job.share.contains(&event.vm));
         let request = v1::CreateServersRequest {
+            max_price: String::new(),
             name: format!("replay-{}", event.vm),
             request: Some(v1::PlacementRequest {
                 count: 1,

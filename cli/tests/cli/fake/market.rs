@@ -1,4 +1,4 @@
-//! Lives.
+//! Lives and prices.
 
 use super::{Answer, Fake, refuse};
 use ebbtide_proto::v1::market_server::Market;
@@ -24,6 +24,35 @@ impl Market for Fake {
             let page = state.lives.iter().skip(after).filter(of_project);
             Ok(Response::new(ListLivesResponse {
                 lives: page.take(most).cloned().collect(),
+            }))
+        })
+    }
+    async fn list_prices(&self, _: Request<ListPricesRequest>) -> Answer<ListPricesResponse> {
+        self.with(|state| {
+            Ok(Response::new(ListPricesResponse {
+                prices: state.prices.clone(),
+                market: !state.price_history.is_empty(),
+            }))
+        })
+    }
+
+    async fn list_price_history(
+        &self,
+        request: Request<ListPriceHistoryRequest>,
+    ) -> Answer<ListPriceHistoryResponse> {
+        let asked = request.into_inner();
+        self.with(|state| {
+            // The latest first, in pages of three.
+            let wanted = |p: &&PriceRecord| {
+                (asked.flavor.is_empty() || p.flavor == asked.flavor)
+                    && (asked.from.is_empty() || p.at >= asked.from)
+                    && (asked.before.is_empty() || p.at < asked.before)
+            };
+            let all = state.price_history.iter().rev().filter(wanted);
+            let after = all.skip_while(|p| !asked.marker.is_empty() && p.id != asked.marker);
+            let skipped = usize::from(!asked.marker.is_empty());
+            Ok(Response::new(ListPriceHistoryResponse {
+                prices: after.skip(skipped).take(3).cloned().collect(),
             }))
         })
     }

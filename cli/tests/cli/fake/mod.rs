@@ -36,6 +36,9 @@ pub struct State {
     pub budgets: Vec<DisruptionBudget>,
     pub plugins: Vec<Plugin>,
     pub lives: Vec<Life>,
+    pub prices: Vec<FlavorPrice>,
+    /// The earliest first.
+    pub price_history: Vec<PriceRecord>,
     pub shadow: ShadowReportResponse,
     pub policy: String,
     /// Servers made, for ids and as a clock of creation.

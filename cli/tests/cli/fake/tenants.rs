@@ -12,7 +12,11 @@ impl Servers for Fake {
         &self,
         request: Request<CreateServersRequest>,
     ) -> Answer<CreateServersResponse> {
-        let CreateServersRequest { name, request } = request.into_inner();
+        let CreateServersRequest {
+            name,
+            request,
+            max_price,
+        } = request.into_inner();
         let request = request.unwrap();
         let pause = self.with(|state| {
             state.creating += 1;
@@ -22,7 +26,13 @@ impl Servers for Fake {
         tokio::time::sleep(pause).await;
         let answer = self.with(|state| {
             state.creating -= 1;
-            state.log.push(format!("create {name} {}", request.flavor));
+            let bid = match max_price.as_str() {
+                "" => String::new(),
+                most => format!(" at most {most}"),
+            };
+            state
+                .log
+                .push(format!("create {name} {}{bid}", request.flavor));
             let decision = state.decide(&request, true)?;
             let mut servers = Vec::new();
             for (number, server_id) in decision.server_ids.iter().enumerate() {

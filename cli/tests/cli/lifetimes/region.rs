@@ -19,7 +19,12 @@ fn life(n: u32, minutes: u32, end: &str) -> Life {
     Life {
         id: format!("{n}.1"),
         project_id: "default".into(),
-        flavor: if n % 2 == 0 { "spot.a" } else { "spot.b" }.into(),
+        flavor: if n.is_multiple_of(2) {
+            "spot.a"
+        } else {
+            "spot.b"
+        }
+        .into(),
         preemptible: true,
         host: "host-A".into(),
         zone: "nova".into(),

@@ -35,6 +35,7 @@ pub(crate) async fn until_at(peer: &Peer, id: &str, status: &str) {
 /// Creates a server with a given identifier, as often as it takes.
 pub(crate) async fn create_at(peer: &Peer, name: &str, flavor: &str, id: Uuid) -> v1::Server {
     let create = || v1::CreateServersRequest {
+        max_price: String::new(),
         name: name.to_owned(),
         request: Some(v1::PlacementRequest {
             server_ids: vec![id.to_string()],

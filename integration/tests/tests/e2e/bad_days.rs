@@ -217,6 +217,7 @@ async fn a_database_that_goes_away_is_an_error_and_no_loss() {
     until(&region, &before[0].id, "active").await;
     database.kill();
     let create_one = || v1::CreateServersRequest {
+        max_price: String::new(),
         name: "during".to_owned(),
         request: Some(v1::PlacementRequest {
             server_ids: vec![uuid::Uuid::from_u128(42).to_string()],
@@ -273,6 +274,7 @@ async fn a_full_disk_refuses_and_keeps_what_there_is() {
     until(&region, &servers[0].id, "active").await;
     let refused = eventually(PATIENCE, async || {
         let create = v1::CreateServersRequest {
+            max_price: String::new(),
             name: "more".to_owned(),
             request: Some(request("small", 31)),
         };

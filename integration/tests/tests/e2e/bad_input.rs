@@ -91,6 +91,7 @@ async fn every_bad_request_is_refused_with_its_code() {
     let mut servers = region.servers().await.unwrap();
     for (what, request, expected) in bad {
         let create = v1::CreateServersRequest {
+            max_price: String::new(),
             name: "x".to_owned(),
             request: Some(request),
         };
@@ -99,6 +100,7 @@ async fn every_bad_request_is_refused_with_its_code() {
         assert!(!status.message().is_empty());
     }
     let nameless = v1::CreateServersRequest {
+        max_price: String::new(),
         name: String::new(),
         request: Some(request("small", 1)),
     };
@@ -107,6 +109,7 @@ async fn every_bad_request_is_refused_with_its_code() {
         "EB-MODEL-004"
     );
     let nothing = v1::CreateServersRequest {
+        max_price: String::new(),
         name: "x".to_owned(),
         request: None,
     };

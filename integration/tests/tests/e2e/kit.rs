@@ -64,6 +64,7 @@ pub(crate) async fn create(
     request: v1::PlacementRequest,
 ) -> (Vec<v1::Server>, v1::Decision) {
     let create = v1::CreateServersRequest {
+        max_price: String::new(),
         name: name.to_owned(),
         request: Some(request),
     };

@@ -21,6 +21,7 @@ fn on(database: Database) -> RegionOptions {
 
 fn creation(name: &str, flavor: &str) -> v1::CreateServersRequest {
     v1::CreateServersRequest {
+        max_price: String::new(),
         name: name.to_owned(),
         request: Some(request(flavor, 1)),
     }
@@ -232,6 +233,7 @@ async fn a_primary_that_fails_over_costs_time_and_nothing_else() {
     // The victim ends meanwhile; what its agent says of that waits in its queue.
     let mut servers = second.servers().await.unwrap();
     let again = || v1::CreateServersRequest {
+        max_price: String::new(),
         name: "during".to_owned(),
         request: Some(v1::PlacementRequest {
             server_ids: vec![uuid::Uuid::from_u128(43).to_string()],

@@ -174,6 +174,7 @@ pub(super) async fn get(base: &str, path: &str) -> String {
 
 fn create_one(flavor: &str) -> v1::CreateServersRequest {
     v1::CreateServersRequest {
+        max_price: String::new(),
         name: flavor.to_owned(),
         request: Some(request(flavor, 1)),
     }

@@ -72,6 +72,7 @@ pub(crate) fn normal(number: u128, host: &str, vcpus: u64) -> Instance {
         launched_at: Some(minutes_ago(100)),
         protected_until: None,
         price_per_hour: Money::default(),
+        max_price: Money::default(),
         priority: 0,
         phase: Phase::Running,
     }
@@ -275,6 +276,7 @@ pub(crate) fn apply(table: &mut HostTable, decision: &Decision) {
                 launched_at: None,
                 protected_until: None,
                 price_per_hour: properties.price_per_hour,
+                max_price: properties.price_per_hour,
                 priority: properties.priority,
                 phase: Phase::Claimed,
             })

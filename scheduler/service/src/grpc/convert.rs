@@ -3,12 +3,12 @@
 use ebbtide_engine::{ClassUsage, Engine, PluginFailure};
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Explanation, Flavor, Host,
-    HostHealth, Life, NoValidHost, Outcome, PastLife, Placement, Resources, Server, ServerGroup,
-    Timestamp, Victim, decision,
+    HostHealth, Life, NoValidHost, Outcome, PastLife, Placement, PricePoint, Resources, Server,
+    ServerGroup, Timestamp, Victim, decision,
 };
 use ebbtide_plugins::{Plugin, PluginKind};
 use ebbtide_proto::v1;
-use ebbtide_region::{Event, HostView};
+use ebbtide_region::{Event, FlavorPrice, HostView};
 use std::collections::HashMap;
 
 fn time(at: Option<Timestamp>) -> String {
@@ -157,6 +157,7 @@ pub(super) fn server(s: &Server, leaving: Option<&Evacuation>) -> v1::Server {
         state_since: time(life.since),
         state_until: time(life.until),
         state_reason: life.reason,
+        max_price: s.max_price.map(|p| p.to_string()).unwrap_or_default(),
     }
 }
 
@@ -180,6 +181,32 @@ pub(super) fn evacuation(e: &Evacuation) -> v1::Evacuation {
         draining_at: time(e.draining_at),
         deadline_at: time(e.deadline_at),
         ended_at: time(e.ended_at),
+    }
+}
+
+pub(super) fn price(p: &PricePoint) -> v1::PriceRecord {
+    v1::PriceRecord {
+        id: p.key(),
+        flavor: p.flavor.clone(),
+        at: p.at.to_string(),
+        price: p.price.to_string(),
+        supply: p.supply,
+        demand: p.demand,
+    }
+}
+
+pub(super) fn flavor_price(p: &FlavorPrice) -> v1::FlavorPrice {
+    let last = p.last.as_ref();
+    v1::FlavorPrice {
+        flavor: p.flavor.clone(),
+        preemptible: p.preemptible,
+        price: p.price.to_string(),
+        price_per_hour: p.base.to_string(),
+        floor: p.floor.to_string(),
+        ceiling: p.ceiling.to_string(),
+        since: time(last.map(|last| last.at)),
+        supply: last.map_or(0, |last| last.supply),
+        demand: last.map_or(0, |last| last.demand),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Lives that are over.
+//! Lives that are over, and prices.
 
 use super::Door;
 use super::convert;
@@ -6,7 +6,8 @@ use super::request::{limit, optional, parsed};
 use crate::keeper::not_read;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_server::Market;
-use ebbtide_store::LifeFilter;
+use ebbtide_region::Region;
+use ebbtide_store::{LifeFilter, PriceFilter};
 use tonic::{Request, Response, Status};
 
 /// Rows of a list if nothing is said, and at most.
@@ -31,6 +32,35 @@ impl Market for Door {
         let lives = lives.map_err(|e| not_read(&e))?;
         Ok(Response::new(v1::ListLivesResponse {
             lives: lives.iter().map(convert::life).collect(),
+        }))
+    }
+    async fn list_prices(
+        &self,
+        _request: Request<v1::ListPricesRequest>,
+    ) -> Result<Response<v1::ListPricesResponse>, Status> {
+        let prices = self.api.keeper.look(Region::flavor_prices).await?;
+        Ok(Response::new(v1::ListPricesResponse {
+            prices: prices.iter().map(convert::flavor_price).collect(),
+            market: self.api.region.market.enabled,
+        }))
+    }
+
+    async fn list_price_history(
+        &self,
+        request: Request<v1::ListPriceHistoryRequest>,
+    ) -> Result<Response<v1::ListPriceHistoryResponse>, Status> {
+        let wire = request.into_inner();
+        let filter = PriceFilter {
+            flavor: optional(wire.flavor),
+            from: parsed("from", &wire.from)?,
+            before: parsed("before", &wire.before)?,
+            limit: limit(wire.limit, ROWS, ROWS),
+            marker: optional(wire.marker),
+        };
+        let prices = self.api.store.prices(&filter).await;
+        let prices = prices.map_err(|e| not_read(&e))?;
+        Ok(Response::new(v1::ListPriceHistoryResponse {
+            prices: prices.iter().map(convert::price).collect(),
         }))
     }
 }

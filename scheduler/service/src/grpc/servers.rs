@@ -68,7 +68,7 @@ impl v1::servers_server::Servers for Door {
         let wire = request.into_inner();
         let request = self.api.placement_request(wire.request).await?;
         let create = CreateServers {
-            max_price: None,
+            max_price: parsed("max_price", &wire.max_price)?,
             name: wire.name,
             request,
             external: false,

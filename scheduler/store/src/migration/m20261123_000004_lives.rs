@@ -50,8 +50,8 @@ impl MigrationTrait for Migration {
             .if_not_exists()
             // The server, and which of its lives.
             .col(text("id", 47).primary_key())
-            .col(&mut text("project_id", 255))
-            .col(&mut text("flavor", 255))
+            .col(text("project_id", 255))
+            .col(text("flavor", 255))
             // When it began.
             .col(ColumnDef::new("created_at").big_integer().not_null())
             .col(ColumnDef::new("ended_at").big_integer().not_null())

@@ -50,8 +50,8 @@ impl MigrationTrait for Migration {
             .if_not_exists()
             // The flavor, and the time in milliseconds.
             .col(text("id", 57).primary_key())
-            .col(&mut text("flavor_id", 36))
-            .col(&mut text("flavor", 255))
+            .col(text("flavor_id", 36))
+            .col(text("flavor", 255))
             // From when it counts.
             .col(ColumnDef::new("created_at").big_integer().not_null())
             .col(record.not_null());

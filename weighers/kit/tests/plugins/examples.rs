@@ -285,6 +285,7 @@ fn costs_on(module: &WasmCostModule, rows: &[[f64; 4]], facts: &[(Fact, FactColu
         vcpus: &column(1),
         memory_mb: &column(2),
         price_per_hour: &column(3),
+        max_price: &column(3),
         priority: &vec![0; len],
         project: &vec![0; len],
         facts,

@@ -10,6 +10,7 @@ const TWO: VictimBatch<'_> = VictimBatch {
     vcpus: &[1.0, 2.0],
     memory_mb: &[1000.0, 2000.0],
     price_per_hour: &[0.5, 0.25],
+    max_price: &[4.0, 1.0],
     priority: &[3, 0],
     project: &[7, 8],
     facts: &[],
@@ -21,6 +22,7 @@ fn a_cost_module_prices_what_it_reads_of_each_candidate() {
         ("age_seconds", [60.0, 120.0]),
         ("vcpus memory_mb", [1001.0, 2002.0]),
         ("price_per_hour priority project", [10.5, 8.25]),
+        ("max_price price_per_hour", [4.5, 1.25]),
     ] {
         let module = try_cost(&[("do", "sum"), ("needs", needs)]).unwrap();
         let mut out = [f64::NAN; 2];

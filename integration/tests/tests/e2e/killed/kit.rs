@@ -51,6 +51,7 @@ pub(super) async fn try_to_create(
     id: Uuid,
 ) -> Result<v1::Server, String> {
     let create = v1::CreateServersRequest {
+        max_price: String::new(),
         name: name.to_owned(),
         request: Some(v1::PlacementRequest {
             server_ids: vec![id.to_string()],

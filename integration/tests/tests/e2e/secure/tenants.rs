@@ -44,6 +44,7 @@ async fn two() -> Two {
 
 fn create(name: &str, flavor: &str, project: &str) -> v1::CreateServersRequest {
     v1::CreateServersRequest {
+        max_price: String::new(),
         name: name.to_owned(),
         request: Some(v1::PlacementRequest {
             flavor: flavor.to_owned(),

@@ -1,4 +1,4 @@
-//! What tenants may know of lives.
+//! What tenants may know of lives: their own servers'. Prices are published.
 
 use super::super::Door;
 use super::{Guard, caller};
@@ -19,5 +19,21 @@ impl Market for Guard {
             .project(&wire.project_id, "list lives")
             .map_err(ServiceError::Access)?;
         <Door as Market>::list_lives(&self.door, request).await
+    }
+    async fn list_prices(
+        &self,
+        request: Request<v1::ListPricesRequest>,
+    ) -> Result<Response<v1::ListPricesResponse>, Status> {
+        // The same for everybody.
+        caller(&request)?;
+        <Door as Market>::list_prices(&self.door, request).await
+    }
+
+    async fn list_price_history(
+        &self,
+        request: Request<v1::ListPriceHistoryRequest>,
+    ) -> Result<Response<v1::ListPriceHistoryResponse>, Status> {
+        caller(&request)?;
+        <Door as Market>::list_price_history(&self.door, request).await
     }
 }

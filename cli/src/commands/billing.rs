@@ -1,0 +1,406 @@
+//! `ebbtide billing`: what each instance-hour was charged.
+//!
+//! Worked out from the lives and prices that the region has written down, by the rule of `ebbtide-market`: the price is fixed when an hour
+//! begins, the last partial hour is free if the provider ends a preemptible instance, and charged in full if its owner does.
+
+use super::price;
+use crate::Context;
+use crate::args::Scope;
+use crate::client::Region;
+use crate::errors::CliError;
+use crate::json::Json;
+use crate::moment::{moment, rfc3339};
+use crate::output::{Cell, Listing, number, text};
+use crate::render::{Tone, when};
+use clap::{Args, Subcommand};
+use ebbtide_market::PriceLine;
+use ebbtide_market::billing::{Billed, BilledHour, Charge, Sum, hours};
+use ebbtide_model::{FlavorId, LifeEnd, Money, PricePoint, Timestamp};
+use ebbtide_proto::v1;
+use ebbtide_simulator::SimError;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use time::OffsetDateTime;
+
+const RULE: &str = "\
+The price of an hour is fixed when it begins. The last partial hour is free if the provider ends a
+preemptible instance, and charged in full if its owner does. Of instances that run, hours that are over
+are there. Sums are exact. An hour belongs to the time in which it began.";
+const HOURS: &str = "\
+Examples:
+  ebbtide billing hours --from 2026-11-01 --to 2026-12-01 --csv november.csv
+  ebbtide billing hours --all-projects -o json | jq 'map(select(.charge == \"ended-by-provider\"))'";
+const TOTAL: &str = "\
+Examples:
+  ebbtide billing total --from 2026-11-01 --to 2026-12-01
+  ebbtide billing total --all-projects -o json";
+/// The largest page.
+const PAGE: u32 = 1000;
+
+/// What can be asked about bills.
+#[derive(Debug, Clone, Subcommand)]
+pub enum BillingCommand {
+    /// One row for each instance-hour
+    #[command(before_help = RULE, after_help = HOURS)]
+    Hours {
+        /// Which
+        #[command(flatten)]
+        which: Which,
+        /// Write them into this file instead of showing them
+        #[arg(long, value_name = "FILE")]
+        csv: Option<PathBuf>,
+    },
+    /// Sums by project and flavor
+    #[command(before_help = RULE, after_help = TOTAL)]
+    Total {
+        /// Which
+        #[command(flatten)]
+        which: Which,
+    },
+}
+
+/// Which hours.
+#[derive(Debug, Clone, Args)]
+pub struct Which {
+    /// Whose
+    #[command(flatten)]
+    pub scope: Scope,
+    /// Hours that began at this time or later: 2026-11-01, or 2026-11-01T10:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub from: Option<OffsetDateTime>,
+    /// Hours that began before this time
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub to: Option<OffsetDateTime>,
+}
+
+/// An instance whose hours are billed.
+struct Instance {
+    id: String,
+    name: String,
+    project: String,
+    flavor: String,
+    billed: Billed,
+}
+
+/// An hour and whose it is.
+struct Row<'i> {
+    of: &'i Instance,
+    hour: BilledHour,
+}
+
+/// Does it.
+///
+/// # Errors
+/// What the region says, or what keeps a file from being written.
+pub async fn run(context: &mut Context, command: BillingCommand) -> Result<(), CliError> {
+    let mut region = context.region().await?;
+    let (BillingCommand::Hours { which, .. } | BillingCommand::Total { which }) = &command;
+    let now = millis(context.output.now());
+    let instances = instances(context, &mut region, which).await?;
+    let lines = lines(&mut region, which.to).await?;
+    let (from, to) = (which.from.map(millis), which.to.map(millis));
+    let mut rows = Vec::new();
+    for of in &instances {
+        let all = hours(&of.billed, lines.get(&of.flavor), now);
+        let wanted = all.filter(|hour| {
+            from.is_none_or(|from| hour.from >= from) && to.is_none_or(|to| hour.from < to)
+        });
+        rows.extend(wanted.map(|hour| Row { of, hour }));
+    }
+    rows.sort_by(|a, b| (a.hour.from, &a.of.id).cmp(&(b.hour.from, &b.of.id)));
+    let unknown = rows
+        .iter()
+        .filter(|r| r.hour.charge == Charge::PriceUnknown);
+    let unknown = unknown.count();
+    if unknown > 0 {
+        context.output.say(&format!(
+            "{unknown} hours began when prices were not written down any more (database.keep_days): nothing is charged for them"
+        ));
+    }
+    match command {
+        BillingCommand::Hours {
+            csv: Some(path), ..
+        } => {
+            write_csv(&path, &rows)?;
+            context.output.say(&format!("wrote {}", path.display()));
+            Ok(())
+        }
+        BillingCommand::Hours { csv: None, .. } => show_hours(context, &rows),
+        BillingCommand::Total { .. } => show_total(context, &rows),
+    }
+}
+
+fn millis(at: OffsetDateTime) -> Timestamp {
+    Timestamp::from_millis(i64::try_from(at.unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX))
+}
+
+/// Prices over time, by flavor. What was published before the time counts, too: an hour has the last price before it.
+async fn lines(
+    region: &mut Region,
+    to: Option<OffsetDateTime>,
+) -> Result<BTreeMap<String, PriceLine>, CliError> {
+    let mut points: BTreeMap<String, Vec<PricePoint>> = BTreeMap::new();
+    for record in price::changes(region, "", None, to).await? {
+        let (Ok(at), Ok(price)) = (record.at.parse(), record.price.parse()) else {
+            continue;
+        };
+        let point = PricePoint {
+            flavor_id: FlavorId(uuid::Uuid::nil()),
+            flavor: record.flavor.clone(),
+            at,
+            price,
+            supply: record.supply,
+            demand: record.demand,
+        };
+        points.entry(record.flavor).or_default().push(point);
+    }
+    let lines = points.into_iter();
+    Ok(lines
+        .map(|(flavor, points)| (flavor, PriceLine::new(&points)))
+        .collect())
+}
+
+async fn instances(
+    context: &Context,
+    region: &mut Region,
+    which: &Which,
+) -> Result<Vec<Instance>, CliError> {
+    let project = which.scope.project(context);
+    let mut all = Vec::new();
+    let prices = region.market.list_prices(v1::ListPricesRequest {}).await?;
+    let prices = prices.into_inner().prices.into_iter();
+    let bases: BTreeMap<String, String> = prices.map(|p| (p.flavor, p.price_per_hour)).collect();
+    let mut marker = String::new();
+    loop {
+        let request = v1::ListServersRequest {
+            project_id: project.clone(),
+            limit: PAGE,
+            marker: marker.clone(),
+            ..Default::default()
+        };
+        let page = region
+            .servers
+            .list_servers(request)
+            .await?
+            .into_inner()
+            .servers;
+        let full = page.len() >= PAGE as usize;
+        if let Some(last) = page.last() {
+            marker.clone_from(&last.id);
+        }
+        all.extend(page.iter().filter_map(|server| running(server, &bases)));
+        if !full {
+            break;
+        }
+    }
+    let mut marker = String::new();
+    loop {
+        let request = v1::ListLivesRequest {
+            project_id: project.clone(),
+            ended_from: which.from.map(rfc3339).unwrap_or_default(),
+            launched_before: which.to.map(rfc3339).unwrap_or_default(),
+            limit: PAGE,
+            marker: marker.clone(),
+            ..Default::default()
+        };
+        let page = region.market.list_lives(request).await?.into_inner().lives;
+        let Some(last) = page.last() else { break };
+        marker.clone_from(&last.id);
+        all.extend(page.iter().filter_map(over));
+    }
+    Ok(all)
+}
+
+fn running(server: &v1::Server, bases: &BTreeMap<String, String>) -> Option<Instance> {
+    let runs = matches!(server.status.as_str(), "active" | "evacuating" | "reserved");
+    let launched_at = server.launched_at.parse().ok().filter(|_| runs)?;
+    let base = bases.get(&server.flavor_name).and_then(|p| p.parse().ok());
+    Some(Instance {
+        id: server.id.clone(),
+        name: server.name.clone(),
+        project: server.project_id.clone(),
+        flavor: server.flavor_name.clone(),
+        billed: Billed {
+            launched_at,
+            ended: None,
+            preemptible: server.preemptible,
+            price_per_hour: base.unwrap_or_default(),
+        },
+    })
+}
+
+fn over(life: &v1::Life) -> Option<Instance> {
+    let end: LifeEnd = life.end.parse().ok()?;
+    Some(Instance {
+        id: life.server_id.clone(),
+        name: life.name.clone(),
+        project: life.project_id.clone(),
+        flavor: life.flavor.clone(),
+        billed: Billed {
+            launched_at: life.launched_at.parse().ok()?,
+            ended: Some((life.ended_at.parse().ok()?, end)),
+            preemptible: life.preemptible,
+            price_per_hour: life.price_per_hour.parse().ok()?,
+        },
+    })
+}
+
+const COLUMNS: [&str; 10] = [
+    "project_id",
+    "server_id",
+    "name",
+    "flavor",
+    "hour",
+    "from",
+    "to",
+    "price",
+    "charged",
+    "charge",
+];
+
+impl Row<'_> {
+    fn price(&self) -> String {
+        let known = self.hour.price;
+        known
+            .map(|price: Money| price.to_string())
+            .unwrap_or_default()
+    }
+
+    fn texts(&self) -> [String; 10] {
+        [
+            self.of.project.clone(),
+            self.of.id.clone(),
+            self.of.name.clone(),
+            self.of.flavor.clone(),
+            self.hour.number.to_string(),
+            self.hour.from.to_string(),
+            self.hour.to.to_string(),
+            self.price(),
+            self.hour.charged.to_string(),
+            self.hour.charge.as_str().to_owned(),
+        ]
+    }
+
+    fn json(&self) -> Json {
+        let texts = self.texts();
+        let pairs = COLUMNS
+            .into_iter()
+            .zip(texts)
+            .map(|(key, value)| match key {
+                "hour" => (key, Json::from(self.hour.number)),
+                _ => (key, Json::from(value.as_str())),
+            });
+        Json::object(pairs)
+    }
+}
+
+fn write_csv(path: &Path, rows: &[Row<'_>]) -> Result<(), CliError> {
+    let failed = |error: csv::Error| {
+        CliError::from(SimError::Write {
+            path: path.to_owned(),
+            problem: error.to_string(),
+        })
+    };
+    let mut file = csv::Writer::from_path(path).map_err(failed)?;
+    file.write_record(COLUMNS).map_err(failed)?;
+    for row in rows {
+        file.write_record(row.texts()).map_err(failed)?;
+    }
+    file.flush().map_err(|error| failed(error.into()))
+}
+
+fn show_hours(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
+    let now = context.output.now();
+    let row = |r: &Row<'_>| {
+        let tone = match r.hour.charge {
+            Charge::EndedByProvider => Tone::Good,
+            Charge::PriceUnknown => Tone::Bad,
+            Charge::Full | Charge::EndedByOwner => Tone::Plain,
+        };
+        vec![
+            Cell::new(&r.of.project),
+            Cell::new(&r.of.name).value(&r.of.id),
+            Cell::new(&r.of.flavor),
+            Cell::new(r.hour.number),
+            when(&r.hour.from.to_string(), now),
+            Cell::new(r.price()),
+            Cell::new(r.hour.charged),
+            Cell::new(r.hour.charge.as_str()).tone(tone),
+        ]
+    };
+    context.output.listing(Listing {
+        columns: vec![
+            text("project_id", "Project"),
+            text("server_id", "Server"),
+            text("flavor", "Flavor"),
+            number("hour", "Hour"),
+            text("from", "From"),
+            number("price", "Price"),
+            number("charged", "Charged"),
+            text("charge", "Why"),
+        ],
+        rows: rows.iter().map(row).collect(),
+        json: Json::List(rows.iter().map(Row::json).collect()),
+        none: "no instance-hours",
+    })
+}
+
+/// What one project pays for one flavor.
+#[derive(Default)]
+struct Total {
+    charged_hours: u64,
+    free_hours: u64,
+    charged: Sum,
+}
+
+impl Total {
+    fn add(&mut self, hour: &BilledHour) {
+        match hour.charge {
+            Charge::Full | Charge::EndedByOwner => self.charged_hours += 1,
+            Charge::EndedByProvider | Charge::PriceUnknown => self.free_hours += 1,
+        }
+        self.charged.add(hour.charged);
+    }
+}
+
+fn show_total(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
+    let mut totals: BTreeMap<(&str, &str), Total> = BTreeMap::new();
+    for row in rows {
+        let of = (row.of.project.as_str(), row.of.flavor.as_str());
+        totals.entry(of).or_default().add(&row.hour);
+    }
+    let mut all = Total::default();
+    rows.iter().for_each(|row| all.add(&row.hour));
+    let cells = |project: &str, flavor: &str, total: &Total| {
+        vec![
+            Cell::new(project),
+            Cell::new(flavor),
+            Cell::new(total.charged_hours),
+            Cell::new(total.free_hours),
+            Cell::new(total.charged).tone(Tone::Strong),
+        ]
+    };
+    let json = |project: &str, flavor: &str, total: &Total| {
+        Json::object([("project_id", Json::from(project))])
+            .with("flavor", flavor)
+            .with("charged_hours", total.charged_hours)
+            .with("free_hours", total.free_hours)
+            .with("charged", total.charged.to_string().as_str())
+    };
+    let mut shown: Vec<_> = totals.iter().map(|((p, f), t)| cells(p, f, t)).collect();
+    if totals.len() > 1 {
+        shown.push(cells("all", "", &all));
+    }
+    context.output.listing(Listing {
+        columns: vec![
+            text("project_id", "Project"),
+            text("flavor", "Flavor"),
+            number("charged_hours", "Hours charged"),
+            number("free_hours", "Hours free"),
+            number("charged", "Charged"),
+        ],
+        rows: shown,
+        json: Json::List(totals.iter().map(|((p, f), t)| json(p, f, t)).collect()),
+        none: "no instance-hours",
+    })
+}

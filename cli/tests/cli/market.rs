@@ -1,0 +1,253 @@
+//! Prices and bills.
+
+use crate::fake::Fake;
+use crate::run::{Ran, against};
+use ebbtide_proto::v1::{FlavorPrice, Life, PriceRecord, Server};
+
+fn record(at: &str, price: &str) -> PriceRecord {
+    PriceRecord {
+        id: at.into(),
+        flavor: "spot.a".into(),
+        at: at.into(),
+        price: price.into(),
+        supply: 10,
+        demand: 4,
+    }
+}
+
+fn life(id: &str, from: &str, to: &str, end: &str) -> Life {
+    Life {
+        id: format!("{id}.1"),
+        server_id: id.into(),
+        name: format!("job-{id}"),
+        project_id: "default".into(),
+        flavor: "spot.a".into(),
+        preemptible: true,
+        launched_at: format!("2026-11-20T{from}Z"),
+        ended_at: format!("2026-11-20T{to}Z"),
+        end: end.into(),
+        price_per_hour: "0.10".into(),
+        ..Life::default()
+    }
+}
+
+/// A day of a market, with a victim, one that its owner deleted, a normal one, and one that runs.
+async fn region() -> Fake {
+    let fake = Fake::start().await;
+    fake.with(|state| {
+        state.prices = vec![FlavorPrice {
+            flavor: "spot.a".into(),
+            preemptible: true,
+            price: "0.05".into(),
+            price_per_hour: "0.10".into(),
+            floor: "0.01".into(),
+            ceiling: "0.10".into(),
+            since: "2026-11-20T14:00:00Z".into(),
+            supply: 10,
+            demand: 4,
+        }];
+        state.price_history = vec![
+            record("1970-01-01T00:00:00Z", "0.10"),
+            record("2026-11-20T08:00:00Z", "0.02"),
+            record("2026-11-20T10:30:00Z", "0.031"),
+            record("2026-11-20T12:00:00Z", "0.02"),
+            record("2026-11-20T14:00:00Z", "0.05"),
+        ];
+        state.lives = vec![
+            life("1", "09:00:00", "12:15:00", "preempted"),
+            life("2", "10:40:00", "11:50:00", "deleted"),
+            life("3", "07:30:00", "09:30:00", "out-of-bid"),
+            Life {
+                preemptible: false,
+                flavor: "pet".into(),
+                ..life("4", "09:00:00", "09:01:00", "deleted")
+            },
+        ];
+        // It is 20:40:12.
+        state.servers = vec![Server {
+            id: "5".into(),
+            name: "job-5".into(),
+            project_id: "default".into(),
+            flavor_name: "spot.a".into(),
+            status: "active".into(),
+            preemptible: true,
+            launched_at: "2026-11-20T18:00:00Z".into(),
+            ..Server::default()
+        }];
+    });
+    fake
+}
+
+fn charged(ran: &Ran, server: &str) -> Vec<(String, String)> {
+    let json = ran.json();
+    let rows = json.as_array().unwrap().iter();
+    rows.filter(|row| row["server_id"] == server)
+        .map(|row| {
+            let text = |key: &str| row[key].as_str().unwrap().to_owned();
+            (text("charged"), text("charge"))
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn hours_cost_what_they_cost_when_they_began() {
+    let fake = region().await;
+    let ran = against(&fake, &["billing", "hours", "-o", "json"]).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let row = |charged: &str, charge: &str| (charged.to_owned(), charge.to_owned());
+    // 09:00 and 10:00 at 0.02, 11:00 at 0.031; the quarter of an hour from 12:00 on is free.
+    assert_eq!(
+        charged(&ran, "1"),
+        [
+            row("0.02", "full"),
+            row("0.02", "full"),
+            row("0.031", "full"),
+            row("0.00", "ended-by-provider")
+        ]
+    );
+    assert_eq!(
+        charged(&ran, "2"),
+        [row("0.031", "full"), row("0.031", "ended-by-owner")]
+    );
+    // Before there was a market it cost what the flavor said.
+    assert_eq!(
+        charged(&ran, "3"),
+        [row("0.10", "full"), row("0.02", "full")]
+    );
+    assert_eq!(charged(&ran, "4"), [row("0.10", "ended-by-owner")]);
+    // The hour that goes on is not there yet.
+    assert_eq!(
+        charged(&ran, "5"),
+        [row("0.05", "full"), row("0.05", "full")]
+    );
+}
+
+#[tokio::test]
+async fn sums_are_exact_and_files_have_every_hour() {
+    let fake = region().await;
+    let ran = against(&fake, &["billing", "total", "-o", "json"]).await;
+    let json = ran.json();
+    let spot = json
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|t| t["flavor"] == "spot.a")
+        .unwrap();
+    assert_eq!(spot["charged"], "0.353000");
+    assert_eq!(
+        (spot["charged_hours"].as_u64(), spot["free_hours"].as_u64()),
+        (Some(9), Some(1))
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("bill.csv");
+    let path = path.to_str().unwrap();
+    let line = [
+        "billing",
+        "hours",
+        "--csv",
+        path,
+        "--from",
+        "2026-11-20T11:00:00Z",
+        "--to",
+        "2026-11-20T13:00:00Z",
+    ];
+    let ran = against(&fake, &line).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let text = std::fs::read_to_string(path).unwrap();
+    assert_eq!(
+        text,
+        "project_id,server_id,name,flavor,hour,from,to,price,charged,charge\n\
+         default,1,job-1,spot.a,3,2026-11-20T11:00:00Z,2026-11-20T12:00:00Z,0.031,0.031,full\n\
+         default,2,job-2,spot.a,2,2026-11-20T11:40:00Z,2026-11-20T11:50:00Z,0.031,0.031,ended-by-owner\n\
+         default,1,job-1,spot.a,4,2026-11-20T12:00:00Z,2026-11-20T12:15:00Z,0.02,0.00,ended-by-provider\n"
+    );
+}
+
+#[tokio::test]
+async fn an_hour_from_before_all_prices_says_so() {
+    let fake = region().await;
+    fake.with(|state| drop(state.price_history.remove(0)));
+    let ran = against(&fake, &["billing", "hours"]).await;
+    assert!(
+        ran.err
+            .contains("1 hours began when prices were not written down"),
+        "{}",
+        ran.err
+    );
+    assert!(ran.out.contains("price-unknown"), "{}", ran.out);
+}
+
+#[tokio::test]
+async fn prices_are_shown_drawn_and_written_for_the_commands_that_plan_by_them() {
+    let fake = region().await;
+    let ran = against(&fake, &["price", "list"]).await;
+    assert!(
+        ran.out.contains("0.05") && ran.out.contains("0.01"),
+        "{}",
+        ran.out
+    );
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let (csv, svg) = (file("prices.csv"), file("prices.svg"));
+    let line = [
+        "price", "history", "spot.a", "--csv", &csv, "--svg", &svg, "-o", "json",
+    ];
+    let ran = against(&fake, &line).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    let json = ran.json();
+    let prices: Vec<&str> = json
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|p| p["price"].as_str().unwrap())
+        .collect();
+    assert_eq!(prices, ["0.05", "0.02", "0.031", "0.02"]);
+    assert!(std::fs::read_to_string(&svg).unwrap().contains("<svg"));
+    let simulated = against(
+        &fake,
+        &[
+            "simulate",
+            "checkpointing",
+            "--history",
+            &csv,
+            "--job",
+            "2h",
+            "-o",
+            "json",
+        ],
+    )
+    .await;
+    assert_eq!(simulated.code, 0, "{}", simulated.err);
+}
+
+#[tokio::test]
+async fn a_maximum_price_is_passed_on_and_nonsense_is_refused_before() {
+    let fake = region().await;
+    let create = [
+        "server",
+        "create",
+        "--flavor",
+        "m1",
+        "--max-price",
+        "0.05",
+        "a",
+    ];
+    against(&fake, &create).await;
+    let log = fake.with(|state| state.log.clone());
+    assert!(
+        log.iter().any(|line| line.contains("at most 0.05")),
+        "{log:?}"
+    );
+    for wrong in ["-1", "NaN", "0.0000001", "much"] {
+        let create = [
+            "server",
+            "create",
+            "--flavor",
+            "m1",
+            "--max-price",
+            wrong,
+            "a",
+        ];
+        assert_eq!(against(&fake, &create).await.code, 2, "{wrong}");
+    }
+}
