@@ -1,7 +1,7 @@
 //! The manager of the partition as a state machine: figures and events with their times in, actions out.
 //!
-//! Growth is aggressive: all servers that are missing are asked for at once. Shrinking is conservative: one server in
-//! [`Policy::release_interval_us`], and it is drained first. A server counts against the budget from the moment it is asked for until it is known to be
+//! Growth is aggressive: all servers that are missing are asked for at once. Shrinking is conservative: one server for each report of the load, none within
+//! [`Policy::release_interval_us`] after it, and it is drained first. A server counts against the budget from the moment it is asked for until it is known to be
 //! gone. The controller knows no clock, no cluster and no cloud; whoever drives it reports what happened and carries out what it says.
 
 mod server;
@@ -116,7 +116,8 @@ impl Controller {
     /// When it wants to be told [`Event::Tick`] at the latest, microseconds; none if only events can change anything.
     #[must_use]
     pub fn wake_us(&self) -> Option<u64> {
-        let shrink = (self.surplus() > 0).then_some(self.release_from_us);
+        let paced = self.policy.release_interval_us() > 0;
+        let shrink = (paced && self.surplus() > 0).then_some(self.release_from_us);
         // Servers are launched in the order of their ids, so the first that is not up is the first to time out.
         let provisioning = |one: &&Server| one.state == State::Provisioning;
         let oldest = if self.census.provisioning > 0 {
@@ -158,9 +159,14 @@ impl Controller {
             Event::Tick => {}
         }
         self.now_us = now_us;
+        // Without a pace, the reports of the load set it.
+        let paced = self.policy.release_interval_us() > 0;
+        let may_shrink = paced || matches!(event, Event::Load { .. });
         self.give_up(&mut actions);
         self.grow(&mut actions);
-        self.shrink(work, &mut actions);
+        if may_shrink {
+            self.shrink(work, &mut actions);
+        }
         Ok(actions)
     }
 

@@ -32,6 +32,7 @@ impl ShortQueue {
         self.probes.push(probe);
     }
 
+    #[cfg(test)]
     pub(crate) fn is_empty(&self) -> bool {
         self.probes.is_empty()
     }
@@ -44,6 +45,7 @@ impl ShortQueue {
         self.probes.clear();
     }
 
+    #[cfg(test)]
     pub(crate) fn iter(&self) -> impl Iterator<Item = &Probe> {
         self.probes.iter()
     }

@@ -22,12 +22,12 @@ pub struct Cluster {
     pub network_us: u64,
     /// How often a probe may be overtaken by jobs with less left to do.
     pub srpt_cap: u32,
-    /// Durations are cut to whole seconds, as Eagle's simulator does.
+    /// Durations are cut to whole seconds, as Eagle's simulator does; tasks below one second take no time then.
     pub whole_seconds: bool,
 }
 
 impl Default for Cluster {
-    /// The paper's section 4.1, which takes Eagle's settings for the Yahoo trace.
+    /// The paper's section 4.1, which takes Eagle's settings for the Yahoo trace; but durations as they are.
     fn default() -> Self {
         Self {
             servers: 4_000,
@@ -37,7 +37,7 @@ impl Default for Cluster {
             min_probes: 20,
             network_us: 500,
             srpt_cap: 5,
-            whole_seconds: true,
+            whole_seconds: false,
         }
     }
 }

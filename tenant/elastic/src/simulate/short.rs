@@ -126,9 +126,9 @@ impl World<'_> {
             return false;
         };
         if self.begin_short(number, probe.job) {
-            if probe.copy
-                && let Some(progress) = self.jobs.get_mut(probe.job as usize)
-            {
+            if !probe.copy {
+                self.drop_surplus_copy(number, probe.job);
+            } else if let Some(progress) = self.jobs.get_mut(probe.job as usize) {
                 progress.copies -= 1;
             }
             return true;
@@ -192,19 +192,18 @@ impl World<'_> {
         if !open || self.has_long(number) {
             return false;
         }
-        let on_demand = number < self.setup.general() + self.setup.short_on_demand();
         if !self.begin_short(number, job) {
             return false;
         }
-        if on_demand {
-            self.drop_surplus_copy(job);
-        }
+        self.drop_surplus_copy(number, job);
         true
     }
 
-    /// One task more runs on demand: a parked copy may have become one too many.
-    fn drop_surplus_copy(&mut self, job: u32) {
-        if let Some(progress) = self.jobs.get_mut(job as usize)
+    /// A task began without a copy. If it runs on demand, a parked copy may have become one too many.
+    fn drop_surplus_copy(&mut self, number: u32, job: u32) {
+        let on_demand = number < self.on_demand_servers();
+        if on_demand
+            && let Some(progress) = self.jobs.get_mut(job as usize)
             && progress.copies > progress.uncovered()
             && progress.parked.pop().is_some()
         {

@@ -178,6 +178,15 @@ impl World<'_> {
         }
     }
 
+    /// Counts those that are still there at the end.
+    pub(super) fn settle(&mut self) {
+        let mut alive: Vec<ServerId> = Vec::new();
+        if let Some(controller) = &self.controller {
+            alive.extend(controller.servers().map(|(id, _)| id));
+        }
+        alive.into_iter().for_each(|id| self.leave(id));
+    }
+
     /// Sees to it that the controller is told when it wants to be.
     fn wake(&mut self) {
         let Some(at_us) = self.controller.as_ref().and_then(|c| c.wake_us()) else {

@@ -212,7 +212,9 @@ impl<'a> World<'a> {
         match doing {
             Doing::Idle => Ok(()),
             Doing::Asking => self.next(number),
-            Doing::Short { job, .. } => {
+            Doing::Short { job, began_us, .. } => {
+                let arrival_us = self.job(job).map_or(0, |job| job.arrival_us);
+                self.tally.short.push(began_us - arrival_us);
                 self.ended(number, job);
                 if self.stick(number, job) {
                     return Ok(());
@@ -295,7 +297,8 @@ impl<'a> World<'a> {
         self.tally.above.set(self.now_us, f64::from(u8::from(above)));
     }
 
-    pub(crate) fn outcome(self) -> Outcome {
+    pub(crate) fn outcome(mut self) -> Outcome {
+        self.settle();
         let tally = self.tally;
         Outcome {
             short: Times::new(tally.short),
