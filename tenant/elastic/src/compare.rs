@@ -38,7 +38,11 @@ impl Gain {
 }
 
 fn quotient(fixed: f64, elastic: f64) -> f64 {
-    if fixed == elastic { 1.0 } else { fixed / elastic }
+    if fixed == elastic {
+        1.0
+    } else {
+        fixed / elastic
+    }
 }
 
 /// Plays a trace with all `short_only` servers on demand.

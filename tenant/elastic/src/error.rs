@@ -79,11 +79,7 @@ impl ElasticError {
         }
     }
 
-    pub(crate) fn setting(
-        what: &'static str,
-        value: impl ToString,
-        allowed: &'static str,
-    ) -> Self {
+    pub(crate) fn setting(what: &'static str, value: impl ToString, allowed: &'static str) -> Self {
         Self::Setting {
             what,
             value: value.to_string(),

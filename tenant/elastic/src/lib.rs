@@ -35,9 +35,7 @@ mod trace;
 pub use compare::Gain;
 pub use controller::{Action, Census, Controller, Event, ServerId, State};
 pub use error::ElasticError;
-pub use policy::{
-    LONGEST_US, MOST_SERVERS, PROVISIONING_US, Policy, THRESHOLD, long_load_ratio,
-};
+pub use policy::{LONGEST_US, MOST_SERVERS, PROVISIONING_US, Policy, THRESHOLD, long_load_ratio};
 pub use simulate::{
     Cluster, Elastic, Happening, Nobody, Outcome, Place, Setup, Times, Transients, Watch, simulate,
 };

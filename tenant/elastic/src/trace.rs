@@ -37,7 +37,10 @@ impl Trace {
         for (at, job) in jobs.into_iter().enumerate() {
             let line = at as u64 + 1;
             let longest = (LONGEST * 1e6) as u64;
-            let all = job.tasks_us.iter().chain([&job.arrival_us, &job.estimate_us]);
+            let all = job
+                .tasks_us
+                .iter()
+                .chain([&job.arrival_us, &job.estimate_us]);
             if job.tasks_us.is_empty() || all.into_iter().any(|us| *us > longest) {
                 let problem = "a job has one task at least, and no time above ten years".to_owned();
                 return Err(ElasticError::Line { line, problem });
@@ -154,7 +157,10 @@ fn job<'a>(mut words: impl Iterator<Item = &'a str>) -> Result<Option<Job>, Stri
         .ok()
         .filter(|count| *count > 0)
         .ok_or_else(|| {
-            format!("the number of tasks is {:?}; it has to be 1 or more", short(number))
+            format!(
+                "the number of tasks is {:?}; it has to be 1 or more",
+                short(number)
+            )
         })?;
     let mean = words.next().ok_or_else(|| cut("the mean duration"))?;
     let estimate_us = micros("the mean duration", mean)?;

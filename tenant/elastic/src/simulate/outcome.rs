@@ -51,7 +51,9 @@ impl Times {
     pub fn quantile(&self, part: f64) -> f64 {
         let count = self.sorted_us.len();
         let at = (part.clamp(0.0, 1.0) * count as f64).ceil() as usize;
-        let us = self.sorted_us.get(at.saturating_sub(1).min(count.saturating_sub(1)));
+        let us = self
+            .sorted_us
+            .get(at.saturating_sub(1).min(count.saturating_sub(1)));
         us.map_or(0.0, |us| *us as f64 / 1e6)
     }
 

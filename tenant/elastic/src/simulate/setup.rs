@@ -48,8 +48,7 @@ impl Cluster {
     /// # Errors
     /// [`ElasticError::Setting`].
     pub fn checked(&self) -> Result<(), ElasticError> {
-        let refuse =
-            |what, value: u32, allowed| Err(ElasticError::setting(what, value, allowed));
+        let refuse = |what, value: u32, allowed| Err(ElasticError::setting(what, value, allowed));
         if !(1..=MOST_SERVERS).contains(&self.servers) {
             return refuse("the number of servers", self.servers, "1 to a million");
         }
@@ -61,10 +60,18 @@ impl Cluster {
             );
         }
         if !(1..=100).contains(&self.probe_ratio) {
-            return refuse("the number of probes for a task", self.probe_ratio, "1 to 100");
+            return refuse(
+                "the number of probes for a task",
+                self.probe_ratio,
+                "1 to 100",
+            );
         }
         if self.min_probes > 10_000 {
-            return refuse("the least number of probes", self.min_probes, "at most 10000");
+            return refuse(
+                "the least number of probes",
+                self.min_probes,
+                "at most 10000",
+            );
         }
         duration("the cutoff between short and long jobs", self.cutoff_us)?;
         duration("the time that a message takes", self.network_us)?;

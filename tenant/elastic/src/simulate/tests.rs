@@ -82,7 +82,9 @@ impl World<'_> {
         for (number, server) in (0..).zip(&self.servers) {
             let waits = !server.shorts.is_empty() || !server.longs.is_empty();
             if waits && server.doing == Doing::Idle {
-                return Some(format!("server {number} is idle while somebody waits there"));
+                return Some(format!(
+                    "server {number} is idle while somebody waits there"
+                ));
             }
             if server.standing == Standing::Gone && (waits || server.doing != Doing::Idle) {
                 return Some(format!("server {number} is gone with work"));
@@ -105,7 +107,9 @@ impl World<'_> {
         let all = controller.census().all();
         if all != transients || all > controller.policy().budget() {
             let budget = controller.policy().budget();
-            return Some(format!("{transients} transients, {all} known, budget {budget}"));
+            return Some(format!(
+                "{transients} transients, {all} known, budget {budget}"
+            ));
         }
         None
     }
@@ -126,10 +130,15 @@ impl World<'_> {
         let (transient, on_demand) = (runs(true), runs(false));
         let all = progress.left_us.len() as u32 + transient + on_demand + progress.done;
         if all as usize != job.tasks_us.len() || transient != progress.on_transients {
-            return Some(format!("job {number}: {all} tasks of {}", job.tasks_us.len()));
+            return Some(format!(
+                "job {number}: {all} tasks of {}",
+                job.tasks_us.len()
+            ));
         }
         let queued = self.servers.iter().flat_map(|server| server.shorts.iter());
-        let queued = queued.filter(|probe| probe.job == number && probe.copy).count();
+        let queued = queued
+            .filter(|probe| probe.job == number && probe.copy)
+            .count();
         let sent = self.agenda.iter().map(|coming| match coming {
             Coming::Probes { job, sent, .. } if *job == number => {
                 sent.iter().filter(|probe| probe.copy).count()
@@ -146,7 +155,9 @@ impl World<'_> {
         }
         // A task that waits has a copy that will ask for it: one in a queue or on its way, not a parked one.
         if progress.left_us.len() > copies as usize - progress.parked.len() {
-            return Some(format!("job {number}: a parked copy sleeps while a task waits"));
+            return Some(format!(
+                "job {number}: a parked copy sleeps while a task waits"
+            ));
         }
         None
     }

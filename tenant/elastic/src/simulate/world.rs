@@ -294,7 +294,9 @@ impl<'a> World<'a> {
             .is_some_and(|elastic| ratio > elastic.policy.threshold_ratio());
         self.tally.up.set(self.now_us, f64::from(up));
         self.tally.load.set(self.now_us, ratio);
-        self.tally.above.set(self.now_us, f64::from(u8::from(above)));
+        self.tally
+            .above
+            .set(self.now_us, f64::from(u8::from(above)));
     }
 
     pub(crate) fn outcome(mut self) -> Outcome {
