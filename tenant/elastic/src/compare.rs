@@ -22,26 +22,36 @@ impl Gain {
     /// Of two outcomes of one trace.
     #[must_use]
     pub fn of(fixed: &Outcome, elastic: &Outcome, policy: &Policy) -> Self {
-        let normalised = elastic.transients.mean_up / policy.ratio();
-        let given_up = f64::from(policy.given_up());
+        let (normalised, saving) = Self::price(elastic.transients.mean_up, policy);
         Self {
-            mean: quotient(fixed.short.mean(), elastic.short.mean()),
-            max: quotient(fixed.short.max(), elastic.short.max()),
+            mean: Self::quotient(fixed.short.mean(), elastic.short.mean()),
+            max: Self::quotient(fixed.short.max(), elastic.short.max()),
             normalised,
-            saving: if given_up > 0.0 {
-                1.0 - normalised / given_up
-            } else {
-                0.0
-            },
+            saving,
         }
     }
-}
 
-fn quotient(fixed: f64, elastic: f64) -> f64 {
-    if fixed == elastic {
-        1.0
-    } else {
-        fixed / elastic
+    /// How much longer one delay is than the other: infinite if only the latter is zero, 1 if both are.
+    #[must_use]
+    pub fn quotient(fixed: f64, elastic: f64) -> f64 {
+        if fixed == elastic {
+            1.0
+        } else {
+            fixed / elastic
+        }
+    }
+
+    /// What `mean_up` transient servers cost in on-demand ones, and the part of the given-up servers' price that is saved.
+    #[must_use]
+    pub fn price(mean_up: f64, policy: &Policy) -> (f64, f64) {
+        let normalised = mean_up / policy.ratio();
+        let given_up = f64::from(policy.given_up());
+        let saving = if given_up > 0.0 {
+            1.0 - normalised / given_up
+        } else {
+            0.0
+        };
+        (normalised, saving)
     }
 }
 

@@ -34,7 +34,7 @@ prop_compose! {
     fn setups()(
         (general, short_only) in (1u32..10, 1u32..8),
         (ratio, share, threshold) in (1.0f64..4.0, 0.0f64..1.0, 0.2f64..1.0),
-        provisioning in 0u64..200,
+        provisioning in 1u64..200,
         life in prop_oneof![1 => Just(None), 3 => (0.001f64..0.1).prop_map(Some)],
         seed in any::<u64>(),
     ) -> Setup {

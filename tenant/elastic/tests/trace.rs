@@ -5,7 +5,9 @@
 use ebbtide_elastic::{
     Cluster, Elastic, ElasticError, Job, Nobody, Policy, Setup, Trace, simulate,
 };
+use ebbtide_lifetime::distributions::Uniform;
 use proptest::prelude::*;
+use std::sync::Arc;
 
 fn read(text: &str) -> Result<Trace, ElasticError> {
     Trace::read(text.as_bytes())
@@ -209,6 +211,14 @@ fn preemptible_servers_that_cannot_be_are_refused() {
                 ..elastic(80)
             },
             "the provisioning delay",
+        ),
+        (
+            Elastic {
+                lifetime: Some(Arc::new(Uniform::new(24.0).unwrap())),
+                provisioning_us: 999_999,
+                ..elastic(80)
+            },
+            "the provisioning delay is 999999 µs; it has to be a second or more",
         ),
         (
             Elastic {

@@ -1,5 +1,7 @@
 //! Probes that wait at a server: the job with least left to do first, and nobody is overtaken for ever.
 
+use std::collections::VecDeque;
+
 /// A place in a server's queue for any task of a short job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Probe {
@@ -24,12 +26,12 @@ impl Probe {
 #[derive(Debug, Clone, Default)]
 pub(crate) struct ShortQueue {
     /// In the order of their arrival.
-    probes: Vec<Probe>,
+    probes: VecDeque<Probe>,
 }
 
 impl ShortQueue {
     pub(crate) fn push(&mut self, probe: Probe) {
-        self.probes.push(probe);
+        self.probes.push_back(probe);
     }
 
     #[cfg(test)]
@@ -68,7 +70,7 @@ impl ShortQueue {
             let before = self.probes.iter_mut().take(at);
             before.for_each(|probe| probe.overtaken += 1);
         }
-        Some(self.probes.remove(at))
+        self.probes.remove(at)
     }
 }
 

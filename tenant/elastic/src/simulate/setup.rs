@@ -1,9 +1,13 @@
 //! What is simulated: the cluster, how its short partition is made up, and the seed.
 
 use crate::error::ElasticError;
-use crate::policy::{LONGEST_US, MOST_SERVERS, PROVISIONING_US, Policy, duration};
+use crate::policy::{MOST_SERVERS, PROVISIONING_US, Policy, duration};
 use ebbtide_lifetime::Lifetime;
 use std::sync::Arc;
+
+/// The shortest provisioning delay where servers are interrupted, microseconds: one that dies at once and is replaced at once would be
+/// replaced for ever.
+const QUICKEST_US: u64 = 1_000_000;
 
 /// A cluster in the manner of Eagle (Delgado et al., *Job-aware scheduling in Eagle*, SoCC 2016). Each server runs one task at a time.
 #[derive(Debug, Clone, PartialEq)]
@@ -141,8 +145,15 @@ impl Setup {
                 "the number of servers for short jobs only of the cluster",
             ));
         }
-        if elastic.provisioning_us > LONGEST_US {
-            duration("the provisioning delay", elastic.provisioning_us)?;
+        duration("the provisioning delay", elastic.provisioning_us)?;
+        if elastic.lifetime.is_some() && elastic.provisioning_us < QUICKEST_US {
+            let value = format!("{} µs", elastic.provisioning_us);
+            let allowed = "a second or more where servers are interrupted and replaced";
+            return Err(ElasticError::setting(
+                "the provisioning delay",
+                value,
+                allowed,
+            ));
         }
         if !(elastic.life_scale > 0.0 && elastic.life_scale <= 1e6) {
             return Err(ElasticError::setting(

@@ -40,7 +40,7 @@ prop_compose! {
         threshold in 0.2f64..1.0,
         (cap, probe_ratio, min_probes) in (0u32..6, 1u32..4, 0u32..20),
         network_us in prop_oneof![Just(0u64), Just(500), Just(3_000_000)],
-        provisioning_us in 0u64..200_000_000,
+        provisioning_us in 1_000_000u64..200_000_000,
         pace in prop_oneof![Just(0u64), Just(30_000_000)],
         timeout in prop_oneof![3 => Just(None), 1 => Just(Some(50_000_000u64))],
         life in prop_oneof![1 => Just(None), 3 => (0.001f64..0.1).prop_map(Some)],
