@@ -33,7 +33,7 @@ async fn simulate(trace: &Path, options: &str) -> Ran {
     alone(&words).await
 }
 
-const SMALL: &str = "--servers 20 --short-only 4 --cutoff 100s --seeds 2";
+const SMALL: &str = "--servers 20 --short-only 4 --cutoff 100s --seeds 2 --threshold 0.6";
 
 async fn json(trace: &Path, options: &str) -> Value {
     let ran = simulate(trace, &format!("{SMALL} -o json {options}")).await;
@@ -178,6 +178,22 @@ async fn a_last_line_without_an_end_is_taken_and_told_of() {
     let ran = simulate(&path, SMALL).await;
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.err.contains("the last line has no end"), "{}", ran.err);
+}
+
+#[tokio::test]
+async fn a_threshold_that_long_jobs_cannot_pass_is_told_of() {
+    let here = tempfile::tempdir().unwrap();
+    let path = file(here.path(), "bursts.tr", bursts().as_bytes());
+    // 16 servers for long jobs and two for short ones: at most 0.889.
+    let ran = simulate(&path, &SMALL.replace("0.6", "0.9")).await;
+    assert!(ran.err.contains("at most 0 of K = 6"), "{}", ran.err);
+    assert!(
+        ran.err.contains("16 of 18 servers, a ratio of 0.889"),
+        "{}",
+        ran.err
+    );
+    let ran = simulate(&path, &SMALL.replace("0.6", "0.5")).await;
+    assert!(!ran.err.contains("are ever asked for"), "{}", ran.err);
 }
 
 #[tokio::test]

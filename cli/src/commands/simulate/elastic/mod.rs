@@ -12,7 +12,7 @@ use crate::commands::model::{Given, ModelArgs};
 use crate::errors::CliError;
 use crate::hours::Hours;
 use clap::Args;
-use ebbtide_elastic::{Cluster, Elastic, ElasticError, LONGEST_US, Policy, Trace};
+use ebbtide_elastic::{Cluster, Elastic, ElasticError, LONGEST_US, Policy, Trace, long_load_ratio};
 use std::path::{Path, PathBuf};
 use sweep::Sweep;
 
@@ -231,5 +231,21 @@ fn warn(context: &mut Context, args: &ElasticArgs, trace: &Trace, terms: &Terms)
             "{which} long with --cutoff {}; without short and long jobs there is nothing to compare",
             args.cluster.cutoff
         ));
+    }
+    let general = terms.cluster.servers - terms.cluster.short_only;
+    for policy in terms.partitions.iter().map(|elastic| &elastic.policy) {
+        // All servers that long jobs can have, against all that are not preemptible.
+        let on_demand = general + policy.on_demand();
+        let most = policy.wanted(general, on_demand);
+        if most < policy.budget() {
+            context.output.say(&format!(
+                "r = {}: at most {most} of K = {} preemptible servers are ever asked for, since long jobs can fill {general} of {on_demand} \
+                 servers, a ratio of {:.3}; a lower --threshold than {} uses more",
+                policy.ratio(),
+                policy.budget(),
+                long_load_ratio(general, on_demand),
+                policy.threshold_ratio(),
+            ));
+        }
     }
 }

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// Which setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Knob {
+pub(super) enum Knob {
     /// The long-load ratio above which servers are added.
     Threshold,
     /// p.
