@@ -48,12 +48,13 @@ pub(super) fn all(
         context.output.say(&line);
     }
     let line = format!(
-        "{} jobs, {} tasks, {} of them short, over {}; {} seeds, played in {:.1} s",
+        "{} jobs, {} tasks, {} of them short, over {}; {} seed{}, played in {:.1} s",
         trace.jobs().len(),
         trace.tasks(),
         all.short_tasks,
         Hours(trace.span_us() as f64 / 3.6e9),
         args.seeds,
+        if args.seeds == 1 { "" } else { "s" },
         all.seconds
     );
     context.output.say(&line);
