@@ -350,7 +350,8 @@ proptest! {
         let policy = policy.threshold(f64::from(threshold) / 100.0).unwrap();
         // In whole numbers: 100 N_long <= threshold (on_demand + t).
         let enough = |t: &u32| 100 * u64::from(long) <= u64::from(threshold) * u64::from(on_demand + t);
-        let least = (0..policy.budget()).find(enough).unwrap_or(policy.budget());
+        let budget = policy.budget();
+        let least = (0..budget).find(enough).unwrap_or(budget);
         prop_assert_eq!(policy.wanted(long, on_demand), least);
     }
 }
