@@ -121,6 +121,20 @@ async fn sweeps_show_where_it_pays_and_where_it_does_not() {
 }
 
 #[tokio::test]
+async fn a_notice_saves_tasks_from_being_lost() {
+    let here = tempfile::tempdir().unwrap();
+    let trace = file(here.path(), "bursts.tr", bursts().as_bytes());
+    let lost = async |notice: &str| {
+        let life = "--lifetime exponential:lambda=10";
+        let json = json(&trace, &format!("--ratio 4 {life} --notice {notice}")).await;
+        json["elastic"][0]["tasks_lost"].as_f64().unwrap()
+    };
+    // No task takes longer than twenty seconds, and a server has one at a time; what is queued behind it may come too late.
+    let (without, with) = (lost("0").await, lost("5m").await);
+    assert!(without > 20.0 && with < without / 4.0, "{without} {with}");
+}
+
+#[tokio::test]
 async fn charts_show_the_distributions_and_each_sweep() {
     let here = tempfile::tempdir().unwrap();
     let trace = file(here.path(), "bursts.tr", bursts().as_bytes());

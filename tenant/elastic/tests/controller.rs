@@ -156,6 +156,45 @@ fn an_interrupted_server_is_replaced_at_once() {
 }
 
 #[test]
+fn a_server_that_is_told_of_its_end_is_drained_and_replaced_before_it_is_gone() {
+    let mut controller = with_up(policy(), 3_800, 40);
+    let id = ServerId(3);
+    let actions = controller.handle(5, Event::Notice(id), &mut idle);
+    assert_eq!(
+        actions,
+        Ok(vec![Action::Drain(id), Action::Launch(ServerId(40))])
+    );
+    assert_eq!(controller.state(id), Some(State::Leaving));
+    // Told twice is told once; and however many are missing, it is not kept.
+    assert_eq!(
+        controller.handle(6, Event::Notice(id), &mut idle),
+        Ok(vec![])
+    );
+    let actions = controller.handle(7, load(3_920), &mut idle).unwrap();
+    assert!(!actions.contains(&Action::Keep(id)));
+    // All that the budget has room for while it is there, and the last one when it is gone.
+    assert_eq!(controller.census().all(), 120);
+    let actions = controller.handle(8, Event::Gone(id), &mut idle).unwrap();
+    assert_eq!(launched(&actions).len(), 1);
+    // One that drains already is told, too; one that is not up yet is not waited for.
+    let mut controller = with_up(policy(), 3_763, 2);
+    let actions = controller.handle(1, load(0), &mut idle).unwrap();
+    assert_eq!(actions, [Action::Drain(ServerId(1))]);
+    let told = controller.handle(2, Event::Notice(ServerId(1)), &mut idle);
+    assert_eq!(told, Ok(vec![]));
+    let actions = controller.handle(3, load(3_763), &mut idle);
+    assert_eq!(actions, Ok(vec![Action::Launch(ServerId(2))]));
+    let actions = controller.handle(4, Event::Notice(ServerId(2)), &mut idle);
+    assert_eq!(
+        actions,
+        Ok(vec![
+            Action::Release(ServerId(2)),
+            Action::Launch(ServerId(3))
+        ])
+    );
+}
+
+#[test]
 fn a_server_that_never_comes_up_is_given_up_and_replaced() {
     let policy = policy().launch_timeout(5 * MINUTE).unwrap();
     let mut controller = Controller::new(policy);
@@ -265,6 +304,7 @@ enum Step {
     Up(prop::sample::Index),
     Drained(prop::sample::Index),
     Gone(prop::sample::Index),
+    Notice(prop::sample::Index),
     Wait(u64),
 }
 
@@ -275,6 +315,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
         4 => index().prop_map(Step::Up),
         3 => index().prop_map(Step::Drained),
         2 => index().prop_map(Step::Gone),
+        1 => index().prop_map(Step::Notice),
         2 => (0u64..200_000_000).prop_map(Step::Wait),
     ];
     prop::collection::vec(step, 0..120)
@@ -303,8 +344,9 @@ proptest! {
             let event = match step {
                 Step::Load(long, on_demand) => Some(Event::Load { long, on_demand }),
                 Step::Up(at) => of(at, &[State::Provisioning]).map(Event::Up),
-                Step::Drained(at) => of(at, &[State::Draining, State::Active]).map(Event::Drained),
+                Step::Drained(at) => of(at, &[State::Draining, State::Leaving, State::Active]).map(Event::Drained),
                 Step::Gone(at) => (!servers.is_empty()).then(|| Event::Gone(at.get(&servers).0)),
+                Step::Notice(at) => (!servers.is_empty()).then(|| Event::Notice(at.get(&servers).0)),
                 Step::Wait(us) => { now += us; Some(Event::Tick) }
             };
             let Some(event) = event else { continue };
@@ -316,18 +358,26 @@ proptest! {
                 match action {
                     Action::Release(id) => {
                         let before = servers.iter().find(|(one, _)| one == id).unwrap().1;
-                        prop_assert!(before != State::Active, "{:?} was active", id);
+                        // It was never up, or has told that it is drained.
+                        let drained = event == Event::Drained(*id) && before != State::Active;
+                        prop_assert!(before == State::Provisioning || drained, "{:?} {:?}", id, before);
                         prop_assert_eq!(controller.state(*id), Some(State::Releasing));
                     }
                     Action::Drain(id) => {
                         drains += 1;
-                        prop_assert_eq!(controller.state(*id), Some(State::Draining));
+                        let told = event == Event::Notice(*id);
+                        let state = if told { State::Leaving } else { State::Draining };
+                        prop_assert_eq!(controller.state(*id), Some(state));
                     }
                     Action::Launch(id) => prop_assert_eq!(controller.state(*id), Some(State::Provisioning)),
                     Action::Keep(id) => prop_assert_eq!(controller.state(*id), Some(State::Active)),
                 }
             }
             // Conservative: one at a time, and at its pace.
+            if let Event::Notice(id) = event {
+                // Its own drain is the provider's pace, not ours.
+                drains -= u32::from(actions.contains(&Action::Drain(id)));
+            }
             prop_assert!(drains <= 1);
             if drains == 1 {
                 prop_assert!(last_drain.is_none_or(|last| now >= last + pace));

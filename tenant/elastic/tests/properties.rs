@@ -36,6 +36,7 @@ prop_compose! {
         (ratio, share, threshold) in (1.0f64..4.0, 0.0f64..1.0, 0.2f64..1.0),
         provisioning in 1u64..200,
         life in prop_oneof![1 => Just(None), 3 => (0.001f64..0.1).prop_map(Some)],
+        notice in prop_oneof![Just(0u64), Just(30)],
         seed in any::<u64>(),
     ) -> Setup {
         let policy = Policy::new(short_only, ratio, share).unwrap().threshold(threshold).unwrap();
@@ -43,6 +44,7 @@ prop_compose! {
         let elastic = Elastic {
             provisioning_us: provisioning * common::SECOND,
             lifetime: life.map(model),
+            notice_us: notice * common::SECOND,
             ..Elastic::new(policy)
         };
         Setup { cluster: cluster(general + short_only, short_only), elastic: Some(elastic), seed }

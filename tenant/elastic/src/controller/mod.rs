@@ -27,6 +27,8 @@ pub enum Event {
     Up(ServerId),
     /// A server that is being drained has nothing more to do.
     Drained(ServerId),
+    /// The provider says that it is going to take a server: it is drained, and replaced at once if the budget has room for both.
+    Notice(ServerId),
     /// A server does not exist any more: it was interrupted, its launch failed, or it was released.
     Gone(ServerId),
     /// Only time has passed.
@@ -102,8 +104,7 @@ impl Controller {
     #[must_use]
     pub fn long_load_ratio(&self) -> Option<f64> {
         let (long, on_demand) = self.load?;
-        let total = on_demand + self.census.active + self.census.draining;
-        Some(long_load_ratio(long, total))
+        Some(long_load_ratio(long, on_demand + self.census.up()))
     }
 
     /// How many preemptible servers there should be, by the last load that was reported.
@@ -155,6 +156,7 @@ impl Controller {
             Event::Load { long, on_demand } => self.load = Some((long, on_demand)),
             Event::Up(id) => self.came_up(now_us, id)?,
             Event::Drained(id) => self.drained(now_us, id, &mut actions)?,
+            Event::Notice(id) => self.noticed(now_us, id, &mut actions)?,
             Event::Gone(id) => self.gone(now_us, id)?,
             Event::Tick => {}
         }
@@ -184,7 +186,7 @@ impl Controller {
             State::Provisioning => self.set(id, State::Active, now_us),
             // It was given up a moment before: the release is on its way.
             State::Releasing => {}
-            State::Active | State::Draining => {
+            State::Active | State::Draining | State::Leaving => {
                 return Err(impossible(now_us, id, "came up a second time"));
             }
         }
@@ -198,7 +200,7 @@ impl Controller {
         actions: &mut Vec<Action>,
     ) -> Result<(), ElasticError> {
         match self.known(now_us, id)? {
-            State::Draining => {
+            State::Draining | State::Leaving => {
                 self.set(id, State::Releasing, now_us);
                 actions.push(Action::Release(id));
             }
@@ -207,6 +209,28 @@ impl Controller {
             State::Provisioning => {
                 return Err(impossible(now_us, id, "is drained and was never up"));
             }
+        }
+        Ok(())
+    }
+
+    fn noticed(
+        &mut self,
+        now_us: u64,
+        id: ServerId,
+        actions: &mut Vec<Action>,
+    ) -> Result<(), ElasticError> {
+        match self.known(now_us, id)? {
+            State::Active => {
+                self.set(id, State::Leaving, now_us);
+                actions.push(Action::Drain(id));
+            }
+            State::Draining => self.set(id, State::Leaving, now_us),
+            // Nothing runs there yet: whatever it is good for is over before it begins.
+            State::Provisioning => {
+                self.set(id, State::Releasing, now_us);
+                actions.push(Action::Release(id));
+            }
+            State::Leaving | State::Releasing => {}
         }
         Ok(())
     }

@@ -19,8 +19,10 @@ pub enum State {
     Provisioning,
     /// Takes tasks.
     Active,
-    /// Ends what it has, takes nothing new.
+    /// Ends what it has, takes nothing new; it is kept if the load comes back.
     Draining,
+    /// The same, and the provider is going to take it.
+    Leaving,
     /// Being deleted.
     Releasing,
 }
@@ -41,6 +43,8 @@ pub struct Census {
     pub active: u32,
     /// End what they have.
     pub draining: u32,
+    /// End what they have, and will be taken.
+    pub leaving: u32,
     /// Being deleted.
     pub releasing: u32,
 }
@@ -49,7 +53,13 @@ impl Census {
     /// All of them: what counts against the budget.
     #[must_use]
     pub fn all(&self) -> u32 {
-        self.provisioning + self.active + self.draining + self.releasing
+        self.provisioning + self.up() + self.releasing
+    }
+
+    /// Those that are there and have tasks, or may have some.
+    #[must_use]
+    pub fn up(&self) -> u32 {
+        self.active + self.draining + self.leaving
     }
 
     fn of(&mut self, state: State) -> &mut u32 {
@@ -57,6 +67,7 @@ impl Census {
             State::Provisioning => &mut self.provisioning,
             State::Active => &mut self.active,
             State::Draining => &mut self.draining,
+            State::Leaving => &mut self.leaving,
             State::Releasing => &mut self.releasing,
         }
     }

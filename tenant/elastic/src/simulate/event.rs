@@ -34,6 +34,8 @@ pub(crate) enum Coming {
     Free { server: u32, turn: u32 },
     /// A transient server is up.
     Up(ServerId),
+    /// The provider says that it is going to take a transient server.
+    Notice(ServerId),
     /// The provider takes a transient server.
     Interrupted(ServerId),
     /// The controller wanted to be told.

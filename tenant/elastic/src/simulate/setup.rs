@@ -100,6 +100,8 @@ pub struct Elastic {
     pub provisioning_us: u64,
     /// How long they live once they are up; none: until they are released.
     pub lifetime: Option<Arc<dyn Lifetime>>,
+    /// How long before its end a server is told of it, microseconds; 0 for never.
+    pub notice_us: u64,
     /// Lives are this much as long as the model says: 0.5 is twice the interruptions.
     pub life_scale: f64,
 }
@@ -112,6 +114,7 @@ impl Elastic {
             policy,
             provisioning_us: PROVISIONING_US,
             lifetime: None,
+            notice_us: 0,
             life_scale: 1.0,
         }
     }
@@ -146,6 +149,7 @@ impl Setup {
             ));
         }
         duration("the provisioning delay", elastic.provisioning_us)?;
+        duration("the notice of an interruption", elastic.notice_us)?;
         if elastic.lifetime.is_some() && elastic.provisioning_us < QUICKEST_US {
             let value = format!("{} µs", elastic.provisioning_us);
             let allowed = "a second or more where servers are interrupted and replaced";

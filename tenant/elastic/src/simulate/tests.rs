@@ -44,6 +44,7 @@ prop_compose! {
         pace in prop_oneof![Just(0u64), Just(30_000_000)],
         timeout in prop_oneof![3 => Just(None), 1 => Just(Some(50_000_000u64))],
         life in prop_oneof![1 => Just(None), 3 => (0.001f64..0.1).prop_map(Some)],
+        notice_us in prop_oneof![Just(0u64), Just(30_000_000)],
         seed in any::<u64>(),
     ) -> Setup {
         let policy = Policy::new(short_only, ratio, share)
@@ -54,6 +55,7 @@ prop_compose! {
             policy: policy.unwrap(),
             provisioning_us,
             lifetime: life.map(|hours| Arc::new(Exponential::new(1.0 / hours, f64::INFINITY).unwrap()) as Arc<_>),
+            notice_us,
             life_scale: 1.0,
         };
         let cluster = Cluster {

@@ -53,9 +53,22 @@ impl World<'_> {
             let hours = lifetime.sample(&mut self.fate) * elastic.life_scale;
             // What is longer than a simulation can be never happens in it.
             let life_us = (hours * 3.6e9).min(1e18) as u64;
-            self.agenda.put(now_us + life_us, Coming::Interrupted(id));
+            let end_us = now_us + life_us;
+            if elastic.notice_us > 0 {
+                let notice_us = end_us.saturating_sub(elastic.notice_us).max(now_us);
+                self.agenda.put(notice_us, Coming::Notice(id));
+            }
+            self.agenda.put(end_us, Coming::Interrupted(id));
         }
         self.report(Event::Up(id))
+    }
+
+    /// A server is told of its end.
+    pub(super) fn noticed(&mut self, id: ServerId) -> Result<(), ElasticError> {
+        match self.at(id) {
+            Some(server) if server.standing != Standing::Gone => self.report(Event::Notice(id)),
+            _ => Ok(()),
+        }
     }
 
     /// The provider takes a server: what runs there begins anew elsewhere, what waits there has its copies elsewhere.

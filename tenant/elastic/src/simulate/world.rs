@@ -136,6 +136,7 @@ impl<'a> World<'a> {
             Coming::Tasks { job, placed } => self.tasks_arrive(job, &placed)?,
             Coming::Free { server, turn } => self.free(server, turn)?,
             Coming::Up(id) => self.up(id)?,
+            Coming::Notice(id) => self.noticed(id)?,
             Coming::Interrupted(id) => self.interrupted(id)?,
             Coming::Tick => self.tick()?,
         }
@@ -282,10 +283,8 @@ impl<'a> World<'a> {
 
     /// Measures the load; to be called whenever it has changed.
     pub(super) fn measure(&mut self) {
-        let up = self.controller.as_ref().map_or(0, |controller| {
-            let census = controller.census();
-            census.active + census.draining
-        });
+        let controller = self.controller.as_ref();
+        let up = controller.map_or(0, |controller| controller.census().up());
         let ratio = long_load_ratio(self.long_servers(), self.on_demand_servers() + up);
         let above = self
             .setup

@@ -102,6 +102,7 @@ fn partition(one: &Played) -> Json {
             "release_interval_seconds",
             seconds(policy.release_interval_us()),
         )
+        .with("notice_seconds", seconds(one.elastic.notice_us))
         .with("improvement", one.improvement)
         .with("improvement_least_seed", one.spread.0)
         .with("improvement_greatest_seed", one.spread.1)

@@ -88,6 +88,9 @@ pub struct PartitionArgs {
     /// How long preemptible servers live: NAME:key=value,… in hours, or a file of `ebbtide model fit` [default: until they are released]
     #[arg(long, value_name = "MODEL")]
     pub lifetime: Option<String>,
+    /// How long before its end a server is told of it and drained; 0: never
+    #[arg(long, value_name = "TIME", default_value = "0", requires = "lifetime")]
+    pub notice: Hours,
 }
 
 /// Options of `simulate elastic`.
@@ -175,6 +178,7 @@ impl ElasticArgs {
             let elastic = Elastic {
                 provisioning_us,
                 lifetime: terms.lifetime.as_ref().map(Given::shared),
+                notice_us: micros(self.partition.notice),
                 ..Elastic::new(policy)
             };
             terms.partitions.push(elastic);
