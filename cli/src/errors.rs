@@ -5,6 +5,7 @@ use ebbtide_bag::BagError;
 use ebbtide_bench::BenchError;
 use ebbtide_chart::ChartError;
 use ebbtide_checkpointing::CheckpointingError;
+use ebbtide_elastic::ElasticError;
 use ebbtide_lifetime::LifetimeError;
 use ebbtide_simulator::SimError;
 use std::fmt::Write as _;
@@ -153,6 +154,14 @@ pub enum CliError {
         /// What is wrong with it, with the line.
         problem: String,
     },
+    /// A trace of jobs, or an elastic partition for it.
+    #[error("{place}{error}")]
+    Elastic {
+        /// The file with a colon behind it; empty if no file is to blame.
+        place: String,
+        /// What is wrong.
+        error: ElasticError,
+    },
     /// Tokens and their file.
     #[error(transparent)]
     Access(#[from] AccessError),
@@ -215,6 +224,7 @@ impl CliError {
             Self::Lifetime { error, .. } => error.code(),
             Self::Chart(error) => error.code(),
             Self::Checkpointing { error, .. } => error.code(),
+            Self::Elastic { error, .. } => error.code(),
             Self::Access(error) => error.code(),
             Self::Bag(error) => error.code(),
             Self::BagFile { .. } => "EB-BAG-011",
@@ -236,6 +246,10 @@ impl CliError {
             } => USAGE,
             Self::Checkpointing {
                 error: CheckpointingError::Question { .. },
+                ..
+            } => USAGE,
+            Self::Elastic {
+                error: ElasticError::Setting { .. },
                 ..
             } => USAGE,
             Self::Unreachable { .. } | Self::StreamEnded(_) => UNREACHABLE,
@@ -287,6 +301,7 @@ impl CliError {
             Self::Sim(error) => error.next_step(),
             Self::Lifetime { error, .. } => next_step_of(error).map(str::to_owned),
             Self::Checkpointing { error, .. } => next_step_with_prices(error).map(str::to_owned),
+            Self::Elastic { error, .. } => next_step_with_trace(error).map(str::to_owned),
             Self::Bench(error) => error.next_step(),
             _ => None,
         }
@@ -376,6 +391,28 @@ fn next_step_of(error: &LifetimeError) -> Option<&'static str> {
             Some("make checkpoints cheaper or steps shorter, or use instances that live longer")
         }
         _ => None,
+    }
+}
+
+impl From<ElasticError> for CliError {
+    fn from(error: ElasticError) -> Self {
+        Self::Elastic {
+            place: String::new(),
+            error,
+        }
+    }
+}
+
+/// What to do about an error of a trace or a partition, on this command line.
+fn next_step_with_trace(error: &ElasticError) -> Option<&'static str> {
+    match error {
+        ElasticError::Line { .. } | ElasticError::Empty => Some("docs/elastic.md has the format"),
+        ElasticError::Unsorted { .. } => Some("`sort -g` puts the lines in order"),
+        ElasticError::TooMany { .. } => Some("give a part of the trace"),
+        ElasticError::NoRoom { .. } => {
+            Some("raise --servers, lower --short-only, or raise --cutoff if no job is long")
+        }
+        ElasticError::Setting { .. } | ElasticError::Event { .. } => None,
     }
 }
 

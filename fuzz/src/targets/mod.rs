@@ -6,6 +6,7 @@ mod bus_message;
 mod flavor;
 mod grpc_message;
 mod hypervisor;
+mod job_trace;
 mod journal;
 mod lifetimes;
 mod metadata_request;
@@ -76,6 +77,11 @@ pub const TARGETS: &[Target] = &[
         "hypervisor",
         "what virsh prints, guest agents answer and guests say",
         hypervisor::run,
+    ),
+    target(
+        "job_trace",
+        "traces of short and long jobs, played to the end",
+        job_trace::run,
     ),
     target(
         "journal",

@@ -8,6 +8,7 @@ use ebbtide_lifetime::labelled::ALL;
 use ebbtide_lifetime::{Lifetime, LifetimeError};
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The model of a plan.
 #[derive(Debug, Clone, Args)]
@@ -24,7 +25,7 @@ pub(crate) struct ModelArgs {
 /// A model and where it comes from.
 #[derive(Debug)]
 pub(in crate::commands) struct Given {
-    pub(in crate::commands) model: Box<dyn Lifetime>,
+    pub(in crate::commands) model: Arc<dyn Lifetime>,
     /// The labels of the lifetimes that it was fitted to.
     pub(in crate::commands) labels: BTreeMap<String, String>,
     /// The longest life that the provider allows, hours; a model may end before.
@@ -54,7 +55,7 @@ impl Given {
             let model = description.model()?;
             return Ok(Self {
                 longest: longest(&description, model.as_ref()),
-                model,
+                model: model.into(),
                 labels: BTreeMap::new(),
                 group: None,
             });
@@ -74,10 +75,15 @@ impl Given {
         let model = description.model().map_err(at)?;
         Ok(Self {
             longest: longest(&description, model.as_ref()),
-            model,
+            model: model.into(),
             labels,
             group: Some(group),
         })
+    }
+
+    /// The model itself, for several threads.
+    pub(in crate::commands) fn shared(&self) -> Arc<dyn Lifetime> {
+        Arc::clone(&self.model)
     }
 
     /// The model in a line for people.

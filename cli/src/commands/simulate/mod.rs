@@ -3,6 +3,7 @@
 
 mod bag;
 pub(in crate::commands) mod checkpointing;
+mod elastic;
 mod evacuation;
 mod shown;
 
@@ -22,17 +23,21 @@ pub enum SimulateCommand {
     /// A bag of tasks with a deadline, while preemptible instances hibernate
     #[command(after_help = bag::HELP)]
     Bag(Box<bag::SimulateBagArgs>),
+    /// Preemptible servers for the short jobs of a batch cluster, on a recorded trace
+    #[command(after_help = elastic::HELP)]
+    Elastic(Box<elastic::ElasticArgs>),
 }
 
 /// Simulates and shows.
 ///
 /// # Errors
 /// [`CliError::Disagrees`] if a promise was broken, [`CliError::Usage`] for options that contradict each other,
-/// [`CliError::Checkpointing`] for histories and bids that nothing can be said about.
+/// [`CliError::Checkpointing`] for histories and bids that nothing can be said about, [`CliError::Elastic`] for traces and clusters.
 pub fn run(context: &mut Context, command: SimulateCommand) -> Result<(), CliError> {
     match command {
         SimulateCommand::Evacuation(args) => evacuation::run(context, &args),
         SimulateCommand::Checkpointing(args) => checkpointing::run(context, &args),
         SimulateCommand::Bag(args) => bag::run(context, &args),
+        SimulateCommand::Elastic(args) => elastic::run(context, &args),
     }
 }

@@ -1,0 +1,77 @@
+//! The distributions of the delays, as in the paper's figure 3, and what the sweeps gave.
+
+use super::play::All;
+use super::sweep::Knob;
+use super::{ElasticArgs, Terms};
+use ebbtide_chart::{Axis, Colour, Dash, Figure, Line, Panel, Rule, Shape};
+
+/// One panel for the distributions, one for each sweep.
+pub(super) fn figure(args: &ElasticArgs, terms: &Terms, all: &All) -> Figure {
+    let knobs = all.knobs();
+    let title = format!(
+        "Short tasks on {} servers, {} for short jobs only",
+        terms.cluster.servers, terms.cluster.short_only
+    );
+    let mut figure = Figure::new(title)
+        .description(
+            "Distribution of the queueing delays of short tasks with the static and the elastic partition; then the improvement of the \
+             mean over each setting that was varied.",
+        )
+        .columns(if knobs.is_empty() { 1 } else { 2 })
+        .panel(distributions(args, all));
+    for knob in knobs {
+        figure = figure.panel(sweep(all, knob));
+    }
+    figure
+}
+
+/// Steps that begin at the bottom. Times of zero have no place on a logarithmic axis: they lie at its beginning.
+fn steps(name: String, distribution: &[(f64, f64)], least: f64) -> Line {
+    let mut points = vec![(least, 0.0)];
+    points.extend(
+        distribution
+            .iter()
+            .map(|(time, share)| (time.max(least), *share)),
+    );
+    Line::new(name, points).steps()
+}
+
+fn distributions(args: &ElasticArgs, all: &All) -> Panel {
+    /// A millisecond: what messages take.
+    const LEAST: f64 = 1e-3;
+    let longest = all.asked().map(|one| one.figures.max);
+    let longest = longest.fold(all.fixed.max, f64::max).max(1.0);
+    let x = Axis::new("queueing delay of a short task [s]")
+        .logarithmic()
+        .range(LEAST, longest);
+    let y = Axis::new("share of the tasks").range(0.0, 1.0);
+    let name = args.trace.file_name().map(|name| name.to_string_lossy());
+    let mut panel = Panel::new(x, y).title(name.unwrap_or_default()).with(
+        steps("static".to_owned(), &all.fixed.distribution, LEAST)
+            .colour(Colour::BLACK)
+            .dash(Dash::Dashed),
+    );
+    for one in all.asked() {
+        let name = format!("r = {}", one.elastic.policy.ratio());
+        panel = panel.with(steps(name, &one.figures.distribution, LEAST));
+    }
+    panel
+}
+
+fn sweep(all: &All, knob: Knob) -> Panel {
+    // What is infinite is cut off by the chart; nobody waits there.
+    let of = |value: fn(&super::play::Played) -> f64| -> Vec<(f64, f64)> {
+        all.swept(knob).map(|(x, one)| (x, value(one))).collect()
+    };
+    Panel::new(
+        Axis::new(knob.label()),
+        Axis::new("improvement of the mean").from(0.0),
+    )
+    .title(knob.as_str())
+    .with(
+        Line::new("improvement", of(|one| one.improvement))
+            .marks(Shape::Circle)
+            .colour(Colour::BLUE),
+    )
+    .with(Rule::horizontal(1.0).reached().label("static"))
+}

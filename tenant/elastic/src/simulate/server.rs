@@ -1,0 +1,87 @@
+//! A server and a job as the simulation keeps them.
+
+use super::queue::ShortQueue;
+use super::watch::Place;
+use std::collections::VecDeque;
+
+/// What a server is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Doing {
+    /// Nothing: its queues are empty.
+    Idle,
+    /// Asks a job for a task and will hear that there is none left.
+    Asking,
+    /// A task of a short job, which began at this time and takes this long, microseconds.
+    Short {
+        job: u32,
+        began_us: u64,
+        task_us: u64,
+    },
+    /// A task of a long job.
+    Long { job: u32 },
+}
+
+/// May it be given tasks?
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Not yet.
+    Coming,
+    /// Yes.
+    Open,
+    /// No more; it ends what it has.
+    Draining,
+    /// It is gone.
+    Gone,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) place: Place,
+    pub(crate) standing: Standing,
+    pub(crate) doing: Doing,
+    /// How many things it has begun; what comes for an earlier one is out of date.
+    pub(crate) turn: u32,
+    pub(crate) shorts: ShortQueue,
+    /// Long tasks that wait: job and duration.
+    pub(crate) longs: VecDeque<(u32, u64)>,
+    /// When it was asked for, and when it came up, microseconds.
+    pub(crate) launched_us: u64,
+    pub(crate) up_us: u64,
+}
+
+impl Server {
+    pub(crate) fn new(place: Place, standing: Standing, launched_us: u64) -> Self {
+        Self {
+            place,
+            standing,
+            doing: Doing::Idle,
+            turn: 0,
+            shorts: ShortQueue::default(),
+            longs: VecDeque::new(),
+            launched_us,
+            up_us: launched_us,
+        }
+    }
+}
+
+/// What is known of a job.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Progress {
+    /// Durations of tasks that have not begun; the next one is the last.
+    pub(crate) left_us: Vec<u64>,
+    /// Tasks that are done.
+    pub(crate) done: u32,
+    /// Tasks that run on transient servers now.
+    pub(crate) on_transients: u32,
+    /// Probes on on-demand servers, or on their way there: queued and parked.
+    pub(crate) copies: u32,
+    /// Servers where a copy waits for the case that a transient server is interrupted.
+    pub(crate) parked: Vec<u32>,
+}
+
+impl Progress {
+    /// Tasks that have not ended and do not run on an on-demand server: each needs a copy there.
+    pub(crate) fn uncovered(&self) -> u32 {
+        self.left_us.len() as u32 + self.on_transients
+    }
+}

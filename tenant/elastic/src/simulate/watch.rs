@@ -1,0 +1,95 @@
+//! What a simulation tells whoever watches it.
+
+/// What a server is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Place {
+    /// On demand, for long and short jobs.
+    General,
+    /// On demand, for short jobs only.
+    ShortOnly,
+    /// Preemptible, for short jobs only.
+    Transient,
+}
+
+/// Something that happened. Jobs are numbered as in the trace, servers over all kinds; a transient server's number is never used again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Happening {
+    /// A job came.
+    Arrived {
+        /// Which.
+        job: u32,
+        /// By its mean.
+        long: bool,
+    },
+    /// A task begins.
+    Began {
+        /// Of which job.
+        job: u32,
+        /// Where.
+        server: u32,
+        /// What that is.
+        place: Place,
+        /// When it runs, a message's way later than now, microseconds.
+        at_us: u64,
+        /// How long it takes, microseconds.
+        task_us: u64,
+    },
+    /// A task is done.
+    Ended {
+        /// Of which job.
+        job: u32,
+        /// Where.
+        server: u32,
+    },
+    /// A server was interrupted and took a task with it, which has to begin anew.
+    Lost {
+        /// Of which job.
+        job: u32,
+        /// Where.
+        server: u32,
+    },
+    /// A transient server was asked for.
+    Launched {
+        /// Which.
+        server: u32,
+    },
+    /// It takes tasks.
+    Up {
+        /// Which.
+        server: u32,
+    },
+    /// It takes no new tasks.
+    Draining {
+        /// Which.
+        server: u32,
+    },
+    /// It takes tasks again.
+    Kept {
+        /// Which.
+        server: u32,
+    },
+    /// It was given back.
+    Released {
+        /// Which.
+        server: u32,
+    },
+    /// The provider took it.
+    Interrupted {
+        /// Which.
+        server: u32,
+    },
+}
+
+/// Whoever watches.
+pub trait Watch {
+    /// At this time, in microseconds, this happened. Times never fall.
+    fn saw(&mut self, at_us: u64, what: Happening);
+}
+
+/// Nobody.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Nobody;
+
+impl Watch for Nobody {
+    fn saw(&mut self, _: u64, _: Happening) {}
+}
