@@ -27,6 +27,7 @@ async fn what_is_committed_is_loaded_again(db: TestDb) {
     store.commit(&lease, &everything()).await.unwrap();
     let loaded = store.load(at(0)).await.unwrap();
     let expected = Snapshot {
+        prices: vec![price(1, 7)],
         hosts: vec![host(1), host(2)],
         aggregates: vec![aggregate(1)],
         flavors: vec![flavor(1)],
@@ -111,6 +112,7 @@ async fn what_is_deleted_is_gone(db: TestDb) {
         budgets: vec![budget(BudgetScope::Group(id(5, 1)))],
         servers: vec![server(1)],
         evacuations: vec![evacuation(1)],
+        prices: vec![price(1, 7)],
         outbox: vec![message(1)],
         ..Snapshot::default()
     };

@@ -3,7 +3,9 @@
 use crate::databases::{TestDb, at};
 use crate::records::*;
 use ebbtide_model::record::Change;
-use ebbtide_store::{DecisionFilter, EvacuationFilter, Kind, LifeFilter, Purged, ServerFilter};
+use ebbtide_store::{
+    DecisionFilter, EvacuationFilter, Kind, LifeFilter, PriceFilter, Purged, ServerFilter,
+};
 use sea_orm::{ConnectionTrait, Statement};
 
 on_every_database![
@@ -69,6 +71,10 @@ async fn only_what_was_over_before_is_purged(db: TestDb) {
         put_decision(decision(50, &[server_id(1)], 1)),
         put_life(life(2, 49)),
         put_life(life(3, 50)),
+        Change::PutPrice(price(1, 20)),
+        Change::PutPrice(price(1, 40)),
+        Change::PutPrice(price(1, 60)),
+        Change::PutPrice(price(2, 10)),
     ];
     changes.extend([put_host(host(1)), Change::Enqueue(message(1))]);
     store.commit(&lease, &changes).await.unwrap();
@@ -78,9 +84,13 @@ async fn only_what_was_over_before_is_purged(db: TestDb) {
         evacuations: 1,
         decisions: 1,
         lives: 1,
+        prices: 1,
     };
     assert_eq!(purged, one);
-    assert_eq!(purged.total(), 4);
+    assert_eq!(purged.total(), 5);
+    // The one from 40 counted until 60, and the one of the other flavor counts still.
+    let prices = store.prices(&PriceFilter::default()).await.unwrap();
+    assert_eq!(prices, [price(1, 60), price(1, 40), price(2, 10)]);
     let lives = store.lives(&LifeFilter::default()).await.unwrap();
     assert_eq!(lives, [life(3, 50)]);
     let everything = ServerFilter {

@@ -4,7 +4,9 @@ use crate::databases::{TestDb, at};
 use crate::records::*;
 use ebbtide_model::record::Change;
 use ebbtide_model::{Evacuation, EvacuationState, Server, ServerId, ServerStatus};
-use ebbtide_store::{DecisionFilter, EvacuationFilter, LifeFilter, MAX_PAGE, ServerFilter};
+use ebbtide_store::{
+    DecisionFilter, EvacuationFilter, LifeFilter, MAX_PAGE, PriceFilter, ServerFilter,
+};
 
 on_every_database![
     a_record_is_found_by_its_id_whether_gone_or_not,
@@ -17,6 +19,7 @@ on_every_database![
     the_latest_decision_about_a_server_is_found,
     names_that_look_alike_are_different,
     lives_are_filtered_by_everything_that_is_set_and_written_once,
+    prices_are_listed_the_latest_first_and_the_last_of_each_flavor_is_loaded,
 ];
 
 fn ids(servers: &[Server]) -> Vec<ServerId> {
@@ -386,4 +389,39 @@ async fn lives_are_filtered_by_everything_that_is_set_and_written_once(db: TestD
         ..LifeFilter::default()
     };
     assert_eq!(read(after).await, lives[4..6]);
+}
+
+async fn prices_are_listed_the_latest_first_and_the_last_of_each_flavor_is_loaded(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    let all = [
+        price(1, 10),
+        price(2, 20),
+        price(1, 30),
+        price(1, 40),
+        price(2, 15),
+    ];
+    let changes: Vec<Change> = all.iter().cloned().map(Change::PutPrice).collect();
+    store.commit(&lease, &changes).await.unwrap();
+    let read = |filter: PriceFilter| {
+        let store = store.clone();
+        async move { store.prices(&filter).await.unwrap() }
+    };
+    let by_time = [
+        price(1, 40),
+        price(1, 30),
+        price(2, 20),
+        price(2, 15),
+        price(1, 10),
+    ];
+    assert_eq!(read(PriceFilter::default()).await, by_time);
+    let some = PriceFilter {
+        flavor: Some(flavor(1).name),
+        from: Some(at(10)),
+        before: Some(at(40)),
+        limit: 1,
+        marker: Some(price(1, 30).key()),
+    };
+    assert_eq!(read(some).await, [price(1, 10)]);
+    let loaded = store.load(at(0)).await.unwrap();
+    assert_eq!(loaded.prices, [price(1, 40), price(2, 20)]);
 }

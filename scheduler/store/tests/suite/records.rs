@@ -296,6 +296,18 @@ pub(crate) fn life(n: u64, ended: i64) -> PastLife {
     }
 }
 
+/// What flavor `n` costs from a moment on.
+pub(crate) fn price(n: u64, from: i64) -> PricePoint {
+    PricePoint {
+        flavor_id: id(4, n),
+        flavor: flavor(n).name,
+        at: at(from),
+        price: "0.0125".parse().unwrap(),
+        supply: 7,
+        demand: from as u64,
+    }
+}
+
 pub(crate) fn put_life(life: PastLife) -> Change {
     Change::PutLife(Box::new(life))
 }
@@ -318,6 +330,8 @@ pub(crate) fn everything() -> Vec<Change> {
         put_decision(decision(1, &[server_id(1)], 3)),
         put_evacuation(evacuation(1)),
         put_life(life(1, 9)),
+        Change::PutPrice(price(1, 5)),
+        Change::PutPrice(price(1, 7)),
         Change::Enqueue(message(2)),
         Change::Enqueue(message(1)),
     ]
