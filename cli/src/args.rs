@@ -3,7 +3,7 @@
 use crate::Context;
 use crate::commands::{
     aggregate, audit, bench, budget, completion, config, conform, decision, evacuation, explain,
-    flavor, host, model, plan, plugin, replay, server, simulate, status, token, watch, what_if,
+    flavor, host, model, plan, plugin, replay, run, server, simulate, status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -176,6 +176,9 @@ pub enum Command {
     /// Plan work on preemptible instances: checkpoints, reuse, bids, bags of tasks; needs no region
     #[command(subcommand)]
     Plan(plan::PlanCommand),
+    /// Run a command on preemptible instances: saved by schedule and on notice, gone on with elsewhere
+    #[command(after_help = run::HELP)]
+    Run(Box<run::RunArgs>),
     /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
 }

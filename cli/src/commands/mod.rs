@@ -17,6 +17,7 @@ pub mod plan;
 pub mod plugin;
 pub mod region_audit;
 pub mod replay;
+pub mod run;
 pub mod server;
 pub mod server_create;
 pub mod server_group;
@@ -59,6 +60,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Simulate(command) => simulate::run(context, command),
         Command::Model(command) => model::run(context, command),
         Command::Plan(command) => plan::run(context, command),
+        Command::Run(args) => Box::pin(run::run(context, *args)).await,
         Command::Completion(args) => completion::run(context, &args),
     }
 }
