@@ -5,9 +5,9 @@ use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::plan::checkpoint::{Options, Planner, young_daly};
 use std::sync::Arc;
 
-/// Into how many steps the work that is left is divided for a plan: intervals are right to half a per cent of it, and the plan is
-/// made within milliseconds.
-const STEPS: f64 = 200.0;
+/// Into how many steps the work that is left is divided for a plan at most: intervals are right to a per cent of it, and the plan is made within
+/// milliseconds, since it is made anew so often.
+const STEPS: f64 = 120.0;
 
 /// When to save as long as nothing happens.
 #[derive(Debug, Clone)]
@@ -48,11 +48,12 @@ impl Rhythm {
 }
 
 fn planned(model: &dyn Lifetime, left: f64, age: f64, cost: Span, restart: Span) -> Span {
-    let step = (left / STEPS).max(1.0 / 3_600_000.0);
+    // A checkpoint that takes no time would be written all the time.
+    let cost = cost.hours().max(1.0 / 3_600_000.0);
+    let step = (left / STEPS).max(cost);
     let options = Options {
         step,
-        // A checkpoint that takes no time would be written all the time.
-        cost: cost.hours().max(1.0 / 3_600_000.0),
+        cost,
         restart: restart.hours(),
         // The end of the job saves its result by itself.
         final_checkpoint: false,

@@ -217,7 +217,7 @@ fn notices_that_are_not_heeded_change_nothing() {
 fn the_rhythm_of_a_model_is_the_plan_of_the_command() {
     let model = Bathtub::new(0.414, 0.94, 0.77, 24.45, 24.0).unwrap();
     let options = Options {
-        step: 5.0 / 200.0,
+        step: 5.0 / 120.0,
         cost: 1.0 / 60.0,
         final_checkpoint: false,
         ..Options::default()

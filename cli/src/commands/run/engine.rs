@@ -21,7 +21,7 @@ const WRITE_DOWN: Duration = Duration::from_secs(5);
 
 /// A job that is carried out.
 #[derive(Debug)]
-pub struct Engine<'a> {
+pub(super) struct Engine<'a> {
     context: &'a mut Context,
     job: Job,
     dir: StateDir,
@@ -51,18 +51,18 @@ enum Woken {
 
 /// How it ended.
 #[derive(Debug)]
-pub struct Done {
+pub(super) struct Done {
     /// How.
-    pub ending: Ending,
+    pub(super) ending: Ending,
     /// The account.
-    pub stored: Stored,
+    pub(super) stored: Stored,
     /// How long this run took.
-    pub took: Span,
+    pub(super) took: Span,
 }
 
 impl<'a> Engine<'a> {
     /// Ready to begin.
-    pub fn new(
+    pub(super) fn new(
         context: &'a mut Context,
         job: Job,
         dir: StateDir,
@@ -91,7 +91,7 @@ impl<'a> Engine<'a> {
     ///
     /// # Errors
     /// Whatever keeps it from going on. What was saved stays.
-    pub async fn run(mut self) -> Result<Done, CliError> {
+    pub(super) async fn run(mut self) -> Result<Done, CliError> {
         let done = self.drive().await;
         // However it ends, nothing of it is left running.
         self.end_saver().await;
@@ -242,6 +242,8 @@ impl<'a> Engine<'a> {
             }
             News::Notice { deadline, words } => {
                 let left = u64::try_from(deadline - millis_now()).unwrap_or(0);
+                let now = self.now();
+                self.job.account(now);
                 self.say(&format!(
                     "notice: {words}; {} left, {} of work is not saved",
                     Hours(Span(left).hours()),
@@ -411,6 +413,8 @@ impl<'a> Engine<'a> {
     }
 
     fn write(&mut self) -> Result<(), RunFault> {
+        let now = self.now();
+        self.job.account(now);
         self.stored.record = self.job.record().clone();
         self.dir.write(&self.stored)
     }

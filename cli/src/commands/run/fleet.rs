@@ -18,7 +18,7 @@ const AGAIN: Duration = Duration::from_secs(5);
 
 /// Where servers come from.
 #[derive(Debug, Clone)]
-pub enum Source {
+pub(super) enum Source {
     /// These, which somebody else looks after; names or ids.
     Named(Vec<String>),
     /// Created as needed.
@@ -32,7 +32,7 @@ pub enum Source {
 
 /// Servers of a region.
 #[derive(Debug)]
-pub struct Fleet {
+pub(super) struct Fleet {
     region: Region,
     project: String,
     source: Source,
@@ -51,7 +51,7 @@ pub struct Fleet {
 
 impl Fleet {
     /// Servers from this source. `earlier` was created by an earlier run of the job, and may be there still.
-    pub fn new(
+    pub(super) fn new(
         region: Region,
         project: String,
         source: Source,
@@ -75,7 +75,7 @@ impl Fleet {
     }
 
     /// What happens next.
-    pub async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> News {
         loop {
             self.poll.tick().await;
             match self.look().await {
@@ -273,7 +273,7 @@ impl Fleet {
     ///
     /// # Errors
     /// In words.
-    pub async fn release(&mut self) -> Result<(), String> {
+    pub(super) async fn release(&mut self) -> Result<(), String> {
         let Some(server) = &self.current else {
             return Ok(());
         };
@@ -290,7 +290,7 @@ impl Fleet {
     }
 
     /// The server that was created for the job and may be there still.
-    pub fn created(&self) -> Option<String> {
+    pub(super) fn created(&self) -> Option<String> {
         match self.source {
             Source::Named(_) => None,
             Source::Created { .. } => {
@@ -304,7 +304,7 @@ impl Fleet {
     ///
     /// # Errors
     /// The region's.
-    pub async fn leave(&mut self) -> Result<Option<String>, CliError> {
+    pub(super) async fn leave(&mut self) -> Result<Option<String>, CliError> {
         let Some(id) = self.created() else {
             return Ok(None);
         };

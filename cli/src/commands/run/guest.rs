@@ -14,7 +14,7 @@ const UNSAID_GRACE_MILLIS: i64 = 29_000;
 
 /// A machine that can read its metadata.
 #[derive(Debug)]
-pub struct Guest {
+pub(super) struct Guest {
     address: Address,
     form: Form,
     /// Its own name, where others' events are in the list, too.
@@ -33,7 +33,7 @@ impl Guest {
     ///
     /// # Errors
     /// [`RunFault::NoMetadata`].
-    pub async fn find(
+    pub(super) async fn find(
         address: Address,
         form: Option<Form>,
         age: Option<Span>,
@@ -92,12 +92,12 @@ impl Guest {
     }
 
     /// Whether the form has a way to say that no more time is needed.
-    pub fn releases(&self) -> bool {
+    pub(super) fn releases(&self) -> bool {
         self.form.releases()
     }
 
     /// What happens next.
-    pub async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> News {
         if !self.here {
             self.here = true;
             return News::Here {
@@ -172,7 +172,7 @@ impl Guest {
     ///
     /// # Errors
     /// In words.
-    pub async fn release(&mut self) -> Result<(), String> {
+    pub(super) async fn release(&mut self) -> Result<(), String> {
         let id = self.notice.as_ref().map(|(id, _)| id.as_str());
         let Some(ask) = id.and_then(|id| self.form.release(id)) else {
             return Ok(());
@@ -186,13 +186,13 @@ impl Guest {
 }
 
 /// The time since the machine was started: its age, unless it was started again.
-pub fn uptime() -> Span {
+pub(super) fn uptime() -> Span {
     let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
     let seconds = text.split(' ').next().and_then(|text| text.parse::<f64>().ok());
     Span::from_hours(seconds.unwrap_or(0.0) / 3600.0)
 }
 
 /// The time of day, milliseconds since 1970.
-pub fn millis_now() -> i64 {
+pub(super) fn millis_now() -> i64 {
     i64::try_from(clock::now().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
 }

@@ -19,7 +19,7 @@ const LARGEST: usize = 256 * 1024;
 
 /// Where a metadata server is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Address {
+pub(super) enum Address {
     /// A host, with a port if it is not 80.
     Tcp(String),
     /// A socket in the file system.
@@ -57,7 +57,7 @@ impl std::fmt::Display for Address {
 ///
 /// # Errors
 /// In words: what the network said.
-pub async fn ask(address: &Address, ask: &Ask) -> Result<Answer, String> {
+pub(super) async fn ask(address: &Address, ask: &Ask) -> Result<Answer, String> {
     let asked = async {
         match address {
             Address::Tcp(host) => {

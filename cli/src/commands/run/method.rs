@@ -11,11 +11,11 @@ use std::time::Duration;
 const APPEARS: Duration = Duration::from_secs(10);
 
 /// The exit code by which a command says that it cannot go on from the checkpoint that it was given.
-pub const CANNOT_RESTORE: u8 = 125;
+pub(super) const CANNOT_RESTORE: u8 = 125;
 
 /// How a process is saved.
 #[derive(Debug, Clone)]
-pub enum Method {
+pub(super) enum Method {
     /// By the user's commands.
     Commands {
         /// Saves it.
@@ -32,9 +32,9 @@ pub enum Method {
 
 /// A checkpoint that is being written.
 #[derive(Debug)]
-pub struct Saver {
+pub(super) struct Saver {
     /// Its number.
-    pub id: u64,
+    pub(super) id: u64,
     tree: Tree,
     said: PathBuf,
     /// A process to be let go on afterwards.
@@ -42,14 +42,14 @@ pub struct Saver {
 }
 
 /// What all commands find in their environment.
-pub type Env = Vec<(&'static str, String)>;
+pub(super) type Env = Vec<(&'static str, String)>;
 
 impl Method {
     /// CRIU, if it works here.
     ///
     /// # Errors
     /// [`RunFault::Program`].
-    pub async fn criu(name: &str, dir: &StateDir) -> Result<Self, RunFault> {
+    pub(super) async fn criu(name: &str, dir: &StateDir) -> Result<Self, RunFault> {
         let fault = |problem: String, next: &str| RunFault::Program {
             program: name.to_owned(),
             problem,
@@ -78,7 +78,7 @@ impl Method {
     }
 
     /// Its name in the state file.
-    pub fn name(&self) -> &'static str {
+    pub(super) fn name(&self) -> &'static str {
         match self {
             Self::Commands { .. } => "command",
             Self::Criu { .. } => "criu",
@@ -97,7 +97,7 @@ impl Method {
     }
 
     /// Whether there is any way to save.
-    pub fn saves(&self) -> bool {
+    pub(super) fn saves(&self) -> bool {
         !matches!(self, Self::Commands { save: None, .. })
     }
 
@@ -105,7 +105,7 @@ impl Method {
     ///
     /// # Errors
     /// [`RunFault::Program`] if it cannot be started, [`RunFault::Storage`].
-    pub fn start(&self, command: &[String], env: &Env, dir: &StateDir) -> Result<Tree, RunFault> {
+    pub(super) fn start(&self, command: &[String], env: &Env, dir: &StateDir) -> Result<Tree, RunFault> {
         let mut words = Vec::new();
         if matches!(self, Self::Criu { .. }) {
             // Process ids of its own: those that it has are free wherever it goes on. A session of its own: no terminal comes along.
@@ -119,7 +119,7 @@ impl Method {
     ///
     /// # Errors
     /// As [`Self::start`].
-    pub async fn restore(
+    pub(super) async fn restore(
         &self,
         id: u64,
         lengths: Option<[u64; 2]>,
@@ -176,7 +176,7 @@ impl Method {
     }
 
     /// The process whose state is the job's: behind `unshare` it is another one.
-    pub async fn subject(&self, tree: &Tree) -> i32 {
+    pub(super) async fn subject(&self, tree: &Tree) -> i32 {
         if matches!(self, Self::Commands { .. }) || tree.is_adopted() {
             return tree.pid();
         }
@@ -196,7 +196,7 @@ impl Method {
     ///
     /// # Errors
     /// In words: what cannot be started or written.
-    pub async fn save(
+    pub(super) async fn save(
         &self,
         id: u64,
         why: Why,
@@ -249,7 +249,7 @@ impl Saver {
     ///
     /// # Errors
     /// In words.
-    pub async fn done(&mut self, dir: &StateDir) -> Result<Option<[u64; 2]>, String> {
+    pub(super) async fn done(&mut self, dir: &StateDir) -> Result<Option<[u64; 2]>, String> {
         let saved = process::run_to_end(&mut self.tree, &self.said).await;
         let lengths = self.stopped.map(|_| dir.lengths());
         if let Some(pid) = self.stopped {
@@ -262,7 +262,7 @@ impl Saver {
     }
 
     /// Gives it up.
-    pub async fn abandon(self, spare: &[i32]) {
+    pub(super) async fn abandon(self, spare: &[i32]) {
         self.tree.kill(spare).await;
         if let Some(pid) = self.stopped {
             process::go_on(pid);
@@ -270,7 +270,7 @@ impl Saver {
     }
 
     /// The process that writes it.
-    pub fn pid(&self) -> i32 {
+    pub(super) fn pid(&self) -> i32 {
         self.tree.pid()
     }
 }
@@ -289,7 +289,7 @@ fn shell(line: &str) -> Vec<String> {
 }
 
 /// Why a checkpoint is written, for the command that writes it.
-pub fn reason(why: Why) -> &'static str {
+pub(super) fn reason(why: Why) -> &'static str {
     match why {
         Why::Planned => "planned",
         Why::Notice => "notice",
@@ -300,7 +300,7 @@ pub fn reason(why: Why) -> &'static str {
 }
 
 /// The folder of a state directory that was not named: by the command, so that the same command line finds it again.
-pub fn default_dir(command: &[String]) -> PathBuf {
+pub(super) fn default_dir(command: &[String]) -> PathBuf {
     let name = command.first().map_or("", String::as_str);
     let name = Path::new(name).file_name().unwrap_or_default();
     PathBuf::from(format!("{}.run", name.to_string_lossy()))

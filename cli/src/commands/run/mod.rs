@@ -31,7 +31,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub const HELP: &str = "\
+pub(crate) const HELP: &str = "\
 Where it runs:
   inside a virtual machine   by default: notices are read from its metadata (Ebbtide's own, EC2's, GCE's, Azure's)
   beside one                 --flavor makes a preemptible server, and another one when that is gone; --server uses

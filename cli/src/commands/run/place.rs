@@ -8,7 +8,7 @@ use ebbtide_run::Span;
 
 /// What became of an instance.
 #[derive(Debug, Clone, PartialEq)]
-pub enum News {
+pub(super) enum News {
     /// There is one.
     Here {
         /// Its age.
@@ -37,7 +37,7 @@ pub enum News {
 
 /// Where a job runs.
 #[derive(Debug)]
-pub enum Place {
+pub(super) enum Place {
     /// On this machine, about which nothing is heard.
     Here,
     /// In a virtual machine, which can read its metadata.
@@ -48,7 +48,7 @@ pub enum Place {
 
 impl Place {
     /// What happens next. Safe to cancel: what was not heard is heard the next time.
-    pub async fn next(&mut self) -> News {
+    pub(super) async fn next(&mut self) -> News {
         match self {
             Self::Here => std::future::pending().await,
             Self::Guest(guest) => guest.next().await,
@@ -57,7 +57,7 @@ impl Place {
     }
 
     /// Says that no more time is needed. What came of it, for people.
-    pub async fn release(&mut self) -> Result<(), String> {
+    pub(super) async fn release(&mut self) -> Result<(), String> {
         match self {
             Self::Here => Ok(()),
             Self::Guest(guest) => guest.release().await,
@@ -66,7 +66,7 @@ impl Place {
     }
 
     /// The end: what was created for the job is given back.
-    pub async fn leave(&mut self) -> Result<Option<String>, CliError> {
+    pub(super) async fn leave(&mut self) -> Result<Option<String>, CliError> {
         match self {
             Self::Fleet(fleet) => fleet.leave().await,
             Self::Here | Self::Guest(_) => Ok(None),
@@ -74,7 +74,7 @@ impl Place {
     }
 
     /// Whether the provider can be told that no more time is needed.
-    pub fn releases(&self) -> bool {
+    pub(super) fn releases(&self) -> bool {
         match self {
             Self::Here => false,
             Self::Guest(guest) => guest.releases(),
@@ -83,7 +83,7 @@ impl Place {
     }
 
     /// The server that was created for the job, to be found again.
-    pub fn created(&self) -> Option<String> {
+    pub(super) fn created(&self) -> Option<String> {
         match self {
             Self::Fleet(fleet) => fleet.created(),
             Self::Here | Self::Guest(_) => None,

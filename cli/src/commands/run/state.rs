@@ -21,31 +21,31 @@ const HEAD: &str = "ebbtide-run/1";
 /// What is written down.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Stored {
+pub(super) struct Stored {
     /// The command.
-    pub command: Vec<String>,
+    pub(super) command: Vec<String>,
     /// How it is saved: `command` or `criu`.
-    pub method: String,
+    pub(super) method: String,
     /// The account.
-    pub record: Record,
+    pub(super) record: Record,
     /// How long the command's output and errors were at each checkpoint, bytes; where a restored process expects that.
-    pub outputs: BTreeMap<u64, [u64; 2]>,
+    pub(super) outputs: BTreeMap<u64, [u64; 2]>,
     /// The process that runs.
-    pub running: Option<Identity>,
+    pub(super) running: Option<Identity>,
     /// The server that was created for the job.
-    pub server: Option<String>,
+    pub(super) server: Option<String>,
 }
 
 /// A state directory that this process owns.
 #[derive(Debug)]
-pub struct StateDir {
+pub(super) struct StateDir {
     dir: PathBuf,
     _lock: File,
 }
 
 impl StateDir {
     /// Makes it if need be, and takes it.
-    pub fn take(dir: &Path) -> Result<Self, RunFault> {
+    pub(super) fn take(dir: &Path) -> Result<Self, RunFault> {
         let checkpoints = dir.join("checkpoints");
         fs::create_dir_all(&checkpoints).map_err(storage("make", &checkpoints))?;
         let dir = fs::canonicalize(dir).map_err(storage("find", dir))?;
@@ -64,22 +64,22 @@ impl StateDir {
     }
 
     /// Where it is.
-    pub fn path(&self) -> &Path {
+    pub(super) fn path(&self) -> &Path {
         &self.dir
     }
 
     /// A file or folder in it.
-    pub fn file(&self, name: &str) -> PathBuf {
+    pub(super) fn file(&self, name: &str) -> PathBuf {
         self.dir.join(name)
     }
 
     /// Where a checkpoint is.
-    pub fn checkpoint(&self, id: u64) -> PathBuf {
+    pub(super) fn checkpoint(&self, id: u64) -> PathBuf {
         self.dir.join("checkpoints").join(format!("{id:06}"))
     }
 
     /// What was written down; `None` in a new directory.
-    pub fn read(&self) -> Result<Option<Stored>, RunFault> {
+    pub(super) fn read(&self) -> Result<Option<Stored>, RunFault> {
         let file = self.file("state");
         match fs::read(&file) {
             Ok(bytes) => {
@@ -92,7 +92,7 @@ impl StateDir {
     }
 
     /// Writes it down: afterwards either this or what was there before is there, whatever happens.
-    pub fn write(&self, stored: &Stored) -> Result<(), RunFault> {
+    pub(super) fn write(&self, stored: &Stored) -> Result<(), RunFault> {
         let (file, new) = (self.file("state"), self.file("state.new"));
         let text = render(stored);
         let written = File::create(&new).and_then(|mut file| {
@@ -105,7 +105,7 @@ impl StateDir {
     }
 
     /// An empty folder for a checkpoint.
-    pub fn begin(&self, id: u64) -> Result<PathBuf, RunFault> {
+    pub(super) fn begin(&self, id: u64) -> Result<PathBuf, RunFault> {
         let dir = self.checkpoint(id);
         self.remove(id)?;
         fs::create_dir(&dir).map_err(storage("make", &dir))?;
@@ -113,7 +113,7 @@ impl StateDir {
     }
 
     /// Makes sure that a checkpoint outlives the machine.
-    pub fn sync_checkpoint(&self, id: u64) -> Result<(), RunFault> {
+    pub(super) fn sync_checkpoint(&self, id: u64) -> Result<(), RunFault> {
         let mut folders = vec![self.checkpoint(id)];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(&folder).map_err(storage("read", &folder))? {
@@ -131,7 +131,7 @@ impl StateDir {
     }
 
     /// Removes a checkpoint, complete or not.
-    pub fn remove(&self, id: u64) -> Result<(), RunFault> {
+    pub(super) fn remove(&self, id: u64) -> Result<(), RunFault> {
         let dir = self.checkpoint(id);
         match fs::remove_dir_all(&dir) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -142,7 +142,7 @@ impl StateDir {
     }
 
     /// Removes what was cut off: checkpoints that the record does not have. Their number.
-    pub fn sweep(&self, record: &Record) -> Result<usize, RunFault> {
+    pub(super) fn sweep(&self, record: &Record) -> Result<usize, RunFault> {
         let all = self.dir.join("checkpoints");
         let mut swept = 0;
         for entry in fs::read_dir(&all).map_err(storage("read", &all))? {
@@ -158,7 +158,7 @@ impl StateDir {
     }
 
     /// The command's output and errors, to be added to.
-    pub fn outputs(&self) -> Result<(File, File), RunFault> {
+    pub(super) fn outputs(&self) -> Result<(File, File), RunFault> {
         Ok((self.append("stdout")?, self.append("stderr")?))
     }
 
@@ -169,7 +169,7 @@ impl StateDir {
     }
 
     /// A file for what a checkpoint or a restore says, empty, and another handle of it.
-    pub fn said(&self) -> Result<(PathBuf, File, File), RunFault> {
+    pub(super) fn said(&self) -> Result<(PathBuf, File, File), RunFault> {
         let path = self.file("work");
         let file = File::create(&path).map_err(storage("write", &path))?;
         let other = file.try_clone().map_err(storage("write", &path))?;
@@ -177,12 +177,12 @@ impl StateDir {
     }
 
     /// How long output and errors are.
-    pub fn lengths(&self) -> [u64; 2] {
+    pub(super) fn lengths(&self) -> [u64; 2] {
         ["stdout", "stderr"].map(|name| fs::metadata(self.file(name)).map_or(0, |meta| meta.len()))
     }
 
     /// Cuts output and errors to what they were: what was said since is said again.
-    pub fn rewind(&self, lengths: [u64; 2]) -> Result<(), RunFault> {
+    pub(super) fn rewind(&self, lengths: [u64; 2]) -> Result<(), RunFault> {
         for (name, length) in ["stdout", "stderr"].into_iter().zip(lengths) {
             let path = self.file(name);
             let cut = OpenOptions::new()

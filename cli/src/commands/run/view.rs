@@ -63,7 +63,7 @@ fn losses(record: &Record) -> Vec<Option<Span>> {
 }
 
 /// Shows it.
-pub fn show(
+pub(super) fn show(
     context: &mut Context,
     stored: &Stored,
     took: Option<Span>,

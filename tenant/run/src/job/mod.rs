@@ -87,7 +87,7 @@ impl Job {
         &self.record
     }
 
-    /// The work that is done, saved or not.
+    /// The work that is done, saved or not, at the moment of the last event or account.
     #[must_use]
     pub fn work(&self) -> Span {
         match self.phase {
@@ -97,7 +97,7 @@ impl Job {
         }
     }
 
-    /// The work that would be lost if the instance ended now.
+    /// The work that would be lost if the instance ended at that moment.
     #[must_use]
     pub fn unsaved(&self) -> Span {
         match self.phase {
@@ -133,13 +133,18 @@ impl Job {
         }
     }
 
+    /// Brings the account up to this moment; nothing is decided.
+    pub fn account(&mut self, now: Moment) {
+        self.now = self.now.max(now);
+        self.note();
+    }
+
     /// What is to be done about an event. Time never goes back; an event that does not fit the phase changes nothing.
     pub fn handle(&mut self, now: Moment, event: Event) -> Vec<Action> {
         if self.phase == Phase::Over {
             return Vec::new();
         }
-        self.now = self.now.max(now);
-        self.note();
+        self.account(now);
         let actions = match event {
             Event::Instance { age } => match self.phase {
                 Phase::Waiting | Phase::Left => self.arrive(age),
