@@ -297,3 +297,21 @@ fn records_of_others_are_not_believed() {
         assert_eq!(error.code(), "EB-RUN-002", "{bad}");
     }
 }
+
+#[test]
+fn a_checkpoint_that_works_again_brings_back_what_it_had() {
+    let mut job = running(Rules::new(Rhythm::Every(Span(10 * SECOND))));
+    for seconds in [10, 22] {
+        job.handle(at(seconds), Event::Time);
+        job.handle(at(seconds + 2), Event::Saved);
+    }
+    let age = Span::ZERO;
+    job.handle(at(24), Event::Gone);
+    job.handle(at(25), Event::Instance { age });
+    job.handle(at(25), Event::RestoreFailed);
+    assert_eq!(job.record().lost, Span(10 * SECOND));
+    let mut elsewhere = Job::new(hourly(), job.record().clone()).unwrap();
+    let actions = elsewhere.handle(at(0), Event::Instance { age });
+    assert_eq!(actions, [Action::Restore(2)]);
+    assert_eq!(elsewhere.record().lost, Span::ZERO);
+}

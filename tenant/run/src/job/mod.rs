@@ -207,7 +207,8 @@ impl Job {
             return self.finish(Vec::new(), Ending::CannotRestore);
         }
         let work = from.map_or(Span::ZERO, |c| c.work);
-        self.record.lost = self.record.lost.plus(self.record.reached().minus(work));
+        // A checkpoint that an earlier run could not go on from may be good here: then what it had lost is there again.
+        self.record.lost = self.record.lost.plus(self.record.reached()).minus(work);
         self.record.lives.push(Life {
             age,
             from: work,
