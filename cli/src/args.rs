@@ -3,7 +3,8 @@
 use crate::Context;
 use crate::commands::{
     aggregate, audit, bench, budget, completion, config, conform, decision, evacuation, explain,
-    flavor, host, model, plan, plugin, replay, run, server, simulate, status, token, watch, what_if,
+    flavor, host, model, plan, plugin, replay, run, server, simulate, status, token, watch,
+    what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};

@@ -7,6 +7,7 @@ use rustix::process::{Pid, Signal, WaitOptions};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
@@ -238,21 +239,55 @@ fn descendants(of: i32) -> Vec<i32> {
     found
 }
 
-/// A program that is to end by itself: what it said last if it did not end well.
+/// What a program says, kept in memory: a full disk is one of the things that it may have to say.
+#[derive(Debug)]
+pub struct Said(File);
+
+/// How much of it is looked at, from its beginning, bytes: who says more says the important thing last, and not that late.
+const SAID: usize = 256 * 1024;
+
+impl Said {
+    /// Nothing yet.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn new() -> io::Result<Self> {
+        let flags = rustix::fs::MemfdFlags::CLOEXEC;
+        let memory = rustix::fs::memfd_create("said", flags)?;
+        Ok(Self(File::from(memory)))
+    }
+
+    /// Where output and errors go.
+    ///
+    /// # Errors
+    /// The kernel's.
+    pub fn output(&self) -> io::Result<(File, File)> {
+        Ok((self.0.try_clone()?, self.0.try_clone()?))
+    }
+
+    /// Its last lines, in one.
+    #[must_use]
+    pub fn last(&self) -> String {
+        let mut bytes = vec![0; SAID];
+        let length = self.0.read_at(&mut bytes, 0).unwrap_or(0);
+        let text = String::from_utf8_lossy(bytes.get(..length).unwrap_or_default());
+        let lines = text.lines().rev().map(str::trim);
+        let mut last: Vec<&str> = lines.filter(|line| !line.is_empty()).take(3).collect();
+        last.reverse();
+        last.join("; ")
+    }
+}
+
+/// Waits for a program that is to end well by itself.
 ///
 /// # Errors
-/// In words: it could not be started, or how it ended, with the end of what it said.
-pub async fn run_to_end(tree: &mut Tree, said: &Path) -> Result<(), String> {
+/// In words: how it ended, with the end of what it said.
+pub async fn run_to_end(tree: &mut Tree, said: &Said) -> Result<(), String> {
     let status = tree.ended().await.map_err(|error| error.to_string())?;
     if status.success() {
         return Ok(());
     }
-    let said = std::fs::read(said).unwrap_or_default();
-    let said = String::from_utf8_lossy(&said);
-    let mut last: Vec<&str> = said.lines().rev().take(3).map(str::trim).collect();
-    last.reverse();
-    let last = last.join("; ");
-    Err(match last.as_str() {
+    Err(match said.last().as_str() {
         "" => status.to_string(),
         last => format!("{status}: {last}"),
     })

@@ -42,7 +42,10 @@ impl Chain {
     }
 
     fn hex(&self) -> String {
-        self.value.iter().map(|byte| format!("{byte:02x}")).collect()
+        self.value
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 
     fn text(&self) -> String {
@@ -79,7 +82,11 @@ impl Chain {
 ///
 /// # Errors
 /// A state that cannot be read or written.
-pub(crate) async fn run(rounds: u64, save_to: Option<&Path>, resume: Option<&Path>) -> Result<String> {
+pub(crate) async fn run(
+    rounds: u64,
+    save_to: Option<&Path>,
+    resume: Option<&Path>,
+) -> Result<String> {
     let mut chain = match resume {
         Some(path) => Chain::read(path)?,
         None => Chain::new(),

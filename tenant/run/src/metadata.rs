@@ -202,7 +202,10 @@ impl Form {
                     not_before: None,
                 }),
                 "FALSE" => Ok(Heard::Nothing),
-                other => Err(wrong(format!("{:?} is neither TRUE nor FALSE", short(other)))),
+                other => Err(wrong(format!(
+                    "{:?} is neither TRUE nor FALSE",
+                    short(other)
+                ))),
             },
             Self::Azure => {
                 let told: ScheduledEvents = serde_json::from_str(body).map_err(json)?;

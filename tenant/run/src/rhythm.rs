@@ -70,7 +70,11 @@ fn planned(model: &dyn Lifetime, left: f64, age: f64, cost: Span, restart: Span)
     let interval = planned
         .and_then(|planner| first(planner.schedule().intervals))
         // No instance lives for a step and a checkpoint, or the model has no plan: Young's rule needs a mean only.
-        .or_else(|| young_daly(left, options.cost, model.mean()).ok().and_then(first))
+        .or_else(|| {
+            young_daly(left, options.cost, model.mean())
+                .ok()
+                .and_then(first)
+        })
         .unwrap_or(left);
     Span(Span::from_hours(interval).0.max(1))
 }

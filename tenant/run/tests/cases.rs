@@ -72,7 +72,10 @@ fn where_time_cannot_be_given_back_it_is_used_and_saved_once_more() {
     // Four seconds, and a quarter more.
     assert_eq!(job.wake_at(), Some(at(215)));
     let why = Why::Notice;
-    assert_eq!(job.handle(at(215), Event::Time), [Action::Save { id: 2, why }]);
+    assert_eq!(
+        job.handle(at(215), Event::Time),
+        [Action::Save { id: 2, why }]
+    );
     assert_eq!(job.handle(at(219), Event::Saved), [Action::Kill]);
     assert_eq!(job.record().newest().unwrap().work, Span(211 * SECOND));
 }
@@ -149,7 +152,10 @@ fn a_checkpoint_that_cannot_be_restored_gives_way_to_the_one_before() {
         job.handle(at(seconds), Event::Time);
         job.handle(at(seconds + 2), Event::Saved);
     }
-    assert_eq!(job.handle(at(30), Event::Gone), [Action::Kill, Action::Await]);
+    assert_eq!(
+        job.handle(at(30), Event::Gone),
+        [Action::Kill, Action::Await]
+    );
     let age = Span::ZERO;
     let first = job.handle(at(40), Event::Instance { age });
     assert_eq!(first, [Action::Restore(2)]);
@@ -165,14 +171,21 @@ fn a_checkpoint_that_cannot_be_restored_gives_way_to_the_one_before() {
         again.handle(at(45), Event::RestoreFailed),
         [Action::Finish(Ending::CannotRestore)]
     );
-    assert_eq!(again.record().checkpoints.len(), 2, "nothing is thrown away");
+    assert_eq!(
+        again.record().checkpoints.len(),
+        2,
+        "nothing is thrown away"
+    );
 }
 
 #[test]
 fn the_user_stops_with_a_checkpoint_and_at_once_the_second_time() {
     let mut job = running(hourly());
     let why = Why::Stop;
-    assert_eq!(job.handle(at(50), Event::Stop), [Action::Save { id: 1, why }]);
+    assert_eq!(
+        job.handle(at(50), Event::Stop),
+        [Action::Save { id: 1, why }]
+    );
     let mut impatient = job.clone();
     let saved = Ending::Stopped { saved: true };
     assert_eq!(
@@ -210,7 +223,10 @@ fn notices_that_are_not_heeded_change_nothing() {
         ..hourly()
     });
     assert_eq!(job.handle(at(100), notice(130)), []);
-    assert_eq!(job.handle(at(130), Event::Gone), [Action::Kill, Action::Await]);
+    assert_eq!(
+        job.handle(at(130), Event::Gone),
+        [Action::Kill, Action::Await]
+    );
 }
 
 #[test]
@@ -227,7 +243,10 @@ fn the_rhythm_of_a_model_is_the_plan_of_the_command() {
     let minute = Span(60 * SECOND);
     let length = Some(Span::from_hours(5.0));
     let interval = rhythm.interval(length, Span::ZERO, minute, Span::ZERO);
-    assert_eq!(interval, Some(Span::from_hours(planner.schedule().intervals[0])));
+    assert_eq!(
+        interval,
+        Some(Span::from_hours(planner.schedule().intervals[0]))
+    );
     // In the middle of its life an instance is safe: less is saved.
     let later = rhythm.interval(length, Span::from_hours(6.0), minute, Span::ZERO);
     assert!(later > interval, "{later:?} {interval:?}");
@@ -271,7 +290,10 @@ fn rules_that_make_no_sense_are_refused() {
             timeout: zero,
             ..hourly()
         },
-        Rules { keep: 0, ..hourly() },
+        Rules {
+            keep: 0,
+            ..hourly()
+        },
     ] {
         let error = refused(rules);
         assert!(matches!(error, RunError::Zero { .. }));

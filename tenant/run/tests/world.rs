@@ -136,13 +136,19 @@ impl World {
                 self.run();
             }
             Action::Restore(id) => {
-                assert!(self.stored.iter().any(|(s, _)| *s == id), "{id} is not complete");
+                assert!(
+                    self.stored.iter().any(|(s, _)| *s == id),
+                    "{id} is not complete"
+                );
                 self.restoring = true;
                 self.run();
             }
             Action::Save { id, why } => {
                 assert!(self.process && !self.restoring && self.writing.is_none());
-                assert!(self.stored.iter().all(|(stored, _)| *stored < id), "a number twice");
+                assert!(
+                    self.stored.iter().all(|(stored, _)| *stored < id),
+                    "a number twice"
+                );
                 self.fits(why);
                 self.writing = Some((id, self.job.work()));
             }

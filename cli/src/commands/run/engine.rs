@@ -136,7 +136,10 @@ impl<'a> Engine<'a> {
                     }
                 }
             }
-            match self.wait(&mut interrupt, &mut terminate, &mut write_down).await {
+            match self
+                .wait(&mut interrupt, &mut terminate, &mut write_down)
+                .await
+            {
                 Woken::Process(ended) => events.push_back(self.ended(ended?)),
                 Woken::Saver(saved) => events.push_back(self.saved(saved)),
                 Woken::News(news) => events.extend(self.heard(news)),
@@ -198,7 +201,9 @@ impl<'a> Engine<'a> {
 
     fn say(&mut self, words: &str) {
         let seconds = self.began.elapsed().as_secs_f64();
-        self.context.output.say(&format!("{seconds:>9.1} s  {words}"));
+        self.context
+            .output
+            .say(&format!("{seconds:>9.1} s  {words}"));
     }
 
     fn ended(&mut self, status: std::process::ExitStatus) -> Event {
@@ -224,7 +229,9 @@ impl<'a> Engine<'a> {
                 Event::Saved
             }
             (Err(problem), Some(id)) => {
-                self.say(&format!("checkpoint {id} failed and is not used: {problem}"));
+                self.say(&format!(
+                    "checkpoint {id} failed and is not used: {problem}"
+                ));
                 self.remove(id);
                 Event::SaveFailed
             }
@@ -278,9 +285,9 @@ impl<'a> Engine<'a> {
     ) -> Result<Option<Ending>, CliError> {
         match action {
             Action::Start => {
-                let tree = self
-                    .method
-                    .start(&self.stored.command, &self.command_env(), &self.dir)?;
+                let tree =
+                    self.method
+                        .start(&self.stored.command, &self.command_env(), &self.dir)?;
                 self.running(tree);
                 self.say("started from the beginning");
                 events.push_back(Event::Started);
@@ -315,7 +322,9 @@ impl<'a> Engine<'a> {
                 self.write_down();
             }
             Action::Release => match self.place.release().await {
-                Ok(()) => self.say("all work is saved: told the provider that no more time is needed"),
+                Ok(()) => {
+                    self.say("all work is saved: told the provider that no more time is needed")
+                }
                 Err(problem) => self.say(&format!("the provider could not be told: {problem}")),
             },
             Action::Await => {
@@ -348,7 +357,9 @@ impl<'a> Engine<'a> {
                 events.push_back(Event::Started);
             }
             Err(problem) => {
-                self.say(&format!("checkpoint {id} cannot be gone on from: {problem}"));
+                self.say(&format!(
+                    "checkpoint {id} cannot be gone on from: {problem}"
+                ));
                 events.push_back(Event::RestoreFailed);
             }
         }
@@ -425,7 +436,10 @@ impl<'a> Engine<'a> {
             return;
         };
         let next = match self.job.due() {
-            Some(due) => format!("the next after {} of work", Hours(due.minus(newest.work).hours())),
+            Some(due) => format!(
+                "the next after {} of work",
+                Hours(due.minus(newest.work).hours())
+            ),
             None => "no other is planned".to_owned(),
         };
         let words = format!(

@@ -30,6 +30,9 @@ pub(super) enum Source {
     },
 }
 
+/// What the region said to a request for a server.
+type Answered = tokio::sync::oneshot::Receiver<Result<v1::CreateServersResponse, tonic::Status>>;
+
 /// Servers of a region.
 #[derive(Debug)]
 pub(super) struct Fleet {
@@ -41,6 +44,8 @@ pub(super) struct Fleet {
     current: Option<v1::Server>,
     /// The one that was created and is not yet active, or was by an earlier run.
     pending: Option<String>,
+    /// A request for one that is under way. In a task of its own: what was begun is not given up half-way.
+    creating: Option<(crate::task::Task, Answered)>,
     /// Looks until another one may be created.
     pause: u32,
     /// The notice that was told: its deadline.
@@ -67,6 +72,7 @@ impl Fleet {
             poll,
             current: None,
             pending: earlier,
+            creating: None,
             pause: 0,
             told: None,
             silent: false,
@@ -183,8 +189,16 @@ impl Fleet {
                 Ok(None)
             }
             Source::Created { flavor, name } => {
+                if let Some(news) = self.created_now().await? {
+                    return Ok(Some(news));
+                }
                 let Some(id) = self.pending.clone() else {
-                    return self.create(flavor, &name).await;
+                    if self.pause > 0 {
+                        self.pause -= 1;
+                    } else {
+                        self.create(flavor, &name);
+                    }
+                    return Ok(None);
                 };
                 let server = self.get(&id).await?;
                 match server {
@@ -210,11 +224,7 @@ impl Fleet {
         }
     }
 
-    async fn create(&mut self, flavor: String, name: &str) -> Result<Option<News>, CliError> {
-        if self.pause > 0 {
-            self.pause -= 1;
-            return Ok(None);
-        }
+    fn create(&mut self, flavor: String, name: &str) {
         self.count += 1;
         // Known before it is asked for: asked for twice it is created once.
         let id = ids::new_id().to_string();
@@ -229,21 +239,41 @@ impl Fleet {
             name: format!("{name}-{}", self.count),
             request: Some(request),
         };
-        // Who is cancelled meanwhile looks for it first.
-        self.pending = Some(id.clone());
-        let answer = self.region.servers.create_servers(create).await?;
-        let answer = answer.into_inner();
+        let mut servers = self.region.servers.clone();
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let asking = crate::task::start(async move {
+            let answer = servers.create_servers(create).await;
+            // Nobody listens any more: the run has ended, and deletes what it knows of.
+            let _ = tell.send(answer.map(tonic::Response::into_inner));
+        });
+        self.pending = Some(id);
+        self.creating = Some((asking, told));
+    }
+
+    /// What came of the request that is under way; `None` if there is none. Safe to cancel.
+    async fn created_now(&mut self) -> Result<Option<News>, CliError> {
+        let Some((_, told)) = &mut self.creating else {
+            return Ok(None);
+        };
+        let answer = told.await;
+        self.creating = None;
+        let answer = match answer {
+            Ok(Ok(answer)) => answer,
+            // Whether it was created is seen when it is looked for.
+            Ok(Err(status)) => return Err(status.into()),
+            Err(_) => return Ok(None),
+        };
         let refused = answer.decision.and_then(|decision| decision.no_valid_host);
-        let Some(refused) = refused else {
+        let (Some(refused), Some(id)) = (refused, self.pending.clone()) else {
             return Ok(None);
         };
         self.pending = None;
-        // It stands in the list of servers until it is deleted.
-        let delete = v1::DeleteServerRequest { id };
-        self.region.servers.delete_server(delete).await?;
+        self.count -= 1;
         let looks = AGAIN.as_millis() / self.poll.period().as_millis().max(1);
         self.pause = u32::try_from(looks).unwrap_or(u32::MAX);
-        self.count -= 1;
+        // It stands in the list of servers, in error, until it is deleted.
+        let delete = v1::DeleteServerRequest { id };
+        self.region.servers.delete_server(delete).await?;
         Ok(Some(News::Talk(format!(
             "no room for a server now, asked again in {} s: {}",
             AGAIN.as_secs(),

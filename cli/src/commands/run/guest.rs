@@ -153,7 +153,8 @@ impl Guest {
 
     fn told(&mut self, id: String, not_before: Option<i64>) -> Option<News> {
         let known = self.notice.as_ref();
-        let same = known.is_some_and(|(known, at)| *known == id && not_before.is_none_or(|t| t == *at));
+        let same =
+            known.is_some_and(|(known, at)| *known == id && not_before.is_none_or(|t| t == *at));
         if same {
             return None;
         }
@@ -188,7 +189,10 @@ impl Guest {
 /// The time since the machine was started: its age, unless it was started again.
 pub(super) fn uptime() -> Span {
     let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
-    let seconds = text.split(' ').next().and_then(|text| text.parse::<f64>().ok());
+    let seconds = text
+        .split(' ')
+        .next()
+        .and_then(|text| text.parse::<f64>().ok());
     Span::from_hours(seconds.unwrap_or(0.0) / 3600.0)
 }
 

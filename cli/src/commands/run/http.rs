@@ -33,7 +33,10 @@ impl FromStr for Address {
         if let Some(path) = text.strip_prefix("unix:") {
             return Ok(Self::Socket(path.into()));
         }
-        match text.strip_prefix("http://").map(|host| host.trim_end_matches('/')) {
+        match text
+            .strip_prefix("http://")
+            .map(|host| host.trim_end_matches('/'))
+        {
             Some(host) if !host.is_empty() && !host.contains(['/', '?', '#', '@', ' ']) => {
                 Ok(Self::Tcp(host.to_owned()))
             }
@@ -84,7 +87,9 @@ where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     let failed = |error: hyper::Error| error.to_string();
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(failed)?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(failed)?;
     let _connection = crate::task::start(async move {
         // What goes wrong is said to whoever waits for the answer.
         let _ = connection.await;
@@ -100,7 +105,9 @@ where
     let request = request.body(body).map_err(|error| error.to_string())?;
     let answer = sender.send_request(request).await.map_err(failed)?;
     let flavor = answer.headers().get("metadata-flavor");
-    let flavor = flavor.and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let flavor = flavor
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
     let status = answer.status().as_u16();
     let body = Limited::new(answer.into_body(), LARGEST).collect().await;
     let body = body.map_err(|error| error.to_string())?.to_bytes();

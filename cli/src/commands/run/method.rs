@@ -2,7 +2,7 @@
 
 use super::fault::RunFault;
 use super::state::StateDir;
-use crate::process::{self, Program, Tree};
+use crate::process::{self, Program, Said, Tree};
 use ebbtide_run::Why;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -36,7 +36,7 @@ pub(super) struct Saver {
     /// Its number.
     pub(super) id: u64,
     tree: Tree,
-    said: PathBuf,
+    said: Said,
     /// A process to be let go on afterwards.
     stopped: Option<i32>,
 }
@@ -49,28 +49,27 @@ impl Method {
     ///
     /// # Errors
     /// [`RunFault::Program`].
-    pub(super) async fn criu(name: &str, dir: &StateDir) -> Result<Self, RunFault> {
+    pub(super) async fn criu(name: &str) -> Result<Self, RunFault> {
         let fault = |problem: String, next: &str| RunFault::Program {
             program: name.to_owned(),
             problem,
             next: next.to_owned(),
         };
         let install = "install Debian's package `criu`, or say where it is with --criu-program";
-        let program = process::find(name).ok_or_else(|| fault("there is no such program".to_owned(), install))?;
+        let program = process::find(name)
+            .ok_or_else(|| fault("there is no such program".to_owned(), install))?;
         if process::find("unshare").is_none() {
             let problem = "there is no program `unshare`, which gives the process ids of its own";
-            return Err(fault(problem.to_owned(), "install Debian's package `util-linux`"));
+            return Err(fault(
+                problem.to_owned(),
+                "install Debian's package `util-linux`",
+            ));
         }
         let method = Self::Criu { program };
-        let (said, out, err) = dir.said()?;
         let words = method.criu_words(["check"]);
-        let checked = match Tree::start(Program {
-            words: &words,
-            env: &[],
-            output: (out, err),
-        }) {
-            Ok(mut tree) => process::run_to_end(&mut tree, &said).await,
-            Err(error) => Err(error.to_string()),
+        let checked = match begin(&words, &[]) {
+            Ok((mut tree, said)) => process::run_to_end(&mut tree, &said).await,
+            Err(error) => Err(error),
         };
         let works = "it needs root (or CAP_CHECKPOINT_RESTORE and CAP_SYS_PTRACE) and a kernel that it knows: Linux 6.13 and later need CRIU 4.1. Commands of your own (--checkpoint-command) need neither";
         checked.map_err(|problem| fault(format!("`criu check` fails: {problem}"), works))?;
@@ -105,7 +104,12 @@ impl Method {
     ///
     /// # Errors
     /// [`RunFault::Program`] if it cannot be started, [`RunFault::Storage`].
-    pub(super) fn start(&self, command: &[String], env: &Env, dir: &StateDir) -> Result<Tree, RunFault> {
+    pub(super) fn start(
+        &self,
+        command: &[String],
+        env: &Env,
+        dir: &StateDir,
+    ) -> Result<Tree, RunFault> {
         let mut words = Vec::new();
         if matches!(self, Self::Criu { .. }) {
             // Process ids of its own: those that it has are free wherever it goes on. A session of its own: no terminal comes along.
@@ -132,7 +136,9 @@ impl Method {
             Self::Commands { restore, .. } => {
                 let mut env = env.clone();
                 env.push(("EBBTIDE_RESTORE_DIR", from.display().to_string()));
-                let words = restore.as_ref().map_or_else(|| command.to_vec(), |line| shell(line));
+                let words = restore
+                    .as_ref()
+                    .map_or_else(|| command.to_vec(), |line| shell(line));
                 launch(&words, &env, dir).map(Ok)
             }
             Self::Criu { .. } => {
@@ -153,15 +159,9 @@ impl Method {
                     &pid_file.display().to_string(),
                     "--verbosity=1",
                 ]);
-                let (said, out, err) = dir.said()?;
-                let started = Tree::start(Program {
-                    words: &words,
-                    env: &[],
-                    output: (out, err),
-                });
-                let mut criu = match started {
-                    Ok(tree) => tree,
-                    Err(error) => return Ok(Err(error.to_string())),
+                let (mut criu, said) = match begin(&words, &[]) {
+                    Ok(begun) => begun,
+                    Err(error) => return Ok(Err(error)),
                 };
                 if let Err(problem) = process::run_to_end(&mut criu, &said).await {
                     return Ok(Err(problem));
@@ -205,7 +205,6 @@ impl Method {
         dir: &StateDir,
     ) -> Result<Saver, String> {
         let to = dir.begin(id).map_err(|error| error.to_string())?;
-        let (said, out, err) = dir.said().map_err(|error| error.to_string())?;
         let subject = self.subject(tree).await;
         let mut env = env.clone();
         let (words, stopped) = match self {
@@ -229,12 +228,7 @@ impl Method {
                 (words, Some(subject))
             }
         };
-        let program = Program {
-            words: &words,
-            env: &env,
-            output: (out, err),
-        };
-        let tree = Tree::start(program).map_err(|error| error.to_string())?;
+        let (tree, said) = begin(&words, &env)?;
         Ok(Saver {
             id,
             tree,
@@ -273,6 +267,16 @@ impl Saver {
     pub(super) fn pid(&self) -> i32 {
         self.tree.pid()
     }
+}
+
+/// Starts a program whose words are wanted only if it does not end well.
+fn begin(words: &[String], env: &[(&'static str, String)]) -> Result<(Tree, Said), String> {
+    let started = || {
+        let said = Said::new()?;
+        let output = said.output()?;
+        Ok((Tree::start(Program { words, env, output })?, said))
+    };
+    started().map_err(|error: std::io::Error| error.to_string())
 }
 
 fn launch(words: &[String], env: &Env, dir: &StateDir) -> Result<Tree, RunFault> {

@@ -106,7 +106,12 @@ pub struct RunArgs {
     #[arg(long)]
     criu: bool,
     /// Where CRIU is
-    #[arg(long, env = "EBBTIDE_CRIU", default_value = "criu", value_name = "PROGRAM")]
+    #[arg(
+        long,
+        env = "EBBTIDE_CRIU",
+        default_value = "criu",
+        value_name = "PROGRAM"
+    )]
     criu_program: String,
     /// How long a checkpoint takes, until one was measured
     #[arg(long, default_value = "10s", value_name = "TIME")]
@@ -162,7 +167,7 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
     let dir = dir.unwrap_or_else(|| method::default_dir(&args.command));
     let dir = StateDir::take(&dir)?;
     let method = if args.criu {
-        Method::criu(&args.criu_program, &dir).await?
+        Method::criu(&args.criu_program).await?
     } else {
         Method::Commands {
             save: args.checkpoint_command.clone(),
@@ -265,11 +270,7 @@ impl RunArgs {
         if stored.command != self.command || stored.method != method.name() {
             return Err(RunFault::OtherJob {
                 dir: dir.path().to_owned(),
-                theirs: format!(
-                    "{:?}, saved by {}",
-                    stored.command.join(" "),
-                    stored.method
-                ),
+                theirs: format!("{:?}, saved by {}", stored.command.join(" "), stored.method),
             }
             .into());
         }

@@ -2,7 +2,7 @@
 //!
 //! - `state`: a line with version and checksum, then the [`Stored`] as JSON. Replaced as a whole: written beside, synced, renamed.
 //! - `checkpoints/ID`: a checkpoint; complete if `state` says so. What `state` does not know was cut off.
-//! - `stdout`, `stderr`: what the command says, over all instances. `work`: what a checkpoint or restore says.
+//! - `stdout`, `stderr`: what the command says, over all instances.
 //! - `lock`: held by the run that uses it; the system releases it when that ends, however it ends.
 
 use super::fault::{RunFault, storage};
@@ -168,14 +168,6 @@ impl StateDir {
         file.map_err(storage("open", &path))
     }
 
-    /// A file for what a checkpoint or a restore says, empty, and another handle of it.
-    pub(super) fn said(&self) -> Result<(PathBuf, File, File), RunFault> {
-        let path = self.file("work");
-        let file = File::create(&path).map_err(storage("write", &path))?;
-        let other = file.try_clone().map_err(storage("write", &path))?;
-        Ok((path, file, other))
-    }
-
     /// How long output and errors are.
     pub(super) fn lengths(&self) -> [u64; 2] {
         ["stdout", "stderr"].map(|name| fs::metadata(self.file(name)).map_or(0, |meta| meta.len()))
@@ -218,14 +210,18 @@ fn parse(bytes: &[u8]) -> Result<Stored, String> {
     let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
     let (head, json) = text
         .split_once('\n')
-        .ok_or("it has been cut off".to_owned())?;
+        .ok_or_else(|| "it has been cut off".to_owned())?;
     let json = json.trim_end();
     match head.split_once(' ') {
         Some((HEAD, sum)) if sum == digest(json) => {}
-        Some((HEAD, _)) => return Err("its checksum is wrong: it was changed or cut off".to_owned()),
+        Some((HEAD, _)) => {
+            return Err("its checksum is wrong: it was changed or cut off".to_owned());
+        }
         _ => {
             let head: String = head.chars().take(40).collect();
-            return Err(format!("it begins with {head:?}, not with {HEAD}: another version's?"));
+            return Err(format!(
+                "it begins with {head:?}, not with {HEAD}: another version's?"
+            ));
         }
     }
     let stored: Stored = serde_json::from_str(json).map_err(|error| error.to_string())?;
@@ -267,7 +263,10 @@ mod tests {
     fn one_run_at_a_time_has_a_state_directory() {
         let home = tempfile::tempdir().unwrap();
         let first = StateDir::take(home.path()).unwrap();
-        assert_eq!(StateDir::take(home.path()).unwrap_err().code(), "EB-RUN-004");
+        assert_eq!(
+            StateDir::take(home.path()).unwrap_err().code(),
+            "EB-RUN-004"
+        );
         drop(first);
         StateDir::take(home.path()).unwrap();
     }

@@ -157,7 +157,10 @@ fn json(stored: &Stored, took: Option<Span>, ways: &[Way]) -> Json {
             .with("saving_seconds", seconds(life.saving))
             .with("work_before_seconds", seconds(life.from))
             .with("work_after_seconds", seconds(life.reached))
-            .with("lost_seconds", lost.map_or(Json::Null, |lost| Json::from(seconds(lost))))
+            .with(
+                "lost_seconds",
+                lost.map_or(Json::Null, |lost| Json::from(seconds(lost))),
+            )
             .with("end", end(life))
     });
     let ways = ways.iter().map(|way| {
@@ -171,11 +174,15 @@ fn json(stored: &Stored, took: Option<Span>, ways: &[Way]) -> Json {
         .with("failed", record.failed)
         .with(
             "mean_seconds",
-            record.cost().map_or(Json::Null, |cost| Json::from(seconds(cost))),
+            record
+                .cost()
+                .map_or(Json::Null, |cost| Json::from(seconds(cost))),
         );
     Json::object([(
         "exit_code",
-        record.exit.map_or(Json::Null, |code| Json::from(u64::from(code))),
+        record
+            .exit
+            .map_or(Json::Null, |code| Json::from(u64::from(code))),
     )])
     .with("work_seconds", seconds(record.reached()))
     .with("lost_seconds", seconds(record.lost))

@@ -101,9 +101,9 @@ impl Job {
     #[must_use]
     pub fn unsaved(&self) -> Span {
         match self.phase {
-            Phase::Running { .. } | Phase::Saving { .. } => {
-                self.work().minus(self.saved().map_or(Span::ZERO, |c| c.work))
-            }
+            Phase::Running { .. } | Phase::Saving { .. } => self
+                .work()
+                .minus(self.saved().map_or(Span::ZERO, |c| c.work)),
             _ => Span::ZERO,
         }
     }
@@ -111,7 +111,8 @@ impl Job {
     /// The work at which the next checkpoint is due, if nothing happens before.
     #[must_use]
     pub fn due(&self) -> Option<Span> {
-        self.due.filter(|_| matches!(self.phase, Phase::Running { .. }))
+        self.due
+            .filter(|_| matches!(self.phase, Phase::Running { .. }))
     }
 
     /// True if this instance went on from a checkpoint and has not saved since: then [`Event::RestoreFailed`] is believed.
@@ -320,7 +321,11 @@ impl Job {
             Record::measured(&mut self.record.costs, took);
             self.failures = 0;
             self.resumed = None;
-            let many = self.record.checkpoints.len().saturating_sub(self.rules.keep);
+            let many = self
+                .record
+                .checkpoints
+                .len()
+                .saturating_sub(self.rules.keep);
             actions.extend(
                 self.record
                     .checkpoints

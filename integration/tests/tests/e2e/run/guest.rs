@@ -31,19 +31,23 @@ async fn region(sockets: &tempfile::TempDir) -> Region {
 
 #[tokio::test]
 async fn a_guest_hears_its_notice_in_every_form_and_gives_the_rest_of_its_time_back_where_it_can() {
-    let sockets = tempfile::Builder::new().prefix("md").tempdir_in("/tmp").unwrap();
+    let sockets = tempfile::Builder::new()
+        .prefix("md")
+        .tempdir_in("/tmp")
+        .unwrap();
     let region = region(&sockets).await;
     let rig = Rig::new();
     // The first three say when; two of the four can give time back.
-    for (form, releases) in [("auto", true), ("azure", true), ("ec2", false), ("gce", false)] {
+    for (form, releases) in [
+        ("auto", true),
+        ("azure", true),
+        ("ec2", false),
+        ("gce", false),
+    ] {
         let _ = std::fs::remove_dir_all(rig.path("state"));
         let (servers, _) = create(&region, "guest", request("p.whole", 1)).await;
         let server = until(&region, &servers[0].id, "active").await;
-        let socket = format!(
-            "unix:{}/{}.metadata",
-            sockets.path().display(),
-            server.id
-        );
+        let socket = format!("unix:{}/{}.metadata", sockets.path().display(), server.id);
         let options = [
             "--metadata",
             &socket,
@@ -80,12 +84,21 @@ async fn a_guest_hears_its_notice_in_every_form_and_gives_the_rest_of_its_time_b
         // On another machine the same command line goes on, and ends.
         let run = rig.run(
             None,
-            &["--metadata", "none", "--checkpoint-command", "cp n $EBBTIDE_CHECKPOINT_DIR/n"],
+            &[
+                "--metadata",
+                "none",
+                "--checkpoint-command",
+                "cp n $EBBTIDE_CHECKPOINT_DIR/n",
+            ],
             &["sh", "-c", COUNT],
         );
         let ended = run.ended().await;
         assert_eq!(ended.code, Some(0), "{form}: {}", ended.said);
-        assert!(ended.said.contains("goes on from checkpoint"), "{}", ended.said);
+        assert!(
+            ended.said.contains("goes on from checkpoint"),
+            "{}",
+            ended.said
+        );
         assert_eq!(rig.text("state/stdout"), "counted 40\n");
         let mut client = region.servers().await.unwrap();
         for id in [&urgent[0].id, &server.id] {
@@ -98,7 +111,12 @@ async fn a_guest_hears_its_notice_in_every_form_and_gives_the_rest_of_its_time_b
 #[tokio::test]
 async fn where_no_metadata_answer_the_run_says_what_it_has_tried() {
     let rig = Rig::new();
-    let options = ["--metadata", "unix:/nowhere.metadata", "--checkpoint-command", "true"];
+    let options = [
+        "--metadata",
+        "unix:/nowhere.metadata",
+        "--checkpoint-command",
+        "true",
+    ];
     let ended = rig.run(None, &options, &["true"]).ended().await;
     assert_eq!(ended.code, Some(1), "{}", ended.said);
     assert!(ended.said.contains("EB-RUN-009"), "{}", ended.said);

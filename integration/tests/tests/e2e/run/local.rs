@@ -37,7 +37,10 @@ async fn the_exit_code_is_the_commands_and_a_job_that_has_ended_stays_so() {
     let rig = Rig::new();
     let job = count(10);
     for _ in 0..2 {
-        let ended = rig.run(None, &options(SAVE), &["sh", "-c", &job]).ended().await;
+        let ended = rig
+            .run(None, &options(SAVE), &["sh", "-c", &job])
+            .ended()
+            .await;
         assert_eq!(ended.code, Some(7), "{}", ended.said);
         assert_eq!(ended.json["exit_code"], 7);
         assert_eq!(ended.json["instances"].as_array().unwrap().len(), 1);
@@ -57,7 +60,10 @@ async fn who_is_asked_to_stop_saves_first_and_the_same_command_line_goes_on() {
     assert_eq!(ended.code, Some(130), "{}", ended.said);
     assert!(ended.said.contains("(stop)"), "{}", ended.said);
     assert_eq!(ended.json["instances"][0]["end"], "stopped");
-    let ended = rig.run(None, &options(SAVE), &["sh", "-c", &job]).ended().await;
+    let ended = rig
+        .run(None, &options(SAVE), &["sh", "-c", &job])
+        .ended()
+        .await;
     assert_eq!(ended.code, Some(7), "{}", ended.said);
     assert_eq!(ended.json["lost_seconds"], 0.0, "{}", ended.said);
     assert!(!rig.text("state/stdout").ends_with("from 0\n"));
@@ -73,18 +79,32 @@ async fn a_run_that_was_killed_leaves_what_the_next_one_needs_and_no_process_beh
     // Only the program itself: the job's process has to be found by the next run.
     let pid = rig.text("pid");
     let program = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim())).unwrap();
-    let parent = program.rsplit_once(") ").unwrap().1.split(' ').nth(1).unwrap().to_owned();
+    let parent = program
+        .rsplit_once(") ")
+        .unwrap()
+        .1
+        .split(' ')
+        .nth(1)
+        .unwrap()
+        .to_owned();
     let killed = Command::new("kill", "/bin/kill").args(["-KILL", &parent]);
     let killed = killed.spawn(rig.path("kill.log")).unwrap();
     assert!(killed.wait_exit(PATIENCE).await.unwrap().success());
     let status = run.process.wait_exit(PATIENCE).await.unwrap();
     assert!(!status.success());
-    let ended = rig.run(None, &options(SAVE), &["sh", "-c", &job]).ended().await;
+    let ended = rig
+        .run(None, &options(SAVE), &["sh", "-c", &job])
+        .ended()
+        .await;
     assert_eq!(ended.code, Some(7), "{}", ended.said);
     let lives = ended.json["instances"].as_array().unwrap();
     assert_eq!(lives.len(), 2, "{}", ended.said);
     assert_eq!(lives[0]["end"], "interrupted");
-    assert!(ended.said.contains("goes on from checkpoint"), "{}", ended.said);
+    assert!(
+        ended.said.contains("goes on from checkpoint"),
+        "{}",
+        ended.said
+    );
     assert!(ended.said.contains("exit code") || !rig.text("state/stdout").is_empty());
 }
 
@@ -101,7 +121,10 @@ async fn checkpoints_that_fail_or_hang_are_not_used_and_do_not_end_the_job() {
     let run = rig.run(None, &arguments, &["sh", "-c", &job]);
     run.says("(planned)", 1).await;
     let said = std::fs::read_to_string(run.process.log_path().unwrap()).unwrap();
-    assert!(said.contains("checkpoint 1 failed and is not used"), "{said}");
+    assert!(
+        said.contains("checkpoint 1 failed and is not used"),
+        "{said}"
+    );
     assert!(said.contains("broken disk"), "{said}");
     assert!(said.contains("checkpoint 2 was cut off"), "{said}");
     assert!(!rig.path("state/checkpoints/000002").exists());
@@ -126,13 +149,20 @@ async fn a_command_that_refuses_a_checkpoint_gets_the_one_before() {
         .collect();
     kept.sort();
     std::fs::remove_file(kept[1].join("n")).unwrap();
-    let again = format!("[ -e $EBBTIDE_RESTORE_DIR/n ] || exit 125; exec sh -c '{}'", "exit 5");
+    let again = format!(
+        "[ -e $EBBTIDE_RESTORE_DIR/n ] || exit 125; exec sh -c '{}'",
+        "exit 5"
+    );
     let mut arguments = options(SAVE);
     arguments.extend(["--restore-command", &again]);
     let ended = rig.run(None, &arguments, &["sh", "-c", &job]).ended().await;
     assert_eq!(ended.code, Some(5), "{}", ended.said);
     assert!(ended.said.contains("exit code 125"), "{}", ended.said);
-    assert!(ended.json["lost_seconds"].as_f64().unwrap() > 0.0, "{}", ended.json);
+    assert!(
+        ended.json["lost_seconds"].as_f64().unwrap() > 0.0,
+        "{}",
+        ended.json
+    );
 }
 
 #[tokio::test]
@@ -147,7 +177,12 @@ async fn nothing_is_thrown_away_where_no_checkpoint_can_be_gone_on_from() {
     arguments.extend(["--restore-command", "exit 125"]);
     let ended = rig.run(None, &arguments, &["sh", "-c", &job]).ended().await;
     refused(&ended, "EB-RUN-010");
-    assert!(std::fs::read_dir(rig.path("state/checkpoints")).unwrap().count() > 0);
+    assert!(
+        std::fs::read_dir(rig.path("state/checkpoints"))
+            .unwrap()
+            .count()
+            > 0
+    );
 }
 
 #[tokio::test]
@@ -156,29 +191,53 @@ async fn a_state_directory_is_of_one_run_of_one_job_and_is_believed_only_whole()
     let job = count(30);
     let run = rig.run(None, &options(SAVE), &["sh", "-c", &job]);
     run.says("(planned)", 1).await;
-    let second = rig.run(None, &options(SAVE), &["sh", "-c", &job]).ended().await;
+    let second = rig
+        .run(None, &options(SAVE), &["sh", "-c", &job])
+        .ended()
+        .await;
     refused(&second, "EB-RUN-004");
     assert_eq!(run.ended().await.code, Some(7));
-    let other = rig.run(None, &options(SAVE), &["sh", "-c", "true"]).ended().await;
+    let other = rig
+        .run(None, &options(SAVE), &["sh", "-c", "true"])
+        .ended()
+        .await;
     refused(&other, "EB-RUN-005");
     let state = rig.text("state/state");
     std::fs::write(rig.path("state/state"), &state[..state.len() - 9]).unwrap();
-    let damaged = rig.run(None, &options(SAVE), &["sh", "-c", &job]).ended().await;
+    let damaged = rig
+        .run(None, &options(SAVE), &["sh", "-c", &job])
+        .ended()
+        .await;
     refused(&damaged, "EB-RUN-006");
 }
 
 #[tokio::test]
 async fn programs_that_are_not_there_are_named_with_their_package() {
     let rig = Rig::new();
-    let missing = rig.run(None, &options("true"), &["/no/such/program"]).ended().await;
+    let missing = rig
+        .run(None, &options("true"), &["/no/such/program"])
+        .ended()
+        .await;
     refused(&missing, "EB-RUN-008");
+    let rig = Rig::new();
     let arguments = ["--metadata", "none", "--criu", "--criu-program", "/no/criu"];
     let missing = rig.run(None, &arguments, &["true"]).ended().await;
     refused(&missing, "EB-RUN-008");
     assert!(missing.said.contains("package `criu`"), "{}", missing.said);
-    let neither = rig.run(None, &["--metadata", "none"], &["true"]).ended().await;
+    let neither = rig
+        .run(None, &["--metadata", "none"], &["true"])
+        .ended()
+        .await;
     assert_eq!(neither.code, Some(2), "{}", neither.said);
-    let zero = ["--metadata", "none", "--every", "0", "--checkpoint-command", "true"];
+    let rig = Rig::new();
+    let zero = [
+        "--metadata",
+        "none",
+        "--every",
+        "0",
+        "--checkpoint-command",
+        "true",
+    ];
     let zero = rig.run(None, &zero, &["sh", "-c", "exit 1"]).ended().await;
     assert_eq!(zero.code, Some(2), "{}", zero.said);
     assert!(zero.said.contains("EB-RUN-001"), "{}", zero.said);
