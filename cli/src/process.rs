@@ -10,6 +10,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::time::Duration;
 use tokio::process::{Child, Command};
 
@@ -50,11 +51,16 @@ pub struct Identity {
     pub boot: String,
 }
 
-/// Makes orphans of descendants children of this process.
+/// Who was a child of this process before it started anybody: a shell that replaced itself by this program may leave it some.
+static STRANGERS: OnceLock<Vec<i32>> = OnceLock::new();
+
+/// Makes orphans of descendants children of this process. To be called before anything is started.
 ///
 /// # Errors
 /// The kernel's.
 pub fn adopt() -> io::Result<()> {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    STRANGERS.get_or_init(|| children(own).collect());
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     Ok(())
 }
@@ -136,7 +142,8 @@ impl Tree {
 
     /// Ends it and all its descendants, and waits until they are gone.
     pub async fn kill(mut self, spare: &[i32]) {
-        let mut known: BTreeSet<i32> = spare.iter().copied().collect();
+        let strangers = STRANGERS.get().into_iter().flatten();
+        let mut known: BTreeSet<i32> = spare.iter().chain(strangers).copied().collect();
         let own = rustix::process::getpid().as_raw_nonzero().get();
         for pid in descendants(self.pid()) {
             end(pid);

@@ -166,6 +166,7 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
     let dir = args.state_dir.clone();
     let dir = dir.unwrap_or_else(|| method::default_dir(&args.command));
     let dir = StateDir::take(&dir)?;
+    process::adopt()?;
     let method = if args.criu {
         Method::criu(&args.criu_program).await?
     } else {
@@ -187,7 +188,6 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
         view::show(context, &stored, None, compare)?;
         return passed_on(code);
     }
-    process::adopt()?;
     let place = args.place(context, &stored).await?;
     let rules = Rules {
         rhythm,

@@ -273,3 +273,44 @@ async fn a_full_disk_costs_a_checkpoint_and_never_the_one_before() {
     assert_eq!(status.code(), Some(7), "{said}");
     assert!(said.contains("checkpoint 1 (planned)"), "{said}");
 }
+
+#[tokio::test]
+async fn what_a_shell_left_running_before_the_run_is_none_of_its_business() {
+    let rig = Rig::new();
+    // The shell starts something and then becomes the run.
+    let script = format!(
+        "sleep 1000 & echo $! > stranger; exec '{}' run --metadata none --every 0.3s --state-dir state --checkpoint-command '{SAVE}' -- sh -c \"$1\"",
+        bin("ebbtide").display()
+    );
+    let job = format!("setsid sleep 1000 & echo $! > own; {}", count(8));
+    let log = rig.path("log");
+    let run = Command::new("ebbtide run in a shell's place", "/bin/sh")
+        .args(["-c", script.as_str(), "sh", job.as_str()])
+        .current_dir(rig.path("."))
+        .spawn(&log)
+        .unwrap();
+    eventually(PATIENCE, async || {
+        let said = std::fs::read_to_string(&log).unwrap();
+        let done = said.contains("(planned)");
+        if done { Ok(()) } else { Err(said) }
+    })
+    .await;
+    // Stopped, not ended: what the job has started is ended with it.
+    run.signal(Signal::Term).unwrap();
+    eventually(PATIENCE, async || {
+        let said = std::fs::read_to_string(&log).unwrap();
+        if said.contains("(stop)") && !alive(&rig.text("own")) {
+            assert!(alive(&rig.text("stranger")), "{said}");
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .await;
+}
+
+/// Whether a process is there and not only its exit status.
+fn alive(pid: &str) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.trim()));
+    stat.is_ok_and(|stat| !stat.contains(") Z "))
+}
