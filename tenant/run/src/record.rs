@@ -105,6 +105,10 @@ impl Record {
         if numbers.next_back().is_some_and(|last| last > self.numbered) {
             return Err("a checkpoint has a number that was never given");
         }
+        let ended = self.saved.checked_add(self.failed);
+        if self.numbered > u64::from(u32::MAX) || ended.is_none_or(|ended| ended > self.numbered) {
+            return Err("more checkpoints ended than were ever numbered, or more were numbered than can be");
+        }
         if self.costs.len() > COSTS || self.restarts.len() > COSTS {
             return Err("there are more measured costs than are ever kept");
         }

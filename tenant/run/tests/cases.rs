@@ -311,6 +311,8 @@ fn records_of_others_are_not_believed() {
         ("checkpoints", serde_json::json!([point(1)])),
         ("costs", serde_json::json!([1, 1, 1, 1, 1, 1])),
         ("lost", serde_json::json!(-1)),
+        ("saved", serde_json::json!(1)),
+        ("numbered", serde_json::json!(u64::MAX)),
         ("more", serde_json::json!(0)),
     ] {
         let mut bad = good.clone();

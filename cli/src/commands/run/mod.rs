@@ -48,7 +48,7 @@ The state directory has to outlive the machine (NFS, a volume). The same command
 Ctrl-C and SIGTERM save and stop, a second one stops at once. The exit code is the command's; 130 if it was stopped.
 
 Examples:
-  ebbtide run --job 5h --model model.json --state-dir /mnt/work --checkpoint-command 'kill -USR1 $EBBTIDE_PID' -- ./simulation
+  ebbtide run --job 5h --model model.json --state-dir /mnt/work --checkpoint-command ./save -- ./simulation
   ebbtide run --every 30m --criu --state-dir /mnt/work -- ./simulation --seed 7
   ebbtide run --flavor p.small --job 2h --state-dir work --checkpoint-command ./save --restore-command ./resume -- ./job
   ebbtide run --server worker-1 --server worker-2 --state-dir work --checkpoint-command ./save -- ./job

@@ -338,7 +338,8 @@ impl Job {
             self.failures += 1;
             self.plan();
             // Not at once: what failed would fail again. Four times what it costs, then eight…; not later than planned.
-            let pause = self.cost().0.max(1_000) << (1 + self.failures).min(16);
+            let times = 1u64 << (1 + self.failures).min(16);
+            let pause = self.cost().0.max(1_000).saturating_mul(times);
             let soon = work.plus(Span(pause));
             self.due = self.due.map(|due| due.min(soon));
             if let Some(notice) = &mut self.notice {
