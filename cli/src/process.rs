@@ -140,11 +140,8 @@ impl Tree {
         }
     }
 
-    /// Ends it and all its descendants, and waits until they are gone.
+    /// Ends it and all its descendants, and waits until they are gone. `spare` are other processes that were started here.
     pub async fn kill(mut self, spare: &[i32]) {
-        let strangers = STRANGERS.get().into_iter().flatten();
-        let mut known: BTreeSet<i32> = spare.iter().chain(strangers).copied().collect();
-        let own = rustix::process::getpid().as_raw_nonzero().get();
         for pid in descendants(self.pid()) {
             end(pid);
         }
@@ -152,17 +149,26 @@ impl Tree {
         let _ = rustix::process::kill_process(self.pid, Signal::KILL);
         // The status is nobody's business any more.
         let _ = self.ended().await;
-        // Orphans become ours; ending them may make more.
-        for _ in 0..16 {
-            let orphans: Vec<i32> = children(own).filter(|pid| known.insert(*pid)).collect();
-            if orphans.is_empty() {
-                break;
-            }
-            for pid in orphans {
-                end(pid);
-                if let Some(pid) = Pid::from_raw(pid) {
-                    let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
-                }
+        end_orphans(spare);
+    }
+}
+
+/// Ends what processes that are gone have left, once it was [adopted](adopt): all children but those that are spared and those that were there
+/// before.
+pub fn end_orphans(spare: &[i32]) {
+    let strangers = STRANGERS.get().into_iter().flatten();
+    let mut known: BTreeSet<i32> = spare.iter().chain(strangers).copied().collect();
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    // Ending some may make orphans of others; a tree that is deeper than this has no purpose but to be deep.
+    for _ in 0..16 {
+        let orphans: Vec<i32> = children(own).filter(|pid| known.insert(*pid)).collect();
+        if orphans.is_empty() {
+            break;
+        }
+        for pid in orphans {
+            end(pid);
+            if let Some(pid) = Pid::from_raw(pid) {
+                let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
             }
         }
     }

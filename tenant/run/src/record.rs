@@ -107,7 +107,9 @@ impl Record {
         }
         let ended = self.saved.checked_add(self.failed);
         if self.numbered > u64::from(u32::MAX) || ended.is_none_or(|ended| ended > self.numbered) {
-            return Err("more checkpoints ended than were ever numbered, or more were numbered than can be");
+            return Err(
+                "more checkpoints ended than were ever numbered, or more were numbered than can be",
+            );
         }
         if self.costs.len() > COSTS || self.restarts.len() > COSTS {
             return Err("there are more measured costs than are ever kept");

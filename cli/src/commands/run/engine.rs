@@ -117,6 +117,7 @@ impl<'a> Engine<'a> {
     async fn drive(&mut self) -> Result<Ending, CliError> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut terminate = signal(SignalKind::terminate())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
         let mut write_down = tokio::time::interval(WRITE_DOWN);
         write_down.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut events = VecDeque::new();
@@ -137,7 +138,10 @@ impl<'a> Engine<'a> {
                 }
             }
             match self
-                .wait(&mut interrupt, &mut terminate, &mut write_down)
+                .wait(
+                    [&mut interrupt, &mut terminate, &mut hang_up],
+                    &mut write_down,
+                )
                 .await
             {
                 Woken::Process(ended) => events.push_back(self.ended(ended?)),
@@ -155,8 +159,7 @@ impl<'a> Engine<'a> {
 
     async fn wait(
         &mut self,
-        interrupt: &mut Signal,
-        terminate: &mut Signal,
+        [interrupt, terminate, hang_up]: [&mut Signal; 3],
         write_down: &mut Interval,
     ) -> Woken {
         let wake = self.job.wake_at().map(|at| {
@@ -188,6 +191,8 @@ impl<'a> Engine<'a> {
             saved = saver => Woken::Saver(saved),
             _ = interrupt.recv() => Woken::Stop,
             _ = terminate.recv() => Woken::Stop,
+            // The terminal is gone.
+            _ = hang_up.recv() => Woken::Stop,
             () = wake => Woken::Time,
             news = self.place.next() => Woken::News(news),
             _ = write_down.tick() => Woken::WriteDown,
@@ -208,6 +213,9 @@ impl<'a> Engine<'a> {
 
     fn ended(&mut self, status: std::process::ExitStatus) -> Event {
         self.process = None;
+        // What it has started and not waited for is of no use to anybody.
+        let saver: Vec<i32> = self.saver.iter().map(Saver::pid).collect();
+        process::end_orphans(&saver);
         let code = process::exit_code(status);
         if code == CANNOT_RESTORE && matches!(self.method, Method::Commands { .. }) {
             // Counts only where it went on from one.

@@ -59,7 +59,7 @@ async fn three_times(region: &Region, run: &Run) {
     }
 }
 
-fn way<'a>(ended: &'a Ended, at: usize) -> &'a serde_json::Value {
+fn way(ended: &Ended, at: usize) -> &serde_json::Value {
     &ended.json["ways"][at]
 }
 

@@ -35,7 +35,7 @@ fn refused(ended: &Ended, code: &str) {
 #[tokio::test]
 async fn the_exit_code_is_the_commands_and_a_job_that_has_ended_stays_so() {
     let rig = Rig::new();
-    let job = count(10);
+    let job = format!("setsid sleep 1000 & echo $! > own; {}", count(10));
     for _ in 0..2 {
         let ended = rig
             .run(None, &options(SAVE), &["sh", "-c", &job])
@@ -44,6 +44,7 @@ async fn the_exit_code_is_the_commands_and_a_job_that_has_ended_stays_so() {
         assert_eq!(ended.code, Some(7), "{}", ended.said);
         assert_eq!(ended.json["exit_code"], 7);
         assert_eq!(ended.json["instances"].as_array().unwrap().len(), 1);
+        assert!(!alive(&rig.text("own")), "what it had started lives on");
     }
     assert_eq!(rig.text("state/stdout"), "from 0\n");
 }
