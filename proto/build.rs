@@ -5,8 +5,14 @@ use std::path::PathBuf;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let root = PathBuf::from("proto");
-    let files = ["v1/scheduler", "v1/admin", "v1/servers", "v1/plugins"]
-        .map(|name| root.join(format!("ebbtide/{name}.proto")));
+    let files = [
+        "v1/scheduler",
+        "v1/admin",
+        "v1/servers",
+        "v1/plugins",
+        "v1/market",
+    ]
+    .map(|name| root.join(format!("ebbtide/{name}.proto")));
     for file in &files {
         println!("cargo:rerun-if-changed={}", file.display());
     }

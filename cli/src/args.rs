@@ -98,7 +98,7 @@ pub struct Globals {
 }
 
 /// Whose things to show.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub struct Scope {
     /// Those of all projects (for operators)
     #[arg(long)]

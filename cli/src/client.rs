@@ -4,6 +4,7 @@ use crate::credentials::{Bearer, Credentials};
 use crate::errors::CliError;
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1::admin_client::AdminClient;
+use ebbtide_proto::v1::market_client::MarketClient;
 use ebbtide_proto::v1::plugins_client::PluginsClient;
 use ebbtide_proto::v1::scheduler_client::SchedulerClient;
 use ebbtide_proto::v1::servers_client::ServersClient;
@@ -28,6 +29,8 @@ pub struct Region {
     pub servers: ServersClient<Wire>,
     /// Deciding and watching.
     pub scheduler: SchedulerClient<Wire>,
+    /// How long instances lived.
+    pub market: MarketClient<Wire>,
     /// Plugins, shadow reports, records.
     pub plugins: PluginsClient<Wire>,
 }
@@ -58,6 +61,8 @@ impl Region {
             servers: ServersClient::with_interceptor(channel.clone(), token.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             scheduler: SchedulerClient::with_interceptor(channel.clone(), token.clone())
+                .max_decoding_message_size(MAX_MESSAGE_BYTES),
+            market: MarketClient::with_interceptor(channel.clone(), token.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES),
             plugins: PluginsClient::with_interceptor(channel, token.clone())
                 .max_decoding_message_size(MAX_MESSAGE_BYTES)

@@ -62,6 +62,7 @@ fn kept() -> Server {
             reason: None,
             resumed_at: None,
             storage: None,
+            kept_by: None,
         }),
         ..server(ServerStatus::Hibernated)
     }

@@ -4,7 +4,7 @@
 
 use crate::{
     Aggregate, AggregateId, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, FlavorId,
-    GroupId, Host, MessageId, Seconds, Server, ServerGroup, ServerId, Timestamp,
+    GroupId, Host, MessageId, PastLife, Seconds, Server, ServerGroup, ServerId, Timestamp,
 };
 use serde::{Deserialize, Serialize};
 
@@ -57,6 +57,8 @@ pub enum Change {
     PutEvacuation(Box<Evacuation>),
     /// Writes a decision. Decisions are never changed.
     PutDecision(Box<Decision>),
+    /// Writes a life that is over.
+    PutLife(Box<PastLife>),
     /// Puts a message into the outbox.
     Enqueue(OutboxMessage),
     /// Takes a message out of the outbox: the broker has confirmed it.

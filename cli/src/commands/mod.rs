@@ -58,7 +58,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Bench(command) => bench::run(context, command),
         Command::Conform(command) => conform::run(context, command),
         Command::Simulate(command) => simulate::run(context, command),
-        Command::Model(command) => model::run(context, command),
+        Command::Model(command) => model::run(context, command).await,
         Command::Plan(command) => plan::run(context, command),
         Command::Run(args) => Box::pin(run::run(context, *args)).await,
         Command::Completion(args) => completion::run(context, &args),

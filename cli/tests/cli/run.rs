@@ -95,9 +95,11 @@ pub async fn against(fake: &Fake, args: &[&str]) -> Ran {
     all.extend(args);
     let mut ran = alone(&all).await;
     // The port is another one each time; as long as the real ones, so that tables keep their shape.
-    let port = endpoint.rsplit(':').next().unwrap().to_owned();
+    // With the colon: its digits alone may be some other number's, too.
+    let port = format!(":{}", endpoint.rsplit(':').next().unwrap());
+    let shown = format!(":{}", "P".repeat(port.len() - 1));
     for text in [&mut ran.out, &mut ran.err] {
-        *text = text.replace(&port, &"P".repeat(port.len()));
+        *text = text.replace(&port, &shown);
     }
     ran
 }

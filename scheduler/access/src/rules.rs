@@ -54,6 +54,8 @@ rules! {
     "/ebbtide.v1.Servers/GetEvacuation" AnyRole;
     "/ebbtide.v1.Servers/ListEvacuations" AnyRole;
 
+    "/ebbtide.v1.Market/ListLives" AnyRole;
+
     // Claims without starting: for those who run hypervisors, not for their tenants.
     "/ebbtide.v1.Scheduler/SelectDestinations" Operate waits;
     "/ebbtide.v1.Scheduler/WhatIf" AnyRole;

@@ -2,10 +2,11 @@
 
 use crate::step::Step;
 use crate::{Event, Region, RegionError, Reply};
+use ebbtide_model::flavor::{GRACE_SECONDS, MAX_LIFETIME_SECONDS};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, ModelError,
-    ServerGroup, names,
+    Seconds, ServerGroup, names,
 };
 use std::str::FromStr;
 
@@ -94,7 +95,7 @@ impl Region {
         step: &mut Step<'_>,
         flavor: Flavor,
     ) -> Result<Reply, RegionError> {
-        flavor.properties()?;
+        self.check_lifetime(&flavor)?;
         let known = self
             .flavors
             .get(&flavor.id)
@@ -118,6 +119,28 @@ impl Region {
         step.effects.changes.push(Change::PutFlavor(flavor.clone()));
         self.flavors.insert(flavor.id, flavor.clone());
         Ok(Reply::Flavor(flavor))
+    }
+
+    /// A flavor without a grace period of its own has the region's, and its lifetime must be longer than that: else its servers would have their notice
+    /// with their launch.
+    fn check_lifetime(&self, flavor: &Flavor) -> Result<(), RegionError> {
+        let properties = flavor.properties()?;
+        let Some(Seconds(lifetime)) = properties.max_lifetime else {
+            return Ok(());
+        };
+        let Seconds(grace) = properties
+            .grace
+            .unwrap_or(self.config.default_grace_seconds);
+        if lifetime > grace {
+            return Ok(());
+        }
+        Err(RegionError::Invalid(ModelError::ExtraSpec {
+            key: MAX_LIFETIME_SECONDS.to_owned(),
+            value: lifetime.to_string(),
+            problem: format!(
+                "the grace period, {grace} s in this region unless the flavor says otherwise ({GRACE_SECONDS}), is not shorter"
+            ),
+        }))
     }
 
     pub(crate) fn delete_flavor(

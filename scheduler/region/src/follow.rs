@@ -78,7 +78,8 @@ impl Region {
                 Change::PutEvacuation(evacuation) => {
                     self.follow_evacuation(&mut touched, evacuation)?;
                 }
-                Change::PutDecision(_) => {}
+                // Only those who ask read them.
+                Change::PutDecision(_) | Change::PutLife(_) => {}
                 Change::Enqueue(message) => touched.sent.push(message),
                 Change::Dequeue(id) => touched.taken_out.push(*id),
             }

@@ -36,6 +36,7 @@ mod gone;
 mod heartbeat;
 mod input;
 mod lifetimes;
+mod lives;
 mod memory;
 mod record;
 mod remains;

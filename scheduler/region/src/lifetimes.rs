@@ -3,6 +3,7 @@
 use crate::Region;
 use crate::evacuate::Why;
 use crate::step::Step;
+use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
 use ebbtide_model::{
     EvacuationCause, HostHealth, Seconds, Server, ServerId, ServerStatus, Timestamp,
 };
@@ -40,8 +41,9 @@ fn notice_at(server: &Server, default_grace: Seconds) -> Option<Timestamp> {
     if server.status != ServerStatus::Active || server.external {
         return None;
     }
-    let properties = server.flavor.properties().ok()?;
-    let Seconds(lifetime) = properties.max_lifetime?;
+    // Most flavors have none, and this is asked at every change of every server.
+    server.flavor.extra_specs.get(MAX_LIFETIME_SECONDS)?;
+    let Seconds(lifetime) = server.flavor.properties().ok()?.max_lifetime?;
     let Seconds(grace) = server.grace(default_grace);
     Some(launched.plus(Seconds(lifetime.saturating_sub(grace))))
 }

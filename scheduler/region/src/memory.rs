@@ -9,7 +9,8 @@ use crate::{Event, RegionError, budgets};
 use ebbtide_engine::{Instance, Phase};
 use ebbtide_model::record::Change;
 use ebbtide_model::{
-    Evacuation, EvacuationId, Resources, Seconds, Server, ServerId, ServerStatus, Timestamp,
+    Evacuation, EvacuationCause, EvacuationId, Resources, Seconds, Server, ServerId, ServerStatus,
+    Timestamp,
 };
 
 /// A victim that is being spared is not chosen again before its agent has answered. 136 years from 1970 are longer than that.
@@ -28,6 +29,9 @@ impl Region {
         if let Some(host) = &server.host {
             step.touch(host);
         }
+        let over = self.life_over(&server, step.now);
+        let over = over.map(|life| Change::PutLife(Box::new(life)));
+        step.effects.changes.extend(over);
         step.effects
             .changes
             .push(Change::PutServer(Box::new(server.clone())));
@@ -200,6 +204,10 @@ impl Region {
     /// Puts an evacuation into memory.
     pub(crate) fn index_evacuation(&mut self, evacuation: Evacuation) {
         let id = evacuation.id;
+        // Room becomes free that nobody was promised: who was refused upon an older state may be answered otherwise now.
+        if evacuation.cause != EvacuationCause::Preemption && !self.evacuations.contains_key(&id) {
+            self.improvements += 1;
+        }
         if !evacuation.state.is_final() {
             self.active.insert(id);
             self.leaving

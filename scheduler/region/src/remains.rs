@@ -9,7 +9,7 @@ use crate::Region;
 use crate::step::Step;
 use ebbtide_model::message::{Body, Delete};
 use ebbtide_model::server::Fault;
-use ebbtide_model::{Server, ServerId, ServerStatus, Timestamp};
+use ebbtide_model::{HostHealth, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -93,6 +93,26 @@ impl Region {
             *left = said_at.max(*left);
             self.save_server(step, server);
         }
+    }
+
+    /// A deletion that was not confirmed in time is asked for again. What is kept on shared storage can be deleted by the host that has its token only: if
+    /// it was lost where it had gone on, that is the one which kept it before. That one is told to clear up, too, and then its own host finds
+    /// nothing that is not its to delete.
+    pub(crate) fn delete_again(&mut self, step: &mut Step<'_>, server: &Server, host: &str) {
+        let comeback = server.comeback.as_ref().filter(|_| !is_remains(server));
+        let before = comeback.and_then(|c| c.kept_by.as_deref().filter(|_| c.storage.is_some()));
+        let is_up = |name: &&str| {
+            let known = self.hosts.get(*name);
+            known.is_some_and(|entry| entry.health == HostHealth::Up)
+        };
+        if let Some(before) = before.filter(|before| *before != host).filter(is_up) {
+            let delete = Delete {
+                server_id: server.id,
+                storage: server.kept_in(),
+            };
+            step.send(before, Body::Delete(delete), None, server.told_at);
+        }
+        self.send_delete(step, server, host);
     }
 
     /// Asks an agent to delete a server, or what is left of one.

@@ -145,7 +145,7 @@ impl Region {
                 ServerStatus::Deleting if down() => {
                     self.asked.waits(id, step.now.plus(allowed));
                 }
-                ServerStatus::Deleting => self.send_delete(step, &server, &host),
+                ServerStatus::Deleting => self.delete_again(step, &server, &host),
                 // An earlier one of this round has changed it: it was chosen as a victim.
                 _ => {}
             }

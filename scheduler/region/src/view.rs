@@ -51,21 +51,24 @@ impl Region {
             .collect()
     }
 
+    /// The availability zone of a host.
+    pub(crate) fn zone_of(&self, host: &str) -> &str {
+        let of_host = self.aggregates.values().filter(|a| a.hosts.contains(host));
+        let mut zones = of_host.filter_map(Aggregate::availability_zone);
+        zones.next().unwrap_or(DEFAULT_ZONE)
+    }
+
     /// One host.
     #[must_use]
     pub fn host(&self, name: &str) -> Option<HostView> {
         let entry = self.hosts.get(name)?;
-        let mut aggregates = Vec::new();
-        let mut zone = None;
-        for aggregate in self.aggregates.values().filter(|a| a.hosts.contains(name)) {
-            aggregates.push(aggregate.name.clone());
-            zone = zone.or_else(|| aggregate.availability_zone());
-        }
+        let of_host = self.aggregates.values().filter(|a| a.hosts.contains(name));
+        let mut aggregates: Vec<String> = of_host.map(|a| a.name.clone()).collect();
         aggregates.sort();
         let mut view = HostView {
             host: entry.host.clone(),
             health: entry.health,
-            availability_zone: zone.unwrap_or(DEFAULT_ZONE).to_owned(),
+            availability_zone: self.zone_of(name).to_owned(),
             aggregates,
             usage: self.table.usage(name)?,
             normal_servers: 0,

@@ -54,7 +54,7 @@ async fn some(store: &Store, kind: Kind, policy: &Policy) -> Result<u64, String>
     // Whoever repeats a request for a server that has just gone must not get another one, also after a restart.
     let keep = match kind {
         Kind::Servers => policy.keep.max(REMEMBER_GONE),
-        Kind::Evacuations | Kind::Decisions => policy.keep,
+        Kind::Evacuations | Kind::Decisions | Kind::Lives => policy.keep,
     };
     let before = now.minus(keep);
     let told = |error: StoreError| format!("{}: {error}", error.code());

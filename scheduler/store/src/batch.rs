@@ -6,8 +6,8 @@
 use crate::StoreError;
 use crate::row::{Encoder, Row, scope};
 use crate::schema::{
-    AGGREGATES, BUDGETS, DECISION_SERVERS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, OUTBOX,
-    SERVERS, TABLES, Table,
+    AGGREGATES, BUDGETS, DECISION_SERVERS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, LIVES,
+    OUTBOX, SERVERS, TABLES, Table,
 };
 use ebbtide_model::record::Change;
 use std::collections::HashMap;
@@ -99,6 +99,9 @@ impl Batch {
                     for (key, row) in Encoder::decision_servers(decision) {
                         set(&DECISION_SERVERS, key, Fate::Put(row));
                     }
+                }
+                Change::PutLife(life) => {
+                    set(&LIVES, life.key(), Fate::Put(encoder.life(life)?));
                 }
                 Change::Enqueue(message) => {
                     let row = encoder.message(message)?;

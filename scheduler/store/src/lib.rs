@@ -42,7 +42,7 @@ pub use lease::Lease;
 pub use log::News;
 pub use plugins::PluginRow;
 pub use purge::{Kind, OldRecord, Purged};
-pub use read::{DecisionFilter, EvacuationFilter, MAX_PAGE, ServerFilter};
+pub use read::{DecisionFilter, EvacuationFilter, LifeFilter, MAX_PAGE, ServerFilter};
 pub use store::Store;
 pub use turn::{KEEP_LOG, Turn};
 pub use url::Backend;

@@ -19,13 +19,15 @@ pub struct Purged {
     pub evacuations: u64,
     /// Decisions.
     pub decisions: u64,
+    /// Lives.
+    pub lives: u64,
 }
 
 impl Purged {
     /// All of them.
     #[must_use]
     pub fn total(&self) -> u64 {
-        self.servers + self.evacuations + self.decisions
+        self.servers + self.evacuations + self.decisions + self.lives
     }
 }
 
@@ -38,17 +40,25 @@ pub enum Kind {
     Evacuations,
     /// Decisions none of whose servers is still there: as long as one is, it can be explained.
     Decisions,
+    /// Lives. What they were told of stays in models that were fitted meanwhile.
+    Lives,
 }
 
 impl Kind {
     /// All of them.
-    pub const ALL: &'static [Self] = &[Self::Servers, Self::Evacuations, Self::Decisions];
+    pub const ALL: &'static [Self] = &[
+        Self::Servers,
+        Self::Evacuations,
+        Self::Decisions,
+        Self::Lives,
+    ];
 
     fn table(self) -> &'static str {
         match self {
             Self::Servers => "servers",
             Self::Evacuations => "evacuations",
             Self::Decisions => "decisions",
+            Self::Lives => "lives",
         }
     }
 
@@ -57,13 +67,14 @@ impl Kind {
             Self::Servers => "gone_at",
             Self::Evacuations => "final_at",
             Self::Decisions => "created_at",
+            Self::Lives => "ended_at",
         }
     }
 
     /// What else must hold of a row that is over.
     fn also(self) -> &'static str {
         match self {
-            Self::Servers | Self::Evacuations => "",
+            Self::Servers | Self::Evacuations | Self::Lives => "",
             Self::Decisions => {
                 "AND NOT EXISTS (SELECT 1 FROM decision_servers AS d JOIN servers AS s ON s.id = d.server_id \
                  WHERE d.decision_id = decisions.id AND s.gone_at IS NULL)"
@@ -99,6 +110,7 @@ impl Store {
             evacuations: self.purge_some(Kind::Evacuations, before, limit).await?,
             // Which servers they were about goes with them (foreign key).
             decisions: self.purge_some(Kind::Decisions, before, limit).await?,
+            lives: self.purge_some(Kind::Lives, before, limit).await?,
         })
     }
 

@@ -6,10 +6,11 @@
 use crate::StoreError;
 use crate::load::record;
 use crate::row::NO_VALID_HOST;
-use crate::schema::{DECISIONS, EVACUATIONS, SERVERS, Table};
+use crate::schema::{DECISIONS, EVACUATIONS, LIVES, SERVERS, Table};
 use crate::store::Store;
 use ebbtide_model::{
-    Decision, DecisionId, Evacuation, EvacuationId, EvacuationState, Server, ServerId, ServerStatus,
+    Decision, DecisionId, Evacuation, EvacuationId, EvacuationState, PastLife, Server, ServerId,
+    ServerStatus, Timestamp,
 };
 use sea_orm::Value;
 use serde::de::DeserializeOwned;
@@ -66,6 +67,23 @@ pub struct DecisionFilter {
     pub limit: u32,
     /// Only those after this one.
     pub marker: Option<DecisionId>,
+}
+
+/// Which lives. Everything that is set must fit.
+#[derive(Debug, Clone, Default)]
+pub struct LifeFilter {
+    /// Of this project's servers.
+    pub project_id: Option<String>,
+    /// Of this flavor, by name.
+    pub flavor: Option<String>,
+    /// Only those that ended at this time or later.
+    pub ended_from: Option<Timestamp>,
+    /// Only those that were launched before this time.
+    pub launched_before: Option<Timestamp>,
+    /// At most so many, up to [`MAX_PAGE`]; 0 for [`MAX_PAGE`].
+    pub limit: u32,
+    /// Only those after the one with this [key](PastLife::key).
+    pub marker: Option<String>,
 }
 
 /// A `WHERE` that grows.
@@ -183,6 +201,27 @@ impl Store {
         let marker = filter.marker.map(|id| id.to_string());
         self.page(&DECISIONS, "decision", conditions, marker, filter.limit)
             .await
+    }
+
+    /// Lives that are over, latest launch first.
+    ///
+    /// # Errors
+    /// As [`Store::server`]; `NoSuchMarker`.
+    pub async fn lives(&self, filter: &LifeFilter) -> Result<Vec<PastLife>, StoreError> {
+        let mut conditions = Conditions::default();
+        conditions.and_if("project_id = ?", filter.project_id.as_deref());
+        conditions.and_if("flavor = ?", filter.flavor.as_deref());
+        conditions.and_if("ended_at >= ?", filter.ended_from.map(Timestamp::as_millis));
+        let before = filter.launched_before.map(Timestamp::as_millis);
+        conditions.and_if("created_at < ?", before);
+        self.page(
+            &LIVES,
+            "life",
+            conditions,
+            filter.marker.clone(),
+            filter.limit,
+        )
+        .await
     }
 
     async fn one<T: DeserializeOwned>(

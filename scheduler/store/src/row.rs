@@ -2,13 +2,13 @@
 
 use crate::StoreError;
 use crate::schema::{
-    AGGREGATES, BUDGETS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, MAX_KEY_CHARS,
+    AGGREGATES, BUDGETS, DECISIONS, EVACUATIONS, FLAVORS, GROUPS, HOSTS, LIVES, MAX_KEY_CHARS,
     MAX_SCOPE_CHARS, OUTBOX, SERVERS, Table,
 };
 use ebbtide_model::record::OutboxMessage;
 use ebbtide_model::{
-    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Host, Outcome, Server,
-    ServerGroup, Timestamp, Victim,
+    Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Flavor, Host, Outcome,
+    PastLife, Server, ServerGroup, Timestamp, Victim,
 };
 use sea_orm::Value;
 use serde::Serialize;
@@ -134,6 +134,18 @@ impl Encoder {
             };
             (format!("{server}{id}"), row)
         })
+    }
+
+    pub(crate) fn life(&self, life: &PastLife) -> Encoded {
+        let id = life.key();
+        let columns = vec![
+            text(&id),
+            key(&LIVES, &id, &life.project_id)?,
+            key(&LIVES, &id, &life.flavor)?,
+            millis(life.launched_at),
+            millis(life.ended_at),
+        ];
+        self.with_record(&LIVES, &id, columns, life)
     }
 
     pub(crate) fn message(&self, message: &OutboxMessage) -> Encoded {

@@ -101,8 +101,22 @@ pub(crate) static OUTBOX: Table = Table {
     columns: &["id", "host", "evacuation_id", "created_at", "body"],
 };
 
+pub(crate) static LIVES: Table = Table {
+    index: 10,
+    name: "lives",
+    key: &["id"],
+    columns: &[
+        "id",
+        "project_id",
+        "flavor",
+        "created_at",
+        "ended_at",
+        "record",
+    ],
+};
+
 /// All tables that changes are written to, those that others refer to first.
-pub(crate) static TABLES: [&Table; 10] = [
+pub(crate) static TABLES: [&Table; 11] = [
     &HOSTS,
     &AGGREGATES,
     &FLAVORS,
@@ -113,6 +127,7 @@ pub(crate) static TABLES: [&Table; 10] = [
     &DECISION_SERVERS,
     &EVACUATIONS,
     &OUTBOX,
+    &LIVES,
 ];
 
 /// Longest text in a column that is part of an index: as in Nova's tables, and 255 × 4 bytes still fit into a key of MariaDB.

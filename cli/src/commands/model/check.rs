@@ -47,16 +47,16 @@ pub struct CheckArgs {
 }
 
 /// Checks and shows.
-pub(super) fn run(context: &mut Context, args: &CheckArgs) -> Result<(), CliError> {
+pub(super) async fn run(context: &mut Context, args: &CheckArgs) -> Result<(), CliError> {
     let given = Given::read(&ModelArgs {
         model: args.against.clone(),
         group: args.group.clone(),
     })?;
     let mut source = args.source.clone();
     source.wanted.extend(given.labels.clone());
-    let rows = source::from_file(context, &source, Maximum(given.longest))?;
-    of_observations(context, args, &given, rows)
-        .map_err(|error| error.in_file_of_lifetimes(&args.source.file))
+    let source = source::read(context, &source, Some(Maximum(given.longest))).await?;
+    of_observations(context, args, &given, source.rows)
+        .map_err(|error| error.in_file_of_lifetimes(&source.place))
 }
 
 /// The same for lifetimes from anywhere.

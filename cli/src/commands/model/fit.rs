@@ -2,7 +2,7 @@
 
 use super::fit_chart;
 use super::fitted::{Choice, Outcome, Way};
-use super::source::{self, SourceArgs};
+use super::source::{self, Source, SourceArgs};
 use crate::Context;
 use crate::charts;
 use crate::commands::replay::progress::Progress;
@@ -11,7 +11,7 @@ use crate::hours::Maximum;
 use crate::json::Json;
 use crate::output::{Listing, number, text};
 use clap::Args;
-use ebbtide_lifetime::labelled::{Labelled, groups};
+use ebbtide_lifetime::labelled::groups;
 use std::path::PathBuf;
 
 pub(super) const HELP: &str = "\
@@ -24,6 +24,7 @@ Examples:
   ebbtide model fit preemptions.csv
   ebbtide model fit preemptions.csv --by flavor,zone --method mle --model best
   ebbtide model fit lifetimes.csv.gz --svg lifetimes.svg -o json > model.json
+  ebbtide model fit --from-region --all-projects --by flavor
   ebbtide model fit lifetimes.csv --where zone=nova --since 2026-05-01 --max-lifetime none --model weibull";
 
 /// Options of `model fit`.
@@ -34,46 +35,52 @@ pub struct FitArgs {
     /// A model for each group, too: any labels; `hour` is the hour of the launch
     #[arg(long, value_name = "LABEL,…", value_delimiter = ',')]
     by: Vec<String>,
-    /// Which model
-    #[arg(long, value_enum, default_value_t = Choice::Bathtub, hide_possible_values = true,
-          value_name = "bathtub|exponential|weibull|gompertz-makeham|uniform|phases|empirical|best")]
-    model: Choice,
-    /// How parameters are found
-    #[arg(long, value_enum, default_value_t = Way::LeastSquares, hide_possible_values = true,
-          value_name = "least-squares|mle")]
-    method: Way,
-    /// The provider's maximum lifetime, or none
-    #[arg(long, default_value = "24h", value_name = "TIME")]
-    max_lifetime: Maximum,
+    /// Which model [default: bathtub for files, best for the region]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "bathtub|exponential|weibull|gompertz-makeham|uniform|phases|empirical|best"
+    )]
+    model: Option<Choice>,
+    /// How parameters are found [default: least-squares for files, mle for the region]
+    #[arg(
+        long,
+        value_enum,
+        hide_possible_values = true,
+        value_name = "least-squares|mle"
+    )]
+    method: Option<Way>,
+    /// The provider's maximum lifetime, or none [default: 24h for files, what its flavors say for the region]
+    #[arg(long, value_name = "TIME")]
+    max_lifetime: Option<Maximum>,
     /// Draw distribution and hazard over the data into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
 }
 
 /// Fits and shows.
-pub(super) fn run(context: &mut Context, args: &FitArgs) -> Result<(), CliError> {
-    let rows = source::from_file(context, &args.source, args.max_lifetime)?;
-    of_observations(context, args, &rows)
-        .map_err(|error| error.in_file_of_lifetimes(&args.source.file))
+pub(super) async fn run(context: &mut Context, args: &FitArgs) -> Result<(), CliError> {
+    let source = source::read(context, &args.source, args.max_lifetime).await?;
+    of_observations(context, args, &source)
+        .map_err(|error| error.in_file_of_lifetimes(&source.place))
 }
 
 /// The same for lifetimes from anywhere.
-fn of_observations(
-    context: &mut Context,
-    args: &FitArgs,
-    rows: &[Labelled],
-) -> Result<(), CliError> {
-    let groups = groups(rows, &args.by)?;
+fn of_observations(context: &mut Context, args: &FitArgs, source: &Source) -> Result<(), CliError> {
+    let (choice, way) = if args.source.from_region {
+        (Choice::Best, Way::Mle)
+    } else {
+        (Choice::Bathtub, Way::LeastSquares)
+    };
+    let choice = args.model.unwrap_or(choice);
+    let way = args.method.unwrap_or(way);
+    let groups = groups(&source.rows, &args.by)?;
     let mut progress = Progress::of(context, groups.len(), "groups");
     let mut outcomes = Vec::with_capacity(groups.len());
     for group in groups {
         progress.set(context, outcomes.len(), &group.name);
-        outcomes.push(Outcome::of(
-            &group,
-            args.model,
-            args.method,
-            args.max_lifetime.0,
-        )?);
+        outcomes.push(Outcome::of(&group, choice, way, source.maximum.0)?);
     }
     progress.end();
     if outcomes.iter().all(|outcome| outcome.fitted.is_err())

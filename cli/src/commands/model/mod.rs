@@ -1,10 +1,11 @@
-//! `ebbtide model`: how long preemptible instances live, from what was seen. No region is needed.
+//! `ebbtide model`: how long preemptible instances live, from what was seen. A region is needed only where they are to be its own.
 
 mod check;
 mod check_chart;
 mod fit;
 mod fit_chart;
 mod fitted;
+mod from_region;
 mod given;
 mod source;
 
@@ -29,9 +30,9 @@ pub enum ModelCommand {
 ///
 /// # Errors
 /// [`CliError::Lifetime`] for data or models that cannot be used; [`CliError::Disagrees`] if new lifetimes do not fit any more.
-pub fn run(context: &mut Context, command: ModelCommand) -> Result<(), CliError> {
+pub async fn run(context: &mut Context, command: ModelCommand) -> Result<(), CliError> {
     match command {
-        ModelCommand::Fit(args) => fit::run(context, &args),
-        ModelCommand::Check(args) => check::run(context, &args),
+        ModelCommand::Fit(args) => fit::run(context, &args).await,
+        ModelCommand::Check(args) => check::run(context, &args).await,
     }
 }

@@ -1,13 +1,15 @@
-//! Where observed lifetimes come from: a file, and which of its rows.
+//! Where observed lifetimes come from: a file or the region, and which rows.
 
+use super::from_region::{self, FromRegion};
 use crate::Context;
+use crate::args::Scope;
 use crate::errors::CliError;
 use crate::hours::Maximum;
 use clap::Args;
 use ebbtide_lifetime::LifetimeError;
 use ebbtide_lifetime::labelled::{self, Labelled};
 use ebbtide_lifetime::table::Table;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use time::format_description::well_known::{Iso8601, Rfc3339};
 use time::{Date, OffsetDateTime, UtcOffset};
 
@@ -16,7 +18,17 @@ use time::{Date, OffsetDateTime, UtcOffset};
 pub(super) struct SourceArgs {
     /// Lifetimes as CSV, plain, gzip or zstd: columns lifetime_hours and ended (preempted or stopped), if there is launched (RFC 3339), and
     /// any others; or the paper's public data as they are
-    pub file: PathBuf,
+    #[arg(
+        required_unless_present = "from_region",
+        conflicts_with = "from_region"
+    )]
+    pub file: Option<PathBuf>,
+    /// The lives of preemptible servers that the region has written down, and those that run now; labels: flavor, zone, host, project
+    #[arg(long)]
+    pub from_region: bool,
+    /// With --from-region: whose servers
+    #[command(flatten)]
+    pub scope: Scope,
     /// Only those with this label; may be repeated
     #[arg(long = "where", value_name = "LABEL=VALUE", value_parser = pair)]
     pub wanted: Vec<(String, String)>,
@@ -44,14 +56,69 @@ fn moment(text: &str) -> Result<OffsetDateTime, String> {
         .map_err(|_| "it looks like 2026-05-04 or 2026-05-04T10:00:00Z".to_owned())
 }
 
-/// Reads a file and takes the rows asked for, in the order of the file. Says on standard error what was left out.
-pub(super) fn from_file(
+/// The maximum lifetime of files for which nothing else is said: that of the paper's provider.
+const MAXIMUM: Maximum = Maximum(24.0);
+
+/// Lifetimes, and what is known of them as a whole.
+#[derive(Debug)]
+pub(super) struct Source {
+    pub(super) rows: Vec<Labelled>,
+    pub(super) maximum: Maximum,
+    /// Where they come from, for messages.
+    pub(super) place: PathBuf,
+}
+
+/// The rows asked for, in their order. Says on standard error what was left out. `maximum` is what was said about the longest life.
+pub(super) async fn read(
     context: &mut Context,
+    args: &SourceArgs,
+    maximum: Option<Maximum>,
+) -> Result<Source, CliError> {
+    let Some(file) = &args.file else {
+        let rows = from_region::rows(context, &args.scope).await?;
+        return of_region(rows, args, maximum);
+    };
+    let maximum = maximum.unwrap_or(MAXIMUM);
+    Ok(Source {
+        rows: from_file(context, file, args, maximum)?,
+        maximum,
+        place: file.clone(),
+    })
+}
+
+/// Takes the region's rows that are asked for. What its flavors say is the longest life, if all of them say the same.
+fn of_region(
+    rows: Vec<FromRegion>,
+    args: &SourceArgs,
+    maximum: Option<Maximum>,
+) -> Result<Source, CliError> {
+    let place = PathBuf::from("the region");
+    let at = |error: LifetimeError| CliError::lifetimes(&place, error);
+    let limits: Vec<Maximum> = rows.iter().map(|row| row.maximum).collect();
+    let common = limits.first().copied();
+    let common = common.filter(|first| limits.iter().all(|limit| limit == first));
+    let maximum = maximum.or(common).unwrap_or(Maximum(f64::INFINITY));
+    let rows = rows
+        .into_iter()
+        .map(|row| row.limited_to(maximum))
+        .collect();
+    let rows = chosen(rows, args).map_err(at)?;
+    labelled::check(&rows, maximum.0).map_err(at)?;
+    Ok(Source {
+        rows,
+        maximum,
+        place,
+    })
+}
+
+fn from_file(
+    context: &mut Context,
+    file: &Path,
     args: &SourceArgs,
     maximum: Maximum,
 ) -> Result<Vec<Labelled>, CliError> {
-    let at = |error: LifetimeError| CliError::lifetimes(&args.file, error);
-    let bytes = ebbtide_simulator::read_file(&args.file)?;
+    let at = |error: LifetimeError| CliError::lifetimes(file, error);
+    let bytes = ebbtide_simulator::read_file(file)?;
     let table = Table::parse(&bytes).map_err(at)?;
     if table.left_out > 0 {
         context.output.say(&format!(

@@ -1,6 +1,7 @@
 //! A region that the test plays: it keeps what it is told, answers from that, and decides by first fit over CPUs and memory.
 
 use ebbtide_proto::v1::admin_server::AdminServer;
+use ebbtide_proto::v1::market_server::MarketServer;
 use ebbtide_proto::v1::plugins_server::PluginsServer;
 use ebbtide_proto::v1::scheduler_server::SchedulerServer;
 use ebbtide_proto::v1::servers_server::ServersServer;
@@ -14,6 +15,7 @@ use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt};
 
+mod market;
 mod operators;
 mod plugins;
 mod scheduling;
@@ -33,6 +35,7 @@ pub struct State {
     pub aggregates: Vec<Aggregate>,
     pub budgets: Vec<DisruptionBudget>,
     pub plugins: Vec<Plugin>,
+    pub lives: Vec<Life>,
     pub shadow: ShadowReportResponse,
     pub policy: String,
     /// Servers made, for ids and as a clock of creation.
@@ -125,6 +128,7 @@ impl Fake {
         let server = tonic::transport::Server::builder()
             .add_service(AdminServer::new(fake.clone()))
             .add_service(PluginsServer::new(fake.clone()))
+            .add_service(MarketServer::new(fake.clone()))
             .add_service(ServersServer::new(fake.clone()))
             .add_service(SchedulerServer::new(fake.clone()))
             .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)));

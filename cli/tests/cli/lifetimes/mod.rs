@@ -3,6 +3,7 @@
 mod fit;
 mod plans;
 mod refused;
+mod region;
 
 use crate::run::{Ran, alone};
 use std::fmt::Write as _;

@@ -3,7 +3,8 @@
 use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, Snapshot};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, Decision, DecisionId, DisruptionBudget, Evacuation,
-    EvacuationId, Flavor, FlavorId, GroupId, Host, Server, ServerGroup, ServerId, Timestamp,
+    EvacuationId, Flavor, FlavorId, GroupId, Host, PastLife, Server, ServerGroup, ServerId,
+    Timestamp,
 };
 use std::collections::BTreeMap;
 
@@ -18,6 +19,7 @@ pub(super) struct Database {
     pub(super) servers: BTreeMap<ServerId, Server>,
     pub(super) evacuations: BTreeMap<EvacuationId, Evacuation>,
     pub(super) decisions: BTreeMap<DecisionId, Decision>,
+    pub(super) lives: BTreeMap<String, PastLife>,
     /// In the order of writing.
     pub(super) outbox: Vec<OutboxMessage>,
 }
@@ -42,6 +44,7 @@ impl Database {
                     let before = self.decisions.insert(d.id, *d);
                     assert_eq!(before, None, "decisions are never changed");
                 }
+                Change::PutLife(life) => drop(self.lives.insert(life.key(), *life)),
                 Change::Enqueue(message) => self.outbox.push(message),
                 Change::Dequeue(id) => self.outbox.retain(|m| m.id != id),
             }

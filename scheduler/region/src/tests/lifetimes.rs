@@ -1,6 +1,7 @@
 //! Servers that end at a time that is known from their launch.
 
 use super::world::{World, normal, spot, with};
+use crate::{Command, RegionConfig};
 use ebbtide_model::{EvacuationCause, EvacuationState, Flavor, Seconds, ServerId, ServerStatus};
 
 const LIFETIME: u32 = 300;
@@ -92,4 +93,23 @@ fn the_end_of_a_lifetime_outlives_a_restart_of_the_scheduler() {
     world.restart_scheduler();
     world.run(LIFETIME);
     assert_eq!(world.status(id), ServerStatus::Preempted);
+}
+
+#[test]
+fn one_that_is_not_longer_than_the_grace_period_of_the_region_is_refused() {
+    let config = RegionConfig {
+        default_grace_seconds: Seconds(600),
+        ..RegionConfig::default()
+    };
+    let mut world = World::with_config(&[("host-a", 4)], config);
+    let create = |flavor: Flavor| Command::CreateFlavor(flavor);
+    let of_region = with(&spot(4), &[("ebbtide:max_lifetime_seconds", "600")]);
+    let refused = world.command(create(of_region)).expect_err("too short");
+    assert!(
+        refused.to_string().contains("600 s in this region"),
+        "{refused}"
+    );
+    world
+        .command(create(mortal(4, "stop")))
+        .expect("it has a grace period of its own");
 }

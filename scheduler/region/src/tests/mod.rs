@@ -16,6 +16,7 @@ mod elsewhere;
 mod examine;
 mod hosts;
 mod lifetimes;
+mod lives;
 mod overlaps;
 mod reports;
 mod restarts;

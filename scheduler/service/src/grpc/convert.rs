@@ -3,8 +3,8 @@
 use ebbtide_engine::{ClassUsage, Engine, PluginFailure};
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Explanation, Flavor, Host,
-    HostHealth, Life, NoValidHost, Outcome, Placement, Resources, Server, ServerGroup, Timestamp,
-    Victim, decision,
+    HostHealth, Life, NoValidHost, Outcome, PastLife, Placement, Resources, Server, ServerGroup,
+    Timestamp, Victim, decision,
 };
 use ebbtide_plugins::{Plugin, PluginKind};
 use ebbtide_proto::v1;
@@ -180,6 +180,24 @@ pub(super) fn evacuation(e: &Evacuation) -> v1::Evacuation {
         draining_at: time(e.draining_at),
         deadline_at: time(e.deadline_at),
         ended_at: time(e.ended_at),
+    }
+}
+
+pub(super) fn life(l: &PastLife) -> v1::Life {
+    v1::Life {
+        id: l.key(),
+        server_id: l.server_id.to_string(),
+        name: l.name.clone(),
+        project_id: l.project_id.clone(),
+        flavor: l.flavor.clone(),
+        preemptible: l.preemptible,
+        host: l.host.clone(),
+        zone: l.zone.clone(),
+        launched_at: l.launched_at.to_string(),
+        ended_at: l.ended_at.to_string(),
+        end: l.end.to_string(),
+        price_per_hour: l.price_per_hour.to_string(),
+        max_lifetime_seconds: l.max_lifetime.map_or(0, |s| s.0),
     }
 }
 

@@ -4,6 +4,7 @@ mod admin;
 mod audit;
 mod convert;
 mod guard;
+mod market;
 mod plugins;
 mod request;
 mod scheduler;
@@ -20,6 +21,7 @@ use ebbtide_bus::BusStatus;
 use ebbtide_proto::MAX_MESSAGE_BYTES;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::admin_server::AdminServer;
+use ebbtide_proto::v1::market_server::MarketServer;
 use ebbtide_proto::v1::plugins_server::PluginsServer;
 use ebbtide_proto::v1::scheduler_server::SchedulerServer;
 use ebbtide_proto::v1::servers_server::ServersServer;
@@ -72,6 +74,7 @@ pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Task
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<SchedulerServer<Guard>>().await;
         health.set_serving::<ServersServer<Guard>>().await;
+        health.set_serving::<MarketServer<Guard>>().await;
         health.set_serving::<AdminServer<Door>>().await;
         health.set_serving::<PluginsServer<Door>>().await;
         let reflection = tonic_reflection::server::Builder::configure()
@@ -95,6 +98,11 @@ pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Task
             .add_optional_service(reflection)
             .add_service(
                 SchedulerServer::new(guard.clone())
+                    .max_decoding_message_size(most)
+                    .max_encoding_message_size(MAX_MESSAGE_BYTES),
+            )
+            .add_service(
+                MarketServer::new(guard.clone())
                     .max_decoding_message_size(most)
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )

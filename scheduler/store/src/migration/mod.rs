@@ -7,6 +7,7 @@
 mod m20261120_000001_first;
 mod m20261122_000002_commit_log;
 mod m20261123_000003_plugins;
+mod m20261123_000004_lives;
 
 use crate::connect::{Connections, write_options};
 use crate::{Backend, StoreError};
@@ -25,6 +26,7 @@ impl MigratorTrait for Migrator {
             Box::new(m20261120_000001_first::Migration),
             Box::new(m20261122_000002_commit_log::Migration),
             Box::new(m20261123_000003_plugins::Migration),
+            Box::new(m20261123_000004_lives::Migration),
         ]
     }
 }

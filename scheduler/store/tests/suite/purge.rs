@@ -3,7 +3,7 @@
 use crate::databases::{TestDb, at};
 use crate::records::*;
 use ebbtide_model::record::Change;
-use ebbtide_store::{DecisionFilter, EvacuationFilter, Kind, Purged, ServerFilter};
+use ebbtide_store::{DecisionFilter, EvacuationFilter, Kind, LifeFilter, Purged, ServerFilter};
 use sea_orm::{ConnectionTrait, Statement};
 
 on_every_database![
@@ -67,6 +67,8 @@ async fn only_what_was_over_before_is_purged(db: TestDb) {
         put_evacuation(finished(3, 50)),
         put_decision(decision(49, &[server_id(2)], 1)),
         put_decision(decision(50, &[server_id(1)], 1)),
+        put_life(life(2, 49)),
+        put_life(life(3, 50)),
     ];
     changes.extend([put_host(host(1)), Change::Enqueue(message(1))]);
     store.commit(&lease, &changes).await.unwrap();
@@ -75,9 +77,12 @@ async fn only_what_was_over_before_is_purged(db: TestDb) {
         servers: 1,
         evacuations: 1,
         decisions: 1,
+        lives: 1,
     };
     assert_eq!(purged, one);
-    assert_eq!(purged.total(), 3);
+    assert_eq!(purged.total(), 4);
+    let lives = store.lives(&LifeFilter::default()).await.unwrap();
+    assert_eq!(lives, [life(3, 50)]);
     let everything = ServerFilter {
         include_gone: true,
         ..ServerFilter::default()

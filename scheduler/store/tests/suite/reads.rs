@@ -4,7 +4,7 @@ use crate::databases::{TestDb, at};
 use crate::records::*;
 use ebbtide_model::record::Change;
 use ebbtide_model::{Evacuation, EvacuationState, Server, ServerId, ServerStatus};
-use ebbtide_store::{DecisionFilter, EvacuationFilter, MAX_PAGE, ServerFilter};
+use ebbtide_store::{DecisionFilter, EvacuationFilter, LifeFilter, MAX_PAGE, ServerFilter};
 
 on_every_database![
     a_record_is_found_by_its_id_whether_gone_or_not,
@@ -16,6 +16,7 @@ on_every_database![
     decisions_are_listed_newest_first,
     the_latest_decision_about_a_server_is_found,
     names_that_look_alike_are_different,
+    lives_are_filtered_by_everything_that_is_set_and_written_once,
 ];
 
 fn ids(servers: &[Server]) -> Vec<ServerId> {
@@ -329,4 +330,60 @@ async fn names_that_look_alike_are_different(db: TestDb) {
         .await
         .unwrap();
     assert_eq!(store.load(at(0)).await.unwrap().hosts.len(), 2);
+}
+
+async fn lives_are_filtered_by_everything_that_is_set_and_written_once(db: TestDb) {
+    let (store, lease) = db.open_with_lease().await;
+    let mut lives: Vec<_> = (1..=9).map(|n| life(n, 20 + n as i64)).collect();
+    lives[4].flavor = "large".to_owned();
+    store
+        .commit(
+            &lease,
+            &lives.iter().cloned().map(put_life).collect::<Vec<_>>(),
+        )
+        .await
+        .unwrap();
+    // It was found to run after all, and ended later.
+    lives[8].ended_at = at(90);
+    let again = [put_life(lives[8].clone())];
+    store.commit(&lease, &again).await.unwrap();
+    lives.reverse();
+    let read = |filter: LifeFilter| {
+        let store = store.clone();
+        async move { store.lives(&filter).await.unwrap() }
+    };
+    assert_eq!(read(LifeFilter::default()).await, lives);
+    let mut seen = 0;
+    for project in [None, Some("project-1")] {
+        for flavor in [None, Some("large")] {
+            for from in [None, Some(at(25))] {
+                for before in [None, Some(at(7))] {
+                    let expected: Vec<_> = lives
+                        .iter()
+                        .filter(|l| project.is_none_or(|p| l.project_id == p))
+                        .filter(|l| flavor.is_none_or(|f| l.flavor == f))
+                        .filter(|l| from.is_none_or(|from| l.ended_at >= from))
+                        .filter(|l| before.is_none_or(|before| l.launched_at < before))
+                        .cloned()
+                        .collect();
+                    seen += expected.len();
+                    let filter = LifeFilter {
+                        project_id: project.map(str::to_owned),
+                        flavor: flavor.map(str::to_owned),
+                        ended_from: from,
+                        launched_before: before,
+                        ..LifeFilter::default()
+                    };
+                    assert_eq!(read(filter).await, expected);
+                }
+            }
+        }
+    }
+    assert!(seen > 30, "{seen}");
+    let after = LifeFilter {
+        limit: 2,
+        marker: Some(lives[3].key()),
+        ..LifeFilter::default()
+    };
+    assert_eq!(read(after).await, lives[4..6]);
 }

@@ -276,6 +276,29 @@ pub(crate) fn put_decision(decision: Decision) -> Change {
     Change::PutDecision(Box::new(decision))
 }
 
+/// A life of server `n`.
+pub(crate) fn life(n: u64, ended: i64) -> PastLife {
+    PastLife {
+        server_id: server_id(n),
+        starts: n as u32,
+        name: format!("web-{n}"),
+        project_id: format!("project-{}", n % 3),
+        flavor: flavor(1).name,
+        preemptible: true,
+        price_per_hour: "0.031".parse().unwrap(),
+        max_lifetime: Some(Seconds(86_400)),
+        host: format!("host-{}", n % 4),
+        zone: "nova".to_owned(),
+        launched_at: at(n as i64),
+        ended_at: at(ended),
+        end: LifeEnd::Preempted,
+    }
+}
+
+pub(crate) fn put_life(life: PastLife) -> Change {
+    Change::PutLife(Box::new(life))
+}
+
 pub(crate) fn put_host(host: Host) -> Change {
     Change::PutHost(Box::new(host))
 }
@@ -293,6 +316,7 @@ pub(crate) fn everything() -> Vec<Change> {
         put_server(server(1)),
         put_decision(decision(1, &[server_id(1)], 3)),
         put_evacuation(evacuation(1)),
+        put_life(life(1, 9)),
         Change::Enqueue(message(2)),
         Change::Enqueue(message(1)),
     ]

@@ -154,6 +154,7 @@ impl Database {
                 Change::Dequeue(id) => self.outbox.retain(|m| m.id != *id),
                 // Decisions are read by people only; the world has neither aggregates nor flavors of its own.
                 Change::PutDecision(_)
+                | Change::PutLife(_)
                 | Change::PutAggregate(_)
                 | Change::DeleteAggregate(_)
                 | Change::PutFlavor(_)

@@ -3,6 +3,7 @@
 //! A [`Guard`] stands in front of the [`Door`] and has every call of the services that tenants use, so that a new call does not compile
 //! before somebody has thought about it. Whether the role may make the call at all was decided before, at the gate.
 
+mod market;
 mod own;
 mod scheduler;
 mod servers;

@@ -1,0 +1,186 @@
+//! Lifetimes as the region has written them down, and those that go on.
+
+use crate::Context;
+use crate::args::Scope;
+use crate::client::Region;
+use crate::errors::CliError;
+use crate::hours::Maximum;
+use ebbtide_lifetime::Observation;
+use ebbtide_lifetime::labelled::Labelled;
+use ebbtide_proto::v1;
+use std::collections::BTreeMap;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// The largest page.
+const PAGE: u32 = 1000;
+
+/// One life.
+#[derive(Debug)]
+pub(super) struct FromRegion {
+    row: Labelled,
+    /// How long its flavor lets it live.
+    pub(super) maximum: Maximum,
+    reached_it: bool,
+}
+
+impl FromRegion {
+    /// As an observation of a distribution that ends at `maximum`. Whoever was ended because of that limit had its notice a grace period before:
+    /// it lived as long as it could.
+    pub(super) fn limited_to(mut self, maximum: Maximum) -> Labelled {
+        if self.reached_it && self.maximum == maximum {
+            self.row.observation.hours = maximum.0;
+        }
+        self.row
+    }
+}
+
+/// All lives of preemptible servers, the earliest launch first.
+pub(super) async fn rows(
+    context: &mut Context,
+    scope: &Scope,
+) -> Result<Vec<FromRegion>, CliError> {
+    let mut region = context.region().await?;
+    let project = scope.project(context);
+    let mut rows = Vec::new();
+    let flavors = limits(&mut region).await?;
+    for server in running(&mut region, &project).await? {
+        rows.extend(going_on(&server, &flavors, context.output.now()));
+    }
+    let mut marker = String::new();
+    loop {
+        let request = v1::ListLivesRequest {
+            project_id: project.clone(),
+            limit: PAGE,
+            marker: marker.clone(),
+            ..Default::default()
+        };
+        let page = region.market.list_lives(request).await?.into_inner().lives;
+        let Some(last) = page.last() else { break };
+        marker.clone_from(&last.id);
+        rows.extend(page.iter().filter(|life| life.preemptible).filter_map(over));
+    }
+    // The region says the latest first.
+    rows.sort_by_key(|row| row.row.launched);
+    for (number, row) in (1..).zip(&mut rows) {
+        row.row.line = number;
+    }
+    if rows.is_empty() {
+        context
+            .output
+            .say("the region knows of no preemptible server that has run (--all-projects: of any project)");
+    }
+    Ok(rows)
+}
+
+async fn running(region: &mut Region, project: &str) -> Result<Vec<v1::Server>, CliError> {
+    let mut servers = Vec::new();
+    let mut marker = String::new();
+    loop {
+        let request = v1::ListServersRequest {
+            project_id: project.to_owned(),
+            limit: PAGE,
+            marker: marker.clone(),
+            ..Default::default()
+        };
+        let page = region.servers.list_servers(request).await?.into_inner();
+        let full = page.servers.len() >= PAGE as usize;
+        if let Some(last) = page.servers.last() {
+            marker.clone_from(&last.id);
+        }
+        let runs =
+            |s: &v1::Server| matches!(s.status.as_str(), "active" | "evacuating" | "reserved");
+        servers.extend(
+            page.servers
+                .into_iter()
+                .filter(|s| s.preemptible && runs(s)),
+        );
+        if !full {
+            return Ok(servers);
+        }
+    }
+}
+
+/// Seconds that servers of each flavor may live.
+async fn limits(region: &mut Region) -> Result<BTreeMap<String, u32>, CliError> {
+    let answer = region.admin.list_flavors(v1::ListFlavorsRequest {}).await?;
+    let flavors = answer.into_inner().flavors.into_iter();
+    Ok(flavors
+        .map(|flavor| {
+            let said = flavor.extra_specs.get("ebbtide:max_lifetime_seconds");
+            (flavor.name, said.and_then(|s| s.parse().ok()).unwrap_or(0))
+        })
+        .collect())
+}
+
+/// A server that runs has lived at least until now.
+fn going_on(
+    server: &v1::Server,
+    limits: &BTreeMap<String, u32>,
+    now: OffsetDateTime,
+) -> Option<FromRegion> {
+    let launched = moment(&server.launched_at)?;
+    let limit = limits.get(&server.flavor_name).copied().unwrap_or(0);
+    let maximum = hours_of(limit);
+    let hours = (now - launched).as_seconds_f64().max(0.0) / 3600.0;
+    Some(FromRegion {
+        row: Labelled {
+            observation: Observation {
+                hours: hours.min(maximum.0),
+                ended: false,
+            },
+            launched: Some(launched),
+            labels: labels([
+                ("flavor", &server.flavor_name),
+                ("zone", &server.availability_zone),
+                ("host", &server.host),
+                ("project", &server.project_id),
+            ]),
+            line: 0,
+        },
+        maximum,
+        reached_it: false,
+    })
+}
+
+fn over(life: &v1::Life) -> Option<FromRegion> {
+    let launched = moment(&life.launched_at)?;
+    let ended = moment(&life.ended_at)?;
+    let hours = (ended - launched).as_seconds_f64().max(0.0) / 3600.0;
+    Some(FromRegion {
+        row: Labelled {
+            observation: Observation {
+                hours,
+                // Whoever was lost or deleted would have lived longer, as far as the provider is concerned.
+                ended: matches!(life.end.as_str(), "preempted" | "max-lifetime"),
+            },
+            launched: Some(launched),
+            labels: labels([
+                ("flavor", &life.flavor),
+                ("zone", &life.zone),
+                ("host", &life.host),
+                ("project", &life.project_id),
+            ]),
+            line: 0,
+        },
+        maximum: hours_of(life.max_lifetime_seconds),
+        reached_it: life.end == "max-lifetime",
+    })
+}
+
+fn hours_of(limit: u32) -> Maximum {
+    match limit {
+        0 => Maximum(f64::INFINITY),
+        seconds => Maximum(f64::from(seconds) / 3600.0),
+    }
+}
+
+fn labels<const N: usize>(pairs: [(&str, &String); N]) -> BTreeMap<String, String> {
+    let pairs = pairs.into_iter();
+    pairs.map(|(k, v)| (k.to_owned(), v.clone())).collect()
+}
+
+/// The region writes times as RFC 3339.
+fn moment(text: &str) -> Option<OffsetDateTime> {
+    OffsetDateTime::parse(text, &Rfc3339).ok()
+}

@@ -1,0 +1,30 @@
+//! Lives.
+
+use super::{Answer, Fake, refuse};
+use ebbtide_proto::v1::market_server::Market;
+use ebbtide_proto::v1::*;
+use tonic::{Code, Request, Response};
+
+#[tonic::async_trait]
+impl Market for Fake {
+    async fn list_lives(&self, request: Request<ListLivesRequest>) -> Answer<ListLivesResponse> {
+        let asked = request.into_inner();
+        self.with(|state| {
+            let after = match asked.marker.as_str() {
+                "" => 0,
+                marker => match state.lives.iter().position(|life| life.id == marker) {
+                    Some(place) => place + 1,
+                    None => return Err(refuse(Code::NotFound, "EB-STORE-010", "no such life")),
+                },
+            };
+            // Pages are cut, so that nobody takes the first one for all.
+            let most = (asked.limit as usize).min(100);
+            let of_project =
+                |life: &&Life| asked.project_id.is_empty() || life.project_id == asked.project_id;
+            let page = state.lives.iter().skip(after).filter(of_project);
+            Ok(Response::new(ListLivesResponse {
+                lives: page.take(most).cloned().collect(),
+            }))
+        })
+    }
+}

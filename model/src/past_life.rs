@@ -1,0 +1,120 @@
+//! Lives that are over: what models of lifetimes are fitted to, and what bills are written from.
+//!
+//! A server that is kept and comes back has several lives: each from when it began to run until it had to stop.
+
+use crate::{EvacuationCause, ModelError, Money, Seconds, ServerId, Timestamp, names};
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// How a life ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LifeEnd {
+    /// A normal server needed the room.
+    Preempted,
+    /// It had lived as long as its flavor allows.
+    MaxLifetime,
+    /// Its owner wanted it gone, before anybody else did.
+    Deleted,
+    /// It stopped to run and nobody had asked for that: its guest shut itself down, or its host failed.
+    Lost,
+}
+
+impl LifeEnd {
+    /// All of them.
+    pub const ALL: [Self; 4] = [
+        Self::Preempted,
+        Self::MaxLifetime,
+        Self::Deleted,
+        Self::Lost,
+    ];
+
+    /// The word for it.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Preempted => "preempted",
+            Self::MaxLifetime => "max-lifetime",
+            Self::Deleted => "deleted",
+            Self::Lost => "lost",
+        }
+    }
+
+    /// True if the provider ended it on purpose. Otherwise it lived at least so long, as far as the provider is concerned.
+    #[must_use]
+    pub fn is_interruption(self) -> bool {
+        matches!(self, Self::Preempted | Self::MaxLifetime)
+    }
+}
+
+impl From<EvacuationCause> for LifeEnd {
+    fn from(cause: EvacuationCause) -> Self {
+        match cause {
+            EvacuationCause::Preemption => Self::Preempted,
+            EvacuationCause::MaxLifetime => Self::MaxLifetime,
+        }
+    }
+}
+
+impl fmt::Display for LifeEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for LifeEnd {
+    type Err = ModelError;
+
+    fn from_str(word: &str) -> Result<Self, ModelError> {
+        Self::ALL
+            .into_iter()
+            .find(|end| end.as_str() == word)
+            .ok_or_else(|| ModelError::Unknown {
+                what: "end of a life",
+                value: names::shorten(word),
+                allowed: "preempted, max-lifetime, deleted, lost",
+            })
+    }
+}
+
+/// One life of a server that is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastLife {
+    /// Whose.
+    pub server_id: ServerId,
+    /// Which of its lives: how often an agent had been told to start it ([`Server::starts`](crate::Server::starts)).
+    pub starts: u32,
+    /// The server's name.
+    pub name: String,
+    /// Its owner.
+    pub project_id: String,
+    /// The name of its flavor.
+    pub flavor: String,
+    /// True if it could be evacuated for normal requests.
+    pub preemptible: bool,
+    /// What its flavor costs an hour.
+    #[serde(default)]
+    pub price_per_hour: Money,
+    /// How long its flavor let it live at most, if it said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_lifetime: Option<Seconds>,
+    /// Where it ran.
+    pub host: String,
+    /// The availability zone of that host.
+    pub zone: String,
+    /// When it began to run.
+    pub launched_at: Timestamp,
+    /// When it ended, or its owner wanted it gone. Never before it began.
+    pub ended_at: Timestamp,
+    /// How.
+    pub end: LifeEnd,
+}
+
+impl PastLife {
+    /// What tells it from all others, up to 47 characters.
+    #[must_use]
+    pub fn key(&self) -> String {
+        format!("{}.{}", self.server_id, self.starts)
+    }
+}

@@ -1,0 +1,23 @@
+//! What tenants may know of lives.
+
+use super::super::Door;
+use super::{Guard, caller};
+use crate::error::ServiceError;
+use ebbtide_proto::v1;
+use ebbtide_proto::v1::market_server::Market;
+use tonic::{Request, Response, Status};
+
+#[tonic::async_trait]
+impl Market for Guard {
+    async fn list_lives(
+        &self,
+        mut request: Request<v1::ListLivesRequest>,
+    ) -> Result<Response<v1::ListLivesResponse>, Status> {
+        let who = caller(&request)?;
+        let wire = request.get_mut();
+        wire.project_id = who
+            .project(&wire.project_id, "list lives")
+            .map_err(ServiceError::Access)?;
+        <Door as Market>::list_lives(&self.door, request).await
+    }
+}
