@@ -24,15 +24,15 @@ pub fn outcome(lives: &[Life], interval: Option<Span>, cost: Span) -> Outcome {
     for life in lives {
         let mut left = life.lasted.minus(life.restoring);
         let mut work = saved;
-        while let Some(interval) = interval.filter(|interval| interval.plus(cost) <= left) {
-            left = left.minus(interval.plus(cost));
-            work = work.plus(interval);
+        if let Some(interval) = interval.filter(|interval| interval.plus(cost) > Span::ZERO) {
+            let each = interval.plus(cost);
+            let complete = left.0 / each.0;
+            let times = |span: Span| Span(span.0.saturating_mul(complete));
+            left = left.minus(times(each));
+            work = work.plus(times(interval));
             saved = work;
-            sum.checkpoints += 1;
-            sum.saving = sum.saving.plus(cost);
-            if interval.plus(cost) == Span::ZERO {
-                break;
-            }
+            sum.checkpoints = sum.checkpoints.saturating_add(complete);
+            sum.saving = sum.saving.plus(times(cost));
         }
         // A checkpoint that was under way when the instance ended saved nothing.
         work = work.plus(interval.map_or(left, |interval| left.min(interval)));

@@ -339,3 +339,20 @@ fn a_checkpoint_that_works_again_brings_back_what_it_had() {
     assert_eq!(actions, [Action::Restore(2)]);
     assert_eq!(elsewhere.record().lost, Span::ZERO);
 }
+
+#[test]
+fn lives_of_any_length_are_compared_at_once() {
+    let life = ebbtide_run::Life {
+        age: Span::ZERO,
+        from: Span::ZERO,
+        lasted: Span(u64::MAX),
+        restoring: Span::ZERO,
+        saving: Span::ZERO,
+        reached: Span::ZERO,
+        end: End::Interrupted,
+    };
+    let each = outcome(&[life, life], Some(Span(3)), Span(2));
+    assert_eq!(each.checkpoints, 2 * (u64::MAX / 5));
+    let never_ending = outcome(&[life], Some(Span::ZERO), Span::ZERO);
+    assert_eq!(never_ending.checkpoints, 0);
+}
