@@ -3,8 +3,8 @@
 use crate::Context;
 use crate::commands::{
     aggregate, audit, bench, billing, budget, completion, config, conform, decision, evacuation,
-    explain, flavor, host, model, plan, plugin, price, replay, server, simulate, status, token,
-    watch, what_if,
+    explain, flavor, host, model, plan, plugin, price, replay, run, server, simulate, status,
+    token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -183,6 +183,9 @@ pub enum Command {
     /// Plan work on preemptible instances: checkpoints, reuse, bids, bags of tasks; needs no region
     #[command(subcommand)]
     Plan(plan::PlanCommand),
+    /// Run a command on preemptible instances: saved by schedule and on notice, gone on with elsewhere
+    #[command(after_help = run::HELP)]
+    Run(Box<run::RunArgs>),
     /// Print a completion script for a shell
     Completion(completion::CompletionArgs),
 }

@@ -192,6 +192,15 @@ pub enum CliError {
         /// How many.
         problem: String,
     },
+    /// A run that cannot begin or go on.
+    #[error(transparent)]
+    Run(#[from] crate::commands::run::RunFault),
+    /// The command of `run` ended with another exit code than 0, which is passed on. Nothing is said.
+    #[error("the command ended with exit code {code}")]
+    Ended {
+        /// Its exit code.
+        code: u8,
+    },
     /// The output cannot be written.
     #[error("cannot write the output: {0}")]
     Write(#[from] std::io::Error),
@@ -228,6 +237,8 @@ impl CliError {
             Self::Access(error) => error.code(),
             Self::Bag(error) => error.code(),
             Self::BagFile { .. } => "EB-BAG-011",
+            Self::Run(fault) => fault.code(),
+            Self::Ended { .. } => "EB-RUN-011",
         }
     }
 
@@ -252,6 +263,8 @@ impl CliError {
                 error: ElasticError::Setting { .. },
                 ..
             } => USAGE,
+            Self::Run(fault) if fault.is_usage() => USAGE,
+            Self::Ended { code } => *code,
             Self::Unreachable { .. } | Self::StreamEnded(_) => UNREACHABLE,
             Self::NotFound { .. } => NOT_FOUND,
             Self::Region { kind, .. } if *kind == Code::NotFound => NOT_FOUND,
@@ -303,6 +316,7 @@ impl CliError {
             Self::Checkpointing { error, .. } => next_step_with_prices(error).map(str::to_owned),
             Self::Elastic { error, .. } => next_step_with_trace(error).map(str::to_owned),
             Self::Bench(error) => error.next_step(),
+            Self::Run(fault) => fault.next_step(),
             _ => None,
         }
     }

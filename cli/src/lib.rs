@@ -5,7 +5,7 @@
 //!   fail with its code, next step and exit code.
 //!
 //! Invariants: standard output carries data only, standard error talk only. No command reads a clock but by `clock`, makes an id
-//! but by `ids`, or starts a task but by `task`.
+//! but by `ids`, starts a task but by `task`, or a process but by `process`.
 
 pub mod args;
 mod bag;
@@ -22,6 +22,7 @@ pub mod ids;
 pub mod json;
 pub mod moment;
 pub mod output;
+pub mod process;
 pub mod render;
 pub mod resolve;
 pub mod task;
@@ -149,6 +150,8 @@ pub async fn run(args: impl IntoIterator<Item = OsString>, mut io: Io) -> u8 {
     match done {
         Ok(()) => errors::OK,
         Err(error) if error.is_broken_pipe() => errors::OK,
+        // Somebody else's end, which is no failure of ours.
+        Err(CliError::Ended { code }) => code,
         Err(error) => {
             context.output.fail(&error, &context.endpoint);
             error.exit_code()

@@ -19,6 +19,7 @@ pub mod plugin;
 pub mod price;
 pub mod region_audit;
 pub mod replay;
+pub mod run;
 pub mod server;
 pub mod server_create;
 pub mod server_group;
@@ -63,6 +64,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Price(command) => price::run(context, command).await,
         Command::Billing(command) => billing::run(context, command).await,
         Command::Plan(command) => plan::run(context, command),
+        Command::Run(args) => Box::pin(run::run(context, *args)).await,
         Command::Completion(args) => completion::run(context, &args),
     }
 }

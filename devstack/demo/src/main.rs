@@ -1,6 +1,8 @@
-//! `ebbtide-demo`: tells the story on a running region (`story`), or runs a whole region in this process (`embedded`).
+//! `ebbtide-demo`: tells the story on a running region (`story`), runs a whole region in this process (`embedded`), or
+//! does work that can be checked (`chain`).
 #![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: this program exists to talk.
 
+mod chain;
 mod embedded;
 
 use anyhow::{Context, Result};
@@ -47,6 +49,21 @@ enum What {
         #[arg(long)]
         ready_file: PathBuf,
     },
+    /// Keep a processor busy with work whose result can be checked: SHA-256 of SHA-256 of … (a job for `ebbtide run`).
+    Chain {
+        /// How many rounds.
+        #[arg(long, required_unless_present = "rate", default_value_t = 0)]
+        rounds: u64,
+        /// Where the state is written when SIGUSR1 comes.
+        #[arg(long)]
+        save_to: Option<PathBuf>,
+        /// A state to begin from.
+        #[arg(long)]
+        resume: Option<PathBuf>,
+        /// Only print how many rounds this machine computes in a second.
+        #[arg(long)]
+        rate: bool,
+    },
 }
 
 #[allow(clippy::disallowed_methods)] // The edge of this program: its one clock.
@@ -92,6 +109,20 @@ async fn run(args: Args) -> Result<()> {
                 ending.victims.join("+")
             ))?;
             println!("server {}", ending.server_id);
+            Ok(())
+        }
+        What::Chain { rate: true, .. } => {
+            println!("{}", chain::rate());
+            Ok(())
+        }
+        What::Chain {
+            rounds,
+            save_to,
+            resume,
+            ..
+        } => {
+            let result = chain::run(rounds, save_to.as_deref(), resume.as_deref()).await?;
+            println!("{result}");
             Ok(())
         }
         What::Embedded { dir, ready_file } => embedded::run(&dir, &ready_file).await,

@@ -22,6 +22,7 @@ mod prices;
 mod records;
 mod region_call;
 mod region_record;
+mod run_record;
 mod scheduler_config;
 mod small_texts;
 mod tokens;
@@ -162,6 +163,11 @@ pub const TARGETS: &[Target] = &[
         mutations: 300,
         ..target("region_record", "a recorded region", region_record::run)
     },
+    target(
+        "run_record",
+        "what metadata servers answer to a run, and the record of one",
+        run_record::run,
+    ),
     target(
         "scheduler_config",
         "the scheduler's configuration: file, environment",

@@ -20,6 +20,7 @@ mod plugins;
 mod plugins_live;
 mod python;
 mod real_guests;
+mod run;
 mod secure;
 mod several;
 mod start;

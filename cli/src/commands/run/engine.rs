@@ -1,0 +1,462 @@
+//! Carries a job out: what happens goes into the state machine, what it wants is done.
+
+use super::fault::RunFault;
+use super::guest::millis_now;
+use super::method::{CANNOT_RESTORE, Env, Method, Saver, reason};
+use super::place::{News, Place};
+use super::state::{StateDir, Stored};
+use crate::Context;
+use crate::clock;
+use crate::errors::CliError;
+use crate::hours::Hours;
+use crate::process::{self, Tree};
+use ebbtide_run::{Action, Ending, Event, Job, Moment, Span};
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{Interval, MissedTickBehavior};
+
+/// How often the account is written down while nothing happens: so much of it may be missing after a crash.
+const WRITE_DOWN: Duration = Duration::from_secs(5);
+
+/// A job that is carried out.
+#[derive(Debug)]
+pub(super) struct Engine<'a> {
+    context: &'a mut Context,
+    job: Job,
+    dir: StateDir,
+    stored: Stored,
+    method: Method,
+    place: Place,
+    began: Instant,
+    env: Env,
+    process: Option<Tree>,
+    saver: Option<Saver>,
+    /// Checkpoints that may be removed once the state is written.
+    discards: Vec<u64>,
+    /// Whether the state could not be written the last time.
+    unwritten: bool,
+    why: &'static str,
+}
+
+/// What woke the engine.
+enum Woken {
+    Process(std::io::Result<std::process::ExitStatus>),
+    Saver(Result<Option<[u64; 2]>, String>),
+    News(News),
+    Stop,
+    Time,
+    WriteDown,
+}
+
+/// How it ended.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// How.
+    pub(super) ending: Ending,
+    /// The account.
+    pub(super) stored: Stored,
+    /// How long this run took.
+    pub(super) took: Span,
+}
+
+impl<'a> Engine<'a> {
+    /// Ready to begin.
+    pub(super) fn new(
+        context: &'a mut Context,
+        job: Job,
+        dir: StateDir,
+        stored: Stored,
+        method: Method,
+        place: Place,
+    ) -> Self {
+        Self {
+            context,
+            job,
+            dir,
+            stored,
+            method,
+            place,
+            began: clock::instant(),
+            env: Env::new(),
+            process: None,
+            saver: None,
+            discards: Vec::new(),
+            unwritten: false,
+            why: "planned",
+        }
+    }
+
+    /// Until the job has ended, or its user has stopped it.
+    ///
+    /// # Errors
+    /// Whatever keeps it from going on. What was saved stays.
+    pub(super) async fn run(mut self) -> Result<Done, CliError> {
+        let done = self.drive().await;
+        // However it ends, nothing of it is left running.
+        self.end_saver().await;
+        self.end_process().await;
+        self.stored.running = None;
+        let left = self.place.leave().await;
+        self.stored.server = self.place.created().filter(|_| left.is_err());
+        let written = self.write();
+        match left {
+            Ok(Some(words)) => self.say(&words),
+            Ok(None) => {}
+            Err(error) => self.say(&format!("{}: {error}", error.code())),
+        }
+        let ending = done?;
+        written?;
+        Ok(Done {
+            ending,
+            stored: self.stored,
+            took: Span(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)),
+        })
+    }
+
+    async fn drive(&mut self) -> Result<Ending, CliError> {
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        let mut write_down = tokio::time::interval(WRITE_DOWN);
+        write_down.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut events = VecDeque::new();
+        if matches!(self.place, Place::Here) {
+            let age = super::guest::uptime();
+            self.say("this machine, of which nothing is heard");
+            events.push_back(Event::Instance { age });
+        }
+        loop {
+            while let Some(event) = events.pop_front() {
+                let now = self.now();
+                let actions = self.job.handle(now, event);
+                self.write_down();
+                for action in actions {
+                    if let Some(ending) = self.act(action, &mut events).await? {
+                        return Ok(ending);
+                    }
+                }
+            }
+            match self
+                .wait(
+                    [&mut interrupt, &mut terminate, &mut hang_up],
+                    &mut write_down,
+                )
+                .await
+            {
+                Woken::Process(ended) => events.push_back(self.ended(ended?)),
+                Woken::Saver(saved) => events.push_back(self.saved(saved)),
+                Woken::News(news) => events.extend(self.heard(news)),
+                Woken::Stop => {
+                    self.say("asked to stop");
+                    events.push_back(Event::Stop);
+                }
+                Woken::Time => events.push_back(Event::Time),
+                Woken::WriteDown => self.write_down(),
+            }
+        }
+    }
+
+    async fn wait(
+        &mut self,
+        [interrupt, terminate, hang_up]: [&mut Signal; 3],
+        write_down: &mut Interval,
+    ) -> Woken {
+        let wake = self.job.wake_at().map(|at| {
+            let at = self.began + Duration::from_millis(at.0);
+            tokio::time::sleep_until(at.into())
+        });
+        let wake = async {
+            match wake {
+                Some(wake) => wake.await,
+                None => std::future::pending().await,
+            }
+        };
+        let process = async {
+            match &mut self.process {
+                Some(process) => process.ended().await,
+                None => std::future::pending().await,
+            }
+        };
+        let saver = async {
+            match &mut self.saver {
+                Some(saver) => saver.done(&self.dir).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            // An end that came first counts first.
+            biased;
+            ended = process => Woken::Process(ended),
+            saved = saver => Woken::Saver(saved),
+            _ = interrupt.recv() => Woken::Stop,
+            _ = terminate.recv() => Woken::Stop,
+            // The terminal is gone.
+            _ = hang_up.recv() => Woken::Stop,
+            () = wake => Woken::Time,
+            news = self.place.next() => Woken::News(news),
+            _ = write_down.tick() => Woken::WriteDown,
+        }
+    }
+
+    /// Milliseconds since the beginning.
+    fn now(&self) -> Moment {
+        Moment(u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX))
+    }
+
+    fn say(&mut self, words: &str) {
+        let seconds = self.began.elapsed().as_secs_f64();
+        self.context
+            .output
+            .say(&format!("{seconds:>9.1} s  {words}"));
+    }
+
+    fn ended(&mut self, status: std::process::ExitStatus) -> Event {
+        self.process = None;
+        // What it has started and not waited for is of no use to anybody.
+        let saver: Vec<i32> = self.saver.iter().map(Saver::pid).collect();
+        process::end_orphans(&saver);
+        let code = process::exit_code(status);
+        if code == CANNOT_RESTORE && matches!(self.method, Method::Commands { .. }) {
+            // Counts only where it went on from one.
+            if self.job.has_resumed() {
+                self.say("the command cannot go on from this checkpoint (exit code 125)");
+                return Event::RestoreFailed;
+            }
+        }
+        Event::Exited { code }
+    }
+
+    fn saved(&mut self, saved: Result<Option<[u64; 2]>, String>) -> Event {
+        let id = self.saver.take().map(|saver| saver.id);
+        match (saved, id) {
+            (Ok(lengths), Some(id)) => {
+                if let Some(lengths) = lengths {
+                    self.stored.outputs.insert(id, lengths);
+                }
+                Event::Saved
+            }
+            (Err(problem), Some(id)) => {
+                self.say(&format!(
+                    "checkpoint {id} failed and is not used: {problem}"
+                ));
+                self.remove(id);
+                Event::SaveFailed
+            }
+            (_, None) => Event::SaveFailed,
+        }
+    }
+
+    fn heard(&mut self, news: News) -> Option<Event> {
+        match news {
+            News::Here { age, env, words } => {
+                self.env = env;
+                self.stored.server = self.place.created();
+                self.say(&format!("instance: {words}, {} old", Hours(age.hours())));
+                Some(Event::Instance { age })
+            }
+            News::Notice { deadline, words } => {
+                let left = u64::try_from(deadline - millis_now()).unwrap_or(0);
+                let now = self.now();
+                self.job.account(now);
+                self.say(&format!(
+                    "notice: {words}; {} left, {} of work is not saved",
+                    Hours(Span(left).hours()),
+                    Hours(self.job.unsaved().hours())
+                ));
+                let deadline = self.now().plus(Span(left));
+                Some(Event::Notice { deadline })
+            }
+            News::Risk => {
+                self.say("the provider sees a risk for this instance");
+                Some(Event::Risk)
+            }
+            News::Spared => {
+                self.say("the instance stays after all");
+                Some(Event::Spared)
+            }
+            News::Gone(words) => {
+                self.say(&format!("gone: {words}"));
+                Some(Event::Gone)
+            }
+            News::Talk(words) => {
+                self.say(&words);
+                None
+            }
+        }
+    }
+
+    async fn act(
+        &mut self,
+        action: Action,
+        events: &mut VecDeque<Event>,
+    ) -> Result<Option<Ending>, CliError> {
+        match action {
+            Action::Start => {
+                let tree =
+                    self.method
+                        .start(&self.stored.command, &self.command_env(), &self.dir)?;
+                self.running(tree);
+                self.say("started from the beginning");
+                events.push_back(Event::Started);
+            }
+            Action::Restore(id) => self.restore(id, events).await?,
+            Action::Save { id, why } => {
+                self.why = reason(why);
+                let saver = match &self.process {
+                    Some(tree) => {
+                        let env = self.command_env();
+                        self.method.save(id, why, tree, &env, &self.dir).await
+                    }
+                    None => Err("there is no process".to_owned()),
+                };
+                match saver {
+                    Ok(saver) => self.saver = Some(saver),
+                    Err(problem) => {
+                        self.say(&format!("checkpoint {id} cannot be written: {problem}"));
+                        self.remove(id);
+                        events.push_back(Event::SaveFailed);
+                    }
+                }
+            }
+            Action::Abandon(id) => {
+                self.end_saver().await;
+                self.remove(id);
+                self.say(&format!("checkpoint {id} was cut off and is not used"));
+            }
+            Action::Discard(id) => self.discards.push(id),
+            Action::Kill => {
+                self.end_process().await;
+                self.write_down();
+            }
+            Action::Release => match self.place.release().await {
+                Ok(()) => {
+                    self.say("all work is saved: told the provider that no more time is needed")
+                }
+                Err(problem) => self.say(&format!("the provider could not be told: {problem}")),
+            },
+            Action::Await => {
+                let record = self.job.record();
+                let saved = record.newest().map_or(Span::ZERO, |c| c.work);
+                let lost = record.reached().minus(saved);
+                self.say(&format!(
+                    "lost {} of work; waiting for another instance",
+                    Hours(lost.hours())
+                ));
+            }
+            Action::Finish(ending) => return Ok(Some(ending)),
+        }
+        Ok(None)
+    }
+
+    async fn restore(&mut self, id: u64, events: &mut VecDeque<Event>) -> Result<(), CliError> {
+        let lengths = self.stored.outputs.get(&id).copied();
+        let env = self.command_env();
+        let command = &self.stored.command;
+        let restored = self.method.restore(id, lengths, command, &env, &self.dir);
+        match restored.await? {
+            Ok(tree) => {
+                self.running(tree);
+                let work = self.job.record().reached();
+                self.say(&format!(
+                    "goes on from checkpoint {id}, with {} of work",
+                    Hours(work.hours())
+                ));
+                events.push_back(Event::Started);
+            }
+            Err(problem) => {
+                self.say(&format!(
+                    "checkpoint {id} cannot be gone on from: {problem}"
+                ));
+                events.push_back(Event::RestoreFailed);
+            }
+        }
+        Ok(())
+    }
+
+    fn running(&mut self, tree: Tree) {
+        self.stored.running = tree.identity();
+        self.process = Some(tree);
+        self.write_down();
+    }
+
+    fn command_env(&self) -> Env {
+        let mut env = self.env.clone();
+        let dir = self.dir.path().display().to_string();
+        env.push(("EBBTIDE_STATE_DIR", dir));
+        env
+    }
+
+    async fn end_process(&mut self) {
+        if let Some(tree) = self.process.take() {
+            let spare: Vec<i32> = self.saver.iter().map(Saver::pid).collect();
+            tree.kill(&spare).await;
+        }
+        self.stored.running = None;
+    }
+
+    async fn end_saver(&mut self) {
+        if let Some(saver) = self.saver.take() {
+            let spare: Vec<i32> = self.process.iter().map(Tree::pid).collect();
+            saver.abandon(&spare).await;
+        }
+    }
+
+    fn remove(&mut self, id: u64) {
+        if let Err(error) = self.dir.remove(id) {
+            self.say(&format!("{}: {error}", error.code()));
+        }
+    }
+
+    /// Writes the state, and says so if it cannot be done: the job goes on, and nothing is removed before.
+    fn write_down(&mut self) {
+        let saved = self.stored.record.saved;
+        match self.write() {
+            Ok(()) => {
+                self.unwritten = false;
+                if self.stored.record.saved > saved {
+                    self.tell_saved();
+                }
+                for id in std::mem::take(&mut self.discards) {
+                    self.stored.outputs.remove(&id);
+                    self.remove(id);
+                }
+            }
+            Err(error) => {
+                if !std::mem::replace(&mut self.unwritten, true) {
+                    let next = error.next_step().unwrap_or_default();
+                    self.say(&format!("{}: {error}; {next}", error.code()));
+                }
+            }
+        }
+    }
+
+    fn write(&mut self) -> Result<(), RunFault> {
+        let now = self.now();
+        self.job.account(now);
+        self.stored.record = self.job.record().clone();
+        self.dir.write(&self.stored)
+    }
+
+    fn tell_saved(&mut self) {
+        let record = self.job.record();
+        let (Some(newest), Some(cost)) = (record.newest(), record.costs.last()) else {
+            return;
+        };
+        let next = match self.job.due() {
+            Some(due) => format!(
+                "the next after {} of work",
+                Hours(due.minus(newest.work).hours())
+            ),
+            None => "no other is planned".to_owned(),
+        };
+        let words = format!(
+            "checkpoint {} ({}) with {} of work is complete, it took {}; {next}",
+            newest.id,
+            self.why,
+            Hours(newest.work.hours()),
+            Hours(cost.hours()),
+        );
+        self.say(&words);
+    }
+}

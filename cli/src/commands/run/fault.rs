@@ -1,0 +1,137 @@
+//! What can go wrong with a run, beside its options.
+
+use ebbtide_run::RunError;
+use std::path::{Path, PathBuf};
+use thiserror::Error;
+
+/// Why a run cannot begin, or ended before its job.
+#[derive(Debug, Error)]
+pub enum RunFault {
+    /// Options that make no sense, or an answer that is not understood.
+    #[error(transparent)]
+    Core(#[from] RunError),
+    /// Another run has the state directory.
+    #[error("another `ebbtide run` is using {}", dir.display())]
+    Locked {
+        /// Which directory.
+        dir: PathBuf,
+    },
+    /// The state directory belongs to another job.
+    #[error("{} is of another job: {theirs}", dir.display())]
+    OtherJob {
+        /// Which directory.
+        dir: PathBuf,
+        /// That job.
+        theirs: String,
+    },
+    /// The state file cannot be used.
+    #[error("{}: {problem}", file.display())]
+    Damaged {
+        /// Which file.
+        file: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The state directory cannot be read or written.
+    #[error("cannot {what} {}: {source}", path.display())]
+    Storage {
+        /// What was tried.
+        what: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system said.
+        source: std::io::Error,
+    },
+    /// A program that is needed is not there, or cannot work here.
+    #[error("{program}: {problem}")]
+    Program {
+        /// Which one.
+        program: String,
+        /// What is wrong.
+        problem: String,
+        /// What to do.
+        next: String,
+    },
+    /// Nobody answers where a machine's metadata should be, in a form that is known.
+    #[error("no metadata at {url}: {problem}")]
+    NoMetadata {
+        /// Where.
+        url: String,
+        /// What was tried, and what came of it.
+        problem: String,
+    },
+    /// No checkpoint can be gone on from.
+    #[error("none of the {count} checkpoints in {} can be gone on from", dir.display())]
+    CannotRestore {
+        /// How many.
+        count: usize,
+        /// Where they are.
+        dir: PathBuf,
+    },
+}
+
+impl RunFault {
+    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Core(error) => error.code(),
+            Self::Locked { .. } => "EB-RUN-004",
+            Self::OtherJob { .. } => "EB-RUN-005",
+            Self::Damaged { .. } => "EB-RUN-006",
+            Self::Storage { .. } => "EB-RUN-007",
+            Self::Program { .. } => "EB-RUN-008",
+            Self::NoMetadata { .. } => "EB-RUN-009",
+            Self::CannotRestore { .. } => "EB-RUN-010",
+        }
+    }
+
+    /// True if the command line is to blame.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(self, Self::Core(RunError::Zero { .. }))
+    }
+
+    /// What to do about it.
+    #[must_use]
+    pub fn next_step(&self) -> Option<String> {
+        match self {
+            Self::Core(_) => None,
+            Self::Locked { .. } => {
+                Some("wait for its end, or give this run a --state-dir of its own".to_owned())
+            }
+            Self::OtherJob { .. } => Some(
+                "give each job a --state-dir of its own; the same command line goes on with the same job"
+                    .to_owned(),
+            ),
+            Self::Damaged { .. } => Some(
+                "nothing was changed; the folders in `checkpoints` beside it hold what was saved. An empty --state-dir begins anew"
+                    .to_owned(),
+            ),
+            Self::Storage { source, .. } => Some(
+                match source.kind() {
+                    std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+                        "make room on that storage, then type the same again: what was saved before is still there"
+                    }
+                    _ => "the state directory has to be on storage that is there and can be written",
+                }
+                .to_owned(),
+            ),
+            Self::Program { next, .. } => Some(next.clone()),
+            Self::NoMetadata { .. } => Some(
+                "inside a virtual machine say where with --metadata URL and how with --form; beside one say --flavor or --server; --metadata none hears of nothing"
+                    .to_owned(),
+            ),
+            Self::CannotRestore { .. } => Some(
+                "nothing was thrown away: make this machine like the one that saved them, then type the same again"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
+/// What failed, with the path, for `map_err`.
+pub(super) fn storage(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> RunFault {
+    let path = path.to_owned();
+    move |source| RunFault::Storage { what, path, source }
+}

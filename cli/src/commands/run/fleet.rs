@@ -1,0 +1,352 @@
+//! Beside the virtual machine: preemptible servers of a region of Ebbtide, watched through its API.
+
+use super::guest::millis_now;
+use super::place::News;
+use crate::client::Region;
+use crate::errors::CliError;
+use crate::ids;
+use crate::resolve;
+use ebbtide_proto::v1;
+use ebbtide_run::Span;
+use std::time::Duration;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tokio::time::{Interval, MissedTickBehavior};
+
+/// How long to wait before a region that had no place is asked again.
+const AGAIN: Duration = Duration::from_secs(5);
+
+/// Where servers come from.
+#[derive(Debug, Clone)]
+pub(super) enum Source {
+    /// These, which somebody else looks after; names or ids.
+    Named(Vec<String>),
+    /// Created as needed.
+    Created {
+        /// Of which flavor.
+        flavor: String,
+        /// How they are called, with a number behind.
+        name: String,
+    },
+}
+
+/// What the region said to a request for a server.
+type Answered = tokio::sync::oneshot::Receiver<Result<v1::CreateServersResponse, tonic::Status>>;
+
+/// Servers of a region.
+#[derive(Debug)]
+pub(super) struct Fleet {
+    region: Region,
+    project: String,
+    source: Source,
+    poll: Interval,
+    /// The one that the job is on.
+    current: Option<v1::Server>,
+    /// The one that was created and is not yet active, or was by an earlier run.
+    pending: Option<String>,
+    /// A request for one that is under way. In a task of its own: what was begun is not given up half-way.
+    creating: Option<(crate::task::Task, Answered)>,
+    /// Looks until another one may be created.
+    pause: u32,
+    /// The notice that was told: its deadline.
+    told: Option<String>,
+    silent: bool,
+    count: u32,
+}
+
+impl Fleet {
+    /// Servers from this source. `earlier` was created by an earlier run of the job, and may be there still.
+    pub(super) fn new(
+        region: Region,
+        project: String,
+        source: Source,
+        earlier: Option<String>,
+        poll: Duration,
+    ) -> Self {
+        let mut poll = tokio::time::interval(poll);
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            region,
+            project,
+            source,
+            poll,
+            current: None,
+            pending: earlier,
+            creating: None,
+            pause: 0,
+            told: None,
+            silent: false,
+            count: 0,
+        }
+    }
+
+    /// What happens next.
+    pub(super) async fn next(&mut self) -> News {
+        loop {
+            self.poll.tick().await;
+            match self.look().await {
+                Ok(news) => {
+                    self.silent = false;
+                    if let Some(news) = news {
+                        return news;
+                    }
+                }
+                // Once: a region that is not there now is asked again.
+                Err(error) if !self.silent => {
+                    self.silent = true;
+                    return News::Talk(format!("{}: {error}", error.code()));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Result<Option<News>, CliError> {
+        match self.current.clone() {
+            Some(server) => self.watch(&server).await,
+            None => self.seek().await,
+        }
+    }
+
+    async fn get(&mut self, id: &str) -> Result<Option<v1::Server>, CliError> {
+        let request = v1::GetServerRequest { id: id.to_owned() };
+        match self.region.servers.get_server(request).await {
+            Ok(answer) => Ok(answer.into_inner().server),
+            Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
+            Err(status) => Err(status.into()),
+        }
+    }
+
+    /// What became of the one that the job is on.
+    async fn watch(&mut self, server: &v1::Server) -> Result<Option<News>, CliError> {
+        let Some(now) = self.get(&server.id).await? else {
+            return Ok(Some(self.lose("nobody knows it any more")));
+        };
+        let news = match now.status.as_str() {
+            "active" if self.told.take().is_some() => Some(News::Spared),
+            "active" => None,
+            "evacuating" => self.notice(&now),
+            status => {
+                let why = match now.fault_message.as_str() {
+                    "" => status.to_owned(),
+                    fault => format!("{status}: {fault}"),
+                };
+                Some(self.lose(&why))
+            }
+        };
+        Ok(news)
+    }
+
+    fn notice(&mut self, server: &v1::Server) -> Option<News> {
+        // Before the guest has its notice nobody knows how long it has.
+        let deadline = OffsetDateTime::parse(&server.deadline_at, &Rfc3339).ok()?;
+        if self.told.as_ref() == Some(&server.deadline_at) {
+            return None;
+        }
+        self.told = Some(server.deadline_at.clone());
+        let millis = deadline.unix_timestamp_nanos() / 1_000_000;
+        Some(News::Notice {
+            deadline: i64::try_from(millis).unwrap_or(i64::MAX),
+            words: format!("{} has to leave: {}", server.name, server.state_reason),
+        })
+    }
+
+    fn lose(&mut self, why: &str) -> News {
+        let server = self.current.take().unwrap_or_default();
+        self.told = None;
+        // One that was created and is kept by the region may come back; one that is gone does not.
+        if matches!(self.source, Source::Created { .. })
+            && (why.starts_with("stopped") || why.starts_with("hibernated"))
+        {
+            self.pending = Some(server.id);
+        }
+        News::Gone(format!("{} is {why}", server.name))
+    }
+
+    /// Looks for a server that is active, and creates one if there is none and that is allowed.
+    async fn seek(&mut self) -> Result<Option<News>, CliError> {
+        let source = self.source.clone();
+        match source {
+            Source::Named(names) => {
+                for name in &names {
+                    // A name that nobody has may be had later.
+                    let request = v1::ListServersRequest {
+                        project_id: self.project.clone(),
+                        name: name.clone(),
+                        ..Default::default()
+                    };
+                    let found = if resolve::is_id(name) {
+                        self.get(name).await?
+                    } else {
+                        let all = self.region.servers.list_servers(request).await?;
+                        let mut all = all.into_inner().servers.into_iter();
+                        all.find(|server| server.status == "active")
+                    };
+                    if let Some(server) = found.filter(|server| server.status == "active") {
+                        return Ok(Some(self.take(server)));
+                    }
+                }
+                Ok(None)
+            }
+            Source::Created { flavor, name } => {
+                if let Some(news) = self.created_now().await? {
+                    return Ok(Some(news));
+                }
+                let Some(id) = self.pending.clone() else {
+                    if self.pause > 0 {
+                        self.pause -= 1;
+                    } else {
+                        self.create(flavor, &name);
+                    }
+                    return Ok(None);
+                };
+                let server = self.get(&id).await?;
+                match server {
+                    Some(server) if server.status == "active" => {
+                        self.pending = None;
+                        Ok(Some(self.take(server)))
+                    }
+                    Some(server)
+                        if matches!(
+                            server.status.as_str(),
+                            "waiting" | "building" | "stopped" | "hibernated" | "evacuating"
+                        ) =>
+                    {
+                        Ok(None)
+                    }
+                    // It did not come to be, or is gone: another one.
+                    _ => {
+                        self.pending = None;
+                        Ok(None)
+                    }
+                }
+            }
+        }
+    }
+
+    fn create(&mut self, flavor: String, name: &str) {
+        self.count += 1;
+        // Known before it is asked for: asked for twice it is created once.
+        let id = ids::new_id().to_string();
+        let request = v1::PlacementRequest {
+            count: 1,
+            project_id: self.project.clone(),
+            flavor,
+            server_ids: vec![id.clone()],
+            ..Default::default()
+        };
+        let create = v1::CreateServersRequest {
+            name: format!("{name}-{}", self.count),
+            request: Some(request),
+            max_price: String::new(),
+        };
+        let mut servers = self.region.servers.clone();
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let asking = crate::task::start(async move {
+            let answer = servers.create_servers(create).await;
+            // Nobody listens any more: the run has ended, and deletes what it knows of.
+            let _ = tell.send(answer.map(tonic::Response::into_inner));
+        });
+        self.pending = Some(id);
+        self.creating = Some((asking, told));
+    }
+
+    /// What came of the request that is under way; `None` if there is none. Safe to cancel.
+    async fn created_now(&mut self) -> Result<Option<News>, CliError> {
+        let Some((_, told)) = &mut self.creating else {
+            return Ok(None);
+        };
+        let answer = told.await;
+        self.creating = None;
+        let answer = match answer {
+            Ok(Ok(answer)) => answer,
+            // Whether it was created is seen when it is looked for.
+            Ok(Err(status)) => return Err(status.into()),
+            Err(_) => return Ok(None),
+        };
+        let refused = answer.decision.and_then(|decision| decision.no_valid_host);
+        let (Some(refused), Some(id)) = (refused, self.pending.clone()) else {
+            return Ok(None);
+        };
+        self.pending = None;
+        self.count -= 1;
+        let looks = AGAIN.as_millis() / self.poll.period().as_millis().max(1);
+        self.pause = u32::try_from(looks).unwrap_or(u32::MAX);
+        // It stands in the list of servers, in error, until it is deleted.
+        let delete = v1::DeleteServerRequest { id };
+        self.region.servers.delete_server(delete).await?;
+        Ok(Some(News::Talk(format!(
+            "no room for a server now, asked again in {} s: {}",
+            AGAIN.as_secs(),
+            refused.reason
+        ))))
+    }
+
+    fn take(&mut self, server: v1::Server) -> News {
+        let launched = OffsetDateTime::parse(&server.launched_at, &Rfc3339).ok();
+        let launched = launched.map(|at| at.unix_timestamp_nanos() / 1_000_000);
+        let launched = launched.and_then(|at| i64::try_from(at).ok());
+        let age = launched.map_or(0, |at| millis_now().saturating_sub(at));
+        let news = News::Here {
+            age: Span(u64::try_from(age).unwrap_or(0)),
+            env: vec![
+                ("EBBTIDE_SERVER_ID", server.id.clone()),
+                ("EBBTIDE_SERVER_NAME", server.name.clone()),
+                ("EBBTIDE_SERVER_HOST", server.host.clone()),
+            ],
+            words: format!("{} on {}", server.name, server.host),
+        };
+        self.current = Some(server);
+        news
+    }
+
+    /// Says that no more time is needed.
+    ///
+    /// # Errors
+    /// In words.
+    pub(super) async fn release(&mut self) -> Result<(), String> {
+        let Some(server) = &self.current else {
+            return Ok(());
+        };
+        let request = v1::ReleaseServerRequest {
+            id: server.id.clone(),
+        };
+        match self.region.servers.release_server(request).await {
+            Ok(_) => Ok(()),
+            Err(status) => {
+                let error = CliError::from(status);
+                Err(format!("{}: {error}", error.code()))
+            }
+        }
+    }
+
+    /// The server that was created for the job and may be there still.
+    pub(super) fn created(&self) -> Option<String> {
+        match self.source {
+            Source::Named(_) => None,
+            Source::Created { .. } => {
+                let current = self.current.as_ref().map(|server| server.id.clone());
+                current.or_else(|| self.pending.clone())
+            }
+        }
+    }
+
+    /// Deletes what was created. What was done, for people.
+    ///
+    /// # Errors
+    /// The region's.
+    pub(super) async fn leave(&mut self) -> Result<Option<String>, CliError> {
+        let Some(id) = self.created() else {
+            return Ok(None);
+        };
+        let request = v1::DeleteServerRequest { id: id.clone() };
+        match self.region.servers.delete_server(request).await {
+            Ok(answer) => {
+                let server = answer.into_inner().server.unwrap_or_default();
+                Ok(Some(format!("deleted server {}", server.name)))
+            }
+            Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
+            Err(status) => Err(status.into()),
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! Inside of a virtual machine: what its metadata says.
+
+use super::fault::RunFault;
+use super::http::{self, Address};
+use super::place::News;
+use crate::clock;
+use ebbtide_run::Span;
+use ebbtide_run::metadata::{Ask, Form, Heard};
+use std::time::Duration;
+use tokio::time::{Interval, MissedTickBehavior};
+
+/// How long a machine lives after it has been told, where the form does not say: GCE's documentation has 30 s, and a second is lost by asking.
+const UNSAID_GRACE_MILLIS: i64 = 29_000;
+
+/// A machine that can read its metadata.
+#[derive(Debug)]
+pub(super) struct Guest {
+    address: Address,
+    form: Form,
+    /// Its own name, where others' events are in the list, too.
+    name: Option<String>,
+    poll: Interval,
+    here: bool,
+    age: Span,
+    /// What the notice is called, and when it ends.
+    notice: Option<(String, i64)>,
+    risk: bool,
+    silent: bool,
+}
+
+impl Guest {
+    /// Finds out which form the metadata has, or takes the one that was named.
+    ///
+    /// # Errors
+    /// [`RunFault::NoMetadata`].
+    pub(super) async fn find(
+        address: Address,
+        form: Option<Form>,
+        age: Option<Span>,
+        poll: Duration,
+    ) -> Result<Self, RunFault> {
+        let mut heard = Vec::new();
+        let mut found = None;
+        let candidates = form.map_or_else(|| Form::ALL.to_vec(), |form| vec![form]);
+        for form in candidates {
+            match http::ask(&address, &form.probe()).await {
+                Ok(answer) if form.recognises(&answer) => {
+                    found = Some(form);
+                    break;
+                }
+                Ok(answer) => heard.push(format!("{}: status {}", form.as_str(), answer.status)),
+                Err(problem) => {
+                    heard.push(format!("{}: {problem}", form.as_str()));
+                }
+            }
+        }
+        let Some(form) = found else {
+            return Err(RunFault::NoMetadata {
+                url: address.to_string(),
+                problem: heard.join(", "),
+            });
+        };
+        let mut poll = tokio::time::interval(poll);
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut guest = Self {
+            address,
+            form,
+            name: None,
+            poll,
+            here: false,
+            age: age.unwrap_or_else(uptime),
+            notice: None,
+            risk: false,
+            silent: false,
+        };
+        if form == Form::Azure {
+            guest.name = guest.own_name().await;
+        }
+        Ok(guest)
+    }
+
+    async fn own_name(&self) -> Option<String> {
+        let ask = Ask {
+            method: "GET",
+            path: "/metadata/instance/compute/name?api-version=2021-02-01&format=text",
+            headers: vec![("metadata", "true".to_owned())],
+            body: String::new(),
+        };
+        let answer = http::ask(&self.address, &ask).await.ok()?;
+        let name = answer.body.trim();
+        (answer.status == 200 && !name.is_empty()).then(|| name.to_owned())
+    }
+
+    /// Whether the form has a way to say that no more time is needed.
+    pub(super) fn releases(&self) -> bool {
+        self.form.releases()
+    }
+
+    /// What happens next.
+    pub(super) async fn next(&mut self) -> News {
+        if !self.here {
+            self.here = true;
+            return News::Here {
+                age: self.age,
+                env: Vec::new(),
+                words: format!("this machine, whose metadata speak {}", self.form.as_str()),
+            };
+        }
+        loop {
+            self.poll.tick().await;
+            match self.look().await {
+                Ok(news) => {
+                    self.silent = false;
+                    if let Some(news) = news {
+                        return news;
+                    }
+                }
+                // Once: it is asked again in any case, and checkpoints go on meanwhile.
+                Err(problem) if !self.silent => {
+                    self.silent = true;
+                    return News::Talk(format!("{}: {problem}", self.address));
+                }
+                Err(_) => {}
+            }
+        }
+    }
+
+    async fn look(&mut self) -> Result<Option<News>, String> {
+        let token = match self.form.token() {
+            Some(ask) => {
+                let answer = http::ask(&self.address, &ask).await?;
+                // Version 1 has no tokens.
+                (answer.status == 200).then(|| answer.body.trim().to_owned())
+            }
+            None => None,
+        };
+        let token = token.as_deref();
+        let answer = http::ask(&self.address, &self.form.ask(token)).await?;
+        let heard = self.form.hear(&answer, self.name.as_deref());
+        match heard.map_err(|error| error.to_string())? {
+            Heard::Notice { id, not_before } => Ok(self.told(id, not_before)),
+            Heard::Nothing if self.notice.take().is_some() => Ok(Some(News::Spared)),
+            Heard::Nothing | Heard::Risk => {
+                let Some(ask) = self.form.ask_risk(token) else {
+                    return Ok(None);
+                };
+                let answer = http::ask(&self.address, &ask).await?;
+                let before = std::mem::replace(&mut self.risk, self.form.hears_risk(&answer));
+                Ok((self.risk && !before).then_some(News::Risk))
+            }
+        }
+    }
+
+    fn told(&mut self, id: String, not_before: Option<i64>) -> Option<News> {
+        let known = self.notice.as_ref();
+        let same =
+            known.is_some_and(|(known, at)| *known == id && not_before.is_none_or(|t| t == *at));
+        if same {
+            return None;
+        }
+        let now = millis_now();
+        // An event whose time has begun says none any more; what it said before holds.
+        let known = known.filter(|(known, _)| *known == id).map(|(_, at)| *at);
+        let deadline = not_before.or(known).unwrap_or(now + UNSAID_GRACE_MILLIS);
+        self.notice = Some((id, deadline));
+        Some(News::Notice {
+            deadline,
+            words: format!("this machine has to leave ({})", self.form.as_str()),
+        })
+    }
+
+    /// Says that no more time is needed.
+    ///
+    /// # Errors
+    /// In words.
+    pub(super) async fn release(&mut self) -> Result<(), String> {
+        let id = self.notice.as_ref().map(|(id, _)| id.as_str());
+        let Some(ask) = id.and_then(|id| self.form.release(id)) else {
+            return Ok(());
+        };
+        let answer = http::ask(&self.address, &ask).await?;
+        match answer.status {
+            200..=299 => Ok(()),
+            status => Err(format!("status {status}")),
+        }
+    }
+}
+
+/// The time since the machine was started: its age, unless it was started again.
+pub(super) fn uptime() -> Span {
+    let text = std::fs::read_to_string("/proc/uptime").unwrap_or_default();
+    let seconds = text
+        .split(' ')
+        .next()
+        .and_then(|text| text.parse::<f64>().ok());
+    Span::from_hours(seconds.unwrap_or(0.0) / 3600.0)
+}
+
+/// The time of day, milliseconds since 1970.
+pub(super) fn millis_now() -> i64 {
+    i64::try_from(clock::now().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
+}

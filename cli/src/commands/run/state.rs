@@ -1,0 +1,291 @@
+//! The state directory: what is there when the machine is not any more.
+//!
+//! - `state`: a line with version and checksum, then the [`Stored`] as JSON. Replaced as a whole: written beside, synced, renamed.
+//! - `checkpoints/ID`: a checkpoint; complete if `state` says so. What `state` does not know was cut off.
+//! - `stdout`, `stderr`: what the command says, over all instances.
+//! - `lock`: held by the run that uses it; the system releases it when that ends, however it ends.
+
+use super::fault::{RunFault, storage};
+use crate::process::Identity;
+use ebbtide_run::Record;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use std::collections::BTreeMap;
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// The first word of a state file, with its version.
+const HEAD: &str = "ebbtide-run/1";
+
+/// What is written down.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Stored {
+    /// The command.
+    pub(super) command: Vec<String>,
+    /// How it is saved: `command` or `criu`.
+    pub(super) method: String,
+    /// The account.
+    pub(super) record: Record,
+    /// How long the command's output and errors were at each checkpoint, bytes; where a restored process expects that.
+    pub(super) outputs: BTreeMap<u64, [u64; 2]>,
+    /// The process that runs.
+    pub(super) running: Option<Identity>,
+    /// The server that was created for the job.
+    pub(super) server: Option<String>,
+}
+
+/// A state directory that this process owns.
+#[derive(Debug)]
+pub(super) struct StateDir {
+    dir: PathBuf,
+    _lock: File,
+}
+
+impl StateDir {
+    /// Makes it if need be, and takes it.
+    pub(super) fn take(dir: &Path) -> Result<Self, RunFault> {
+        let checkpoints = dir.join("checkpoints");
+        fs::create_dir_all(&checkpoints).map_err(storage("make", &checkpoints))?;
+        let dir = fs::canonicalize(dir).map_err(storage("find", dir))?;
+        let lock = dir.join("lock");
+        let file = OpenOptions::new()
+            .create(true)
+            .truncate(false)
+            .write(true)
+            .open(&lock)
+            .map_err(storage("open", &lock))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Self { dir, _lock: file }),
+            Err(TryLockError::WouldBlock) => Err(RunFault::Locked { dir }),
+            Err(TryLockError::Error(source)) => Err(storage("lock", &lock)(source)),
+        }
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.dir
+    }
+
+    /// A file or folder in it.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.dir.join(name)
+    }
+
+    /// Where a checkpoint is.
+    pub(super) fn checkpoint(&self, id: u64) -> PathBuf {
+        self.dir.join("checkpoints").join(format!("{id:06}"))
+    }
+
+    /// What was written down; `None` in a new directory.
+    pub(super) fn read(&self) -> Result<Option<Stored>, RunFault> {
+        let file = self.file("state");
+        match fs::read(&file) {
+            Ok(bytes) => {
+                let damaged = |problem| RunFault::Damaged { file, problem };
+                parse(&bytes).map(Some).map_err(damaged)
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(storage("read", &file)(error)),
+        }
+    }
+
+    /// Writes it down: afterwards either this or what was there before is there, whatever happens.
+    pub(super) fn write(&self, stored: &Stored) -> Result<(), RunFault> {
+        let (file, new) = (self.file("state"), self.file("state.new"));
+        let text = render(stored);
+        let written = File::create(&new).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+        written.map_err(storage("write", &new))?;
+        fs::rename(&new, &file).map_err(storage("replace", &file))?;
+        sync(&self.dir)
+    }
+
+    /// An empty folder for a checkpoint.
+    pub(super) fn begin(&self, id: u64) -> Result<PathBuf, RunFault> {
+        let dir = self.checkpoint(id);
+        self.remove(id)?;
+        fs::create_dir(&dir).map_err(storage("make", &dir))?;
+        Ok(dir)
+    }
+
+    /// Makes sure that a checkpoint outlives the machine.
+    pub(super) fn sync_checkpoint(&self, id: u64) -> Result<(), RunFault> {
+        let mut folders = vec![self.checkpoint(id)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(&folder).map_err(storage("read", &folder))? {
+                let path = entry.map_err(storage("read", &folder))?.path();
+                let kind = fs::symlink_metadata(&path).map_err(storage("read", &path))?;
+                if kind.is_dir() {
+                    folders.push(path);
+                } else if kind.is_file() {
+                    sync(&path)?;
+                }
+            }
+            sync(&folder)?;
+        }
+        sync(&self.dir.join("checkpoints"))
+    }
+
+    /// Removes a checkpoint, complete or not.
+    pub(super) fn remove(&self, id: u64) -> Result<(), RunFault> {
+        let dir = self.checkpoint(id);
+        match fs::remove_dir_all(&dir) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(storage("remove", &dir)(error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Removes what was cut off: checkpoints that the record does not have. Their number.
+    pub(super) fn sweep(&self, record: &Record) -> Result<usize, RunFault> {
+        let all = self.dir.join("checkpoints");
+        let mut swept = 0;
+        for entry in fs::read_dir(&all).map_err(storage("read", &all))? {
+            let entry = entry.map_err(storage("read", &all))?;
+            let name = entry.file_name();
+            let id = name.to_str().and_then(|name| name.parse::<u64>().ok());
+            if let Some(id) = id.filter(|id| record.checkpoints.iter().all(|c| c.id != *id)) {
+                self.remove(id)?;
+                swept += 1;
+            }
+        }
+        Ok(swept)
+    }
+
+    /// The command's output and errors, to be added to.
+    pub(super) fn outputs(&self) -> Result<(File, File), RunFault> {
+        Ok((self.append("stdout")?, self.append("stderr")?))
+    }
+
+    fn append(&self, name: &str) -> Result<File, RunFault> {
+        let path = self.file(name);
+        let file = OpenOptions::new().create(true).append(true).open(&path);
+        file.map_err(storage("open", &path))
+    }
+
+    /// How long output and errors are.
+    pub(super) fn lengths(&self) -> [u64; 2] {
+        ["stdout", "stderr"].map(|name| fs::metadata(self.file(name)).map_or(0, |meta| meta.len()))
+    }
+
+    /// Cuts output and errors to what they were: what was said since is said again.
+    pub(super) fn rewind(&self, lengths: [u64; 2]) -> Result<(), RunFault> {
+        for (name, length) in ["stdout", "stderr"].into_iter().zip(lengths) {
+            let path = self.file(name);
+            let cut = OpenOptions::new()
+                .create(true)
+                .truncate(false)
+                .write(true)
+                .open(&path)
+                .and_then(|file| file.set_len(length));
+            cut.map_err(storage("cut", &path))?;
+        }
+        Ok(())
+    }
+}
+
+fn sync(path: &Path) -> Result<(), RunFault> {
+    let synced = File::open(path).and_then(|file| file.sync_all());
+    synced.map_err(storage("sync", path))
+}
+
+fn digest(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    hash.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn render(stored: &Stored) -> String {
+    // Nothing in it can fail to be written: its keys are texts and numbers.
+    let json = serde_json::to_string(stored).unwrap_or_default();
+    format!("{HEAD} {}\n{json}\n", digest(&json))
+}
+
+/// Reads a state file.
+fn parse(bytes: &[u8]) -> Result<Stored, String> {
+    let text = std::str::from_utf8(bytes).map_err(|_| "it is no text".to_owned())?;
+    let (head, json) = text
+        .split_once('\n')
+        .ok_or_else(|| "it has been cut off".to_owned())?;
+    let json = json.trim_end();
+    match head.split_once(' ') {
+        Some((HEAD, sum)) if sum == digest(json) => {}
+        Some((HEAD, _)) => {
+            return Err("its checksum is wrong: it was changed or cut off".to_owned());
+        }
+        _ => {
+            let head: String = head.chars().take(40).collect();
+            return Err(format!(
+                "it begins with {head:?}, not with {HEAD}: another version's?"
+            ));
+        }
+    }
+    let stored: Stored = serde_json::from_str(json).map_err(|error| error.to_string())?;
+    // Once more by its own reader, which checks what holds of every record.
+    let record = serde_json::to_string(&stored.record).map_err(|error| error.to_string())?;
+    Record::parse(&record).map_err(|error| error.to_string())?;
+    Ok(stored)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_is_read_and_what_was_changed_is_refused() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = StateDir::take(&home.path().join("a/b")).unwrap();
+        assert_eq!(dir.read().unwrap(), None);
+        let stored = Stored {
+            command: vec!["job".to_owned(), "--x".to_owned()],
+            ..Stored::default()
+        };
+        dir.write(&stored).unwrap();
+        assert_eq!(dir.read().unwrap(), Some(stored));
+        let file = dir.file("state");
+        let good = fs::read_to_string(&file).unwrap();
+        for bad in [
+            good.replace("--x", "--y"),
+            good.replace("run/1", "run/2"),
+            good[..good.len() / 2].to_owned(),
+            String::new(),
+        ] {
+            fs::write(&file, bad).unwrap();
+            assert_eq!(dir.read().unwrap_err().code(), "EB-RUN-006");
+        }
+    }
+
+    #[test]
+    fn one_run_at_a_time_has_a_state_directory() {
+        let home = tempfile::tempdir().unwrap();
+        let first = StateDir::take(home.path()).unwrap();
+        assert_eq!(
+            StateDir::take(home.path()).unwrap_err().code(),
+            "EB-RUN-004"
+        );
+        drop(first);
+        StateDir::take(home.path()).unwrap();
+    }
+
+    #[test]
+    fn checkpoints_that_were_cut_off_are_swept_away_and_others_stay() {
+        let home = tempfile::tempdir().unwrap();
+        let dir = StateDir::take(home.path()).unwrap();
+        for id in [1, 2] {
+            fs::write(dir.begin(id).unwrap().join("data"), "x").unwrap();
+            dir.sync_checkpoint(id).unwrap();
+        }
+        let mut record = Record::default();
+        record.checkpoints.push(ebbtide_run::Checkpoint {
+            id: 1,
+            work: ebbtide_run::Span(5),
+        });
+        assert_eq!(dir.sweep(&record).unwrap(), 1);
+        assert!(dir.checkpoint(1).join("data").exists());
+        assert!(!dir.checkpoint(2).exists());
+    }
+}

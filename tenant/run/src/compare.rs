@@ -1,0 +1,48 @@
+//! What other ways to checkpoint would have lost on the same instances.
+
+use crate::{Life, Span};
+
+/// What a way to checkpoint comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Outcome {
+    /// Work that was done and has to be done again.
+    pub lost: Span,
+    /// Checkpoints that were completed.
+    pub checkpoints: u64,
+    /// Time in which they were written.
+    pub saving: Span,
+    /// The work that the job has at the end of the last life: what a new instance would go on from if that was interrupted.
+    pub done: Span,
+}
+
+/// What checkpoints after every `interval` of work would have come to, each of them taking `cost`, without regard to notices, on instances that
+/// were there as long as these. `None` for no checkpoints at all. After an interruption the interval begins anew. Restoring takes as long as it took.
+#[must_use]
+pub fn outcome(lives: &[Life], interval: Option<Span>, cost: Span) -> Outcome {
+    let mut sum = Outcome::default();
+    let mut saved = Span::ZERO;
+    for life in lives {
+        let mut left = life.lasted.minus(life.restoring);
+        let mut work = saved;
+        if let Some(interval) = interval.filter(|interval| interval.plus(cost) > Span::ZERO) {
+            let each = interval.plus(cost);
+            let complete = left.0 / each.0;
+            let times = |span: Span| Span(span.0.saturating_mul(complete));
+            left = left.minus(times(each));
+            work = work.plus(times(interval));
+            saved = work;
+            sum.checkpoints = sum.checkpoints.saturating_add(complete);
+            sum.saving = sum.saving.plus(times(cost));
+        }
+        // A checkpoint that was under way when the instance ended saved nothing.
+        work = work.plus(interval.map_or(left, |interval| left.min(interval)));
+        if life.interrupted() {
+            sum.lost = sum.lost.plus(work.minus(saved));
+            sum.done = saved;
+        } else {
+            sum.done = work;
+            saved = work;
+        }
+    }
+    sum
+}

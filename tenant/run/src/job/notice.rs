@@ -1,0 +1,157 @@
+//! What a notice changes.
+
+use super::{Job, Notice, Phase};
+use crate::record::End;
+use crate::{Action, Moment, Span, Why};
+
+/// Checkpoints that may fail under one notice before no more is tried.
+const TRIES: u32 = 3;
+
+impl Job {
+    pub(super) fn noticed(&mut self, deadline: Moment) -> Vec<Action> {
+        if self.notice.is_some_and(|known| known.deadline == deadline) {
+            return Vec::new();
+        }
+        let notice = Notice {
+            deadline,
+            later: None,
+            failed: 0,
+        };
+        match self.phase {
+            Phase::Running { .. } => {
+                self.notice = Some(notice);
+                self.decide_under(notice)
+            }
+            // Nothing that would be worth the time is there yet.
+            Phase::Starting { .. } => {
+                self.notice = Some(notice);
+                self.leave()
+            }
+            // The checkpoint that is being written comes first.
+            Phase::Saving { .. } => {
+                self.notice = Some(notice);
+                Vec::new()
+            }
+            Phase::Waiting | Phase::Left | Phase::Over => Vec::new(),
+        }
+    }
+
+    /// What a process that runs should do about its instance's end.
+    pub(super) fn decide_under(&mut self, notice: Notice) -> Vec<Action> {
+        if self.unsaved() == Span::ZERO {
+            return self.leave();
+        }
+        if notice.failed >= TRIES {
+            self.look_again(None);
+            return Vec::new();
+        }
+        if notice.later.is_some_and(|later| self.now < later) {
+            return Vec::new();
+        }
+        let last = notice.deadline.minus(self.safe_cost());
+        let ends_first = self.rules.length.is_some_and(|length| {
+            let left = length.minus(self.work());
+            left > Span::ZERO && self.now.plus(left) <= notice.deadline
+        });
+        match (self.now <= last, ends_first) {
+            // It will probably end by itself: a checkpoint at the last moment, if it has not.
+            (true, true) if self.now < last => {
+                self.look_again(Some(last));
+                Vec::new()
+            }
+            (true, _) => self.save(Why::Notice),
+            // A checkpoint now would only keep it from ending.
+            (false, true) => {
+                self.look_again(None);
+                Vec::new()
+            }
+            // The work since the last checkpoint is lost in any case if this is not tried.
+            (false, false) => self.save(Why::LastTry),
+        }
+    }
+
+    /// After a checkpoint, good or not.
+    pub(super) fn after_save(&mut self, well: bool) -> Vec<Action> {
+        let Some(notice) = self.notice else {
+            return Vec::new();
+        };
+        if !well {
+            return self.decide_under(notice);
+        }
+        let safe = self.safe_cost();
+        let last = notice.deadline.minus(safe);
+        // Whoever cannot give the time back uses it, and saves once more at the end.
+        if !self.rules.releases && self.now.plus(safe.percent(200)) <= last {
+            self.look_again(Some(last));
+            return Vec::new();
+        }
+        self.leave()
+    }
+
+    pub(super) fn at_risk(&mut self) -> Vec<Action> {
+        let worth = self.unsaved() > self.cost();
+        match self.phase {
+            Phase::Running { .. } if worth && self.notice.is_none() => self.save(Why::Risk),
+            _ => Vec::new(),
+        }
+    }
+
+    pub(super) fn spared(&mut self) -> Vec<Action> {
+        if self.notice.take().is_none() {
+            return Vec::new();
+        }
+        match self.phase {
+            Phase::Left => {
+                self.end_life(End::Stayed);
+                self.arrive(self.age())
+            }
+            _ => {
+                self.plan();
+                Vec::new()
+            }
+        }
+    }
+
+    pub(super) fn gone(&mut self) -> Vec<Action> {
+        let mut actions = match self.phase {
+            Phase::Waiting | Phase::Over => return Vec::new(),
+            Phase::Left => Vec::new(),
+            Phase::Saving { id, .. } => {
+                self.record.failed += 1;
+                vec![Action::Abandon(id), Action::Kill]
+            }
+            Phase::Starting { .. } | Phase::Running { .. } => vec![Action::Kill],
+        };
+        self.end_life(End::Interrupted);
+        if self.stopping {
+            return self.stopped(actions);
+        }
+        self.note();
+        self.phase = Phase::Waiting;
+        self.notice = None;
+        actions.push(Action::Await);
+        actions
+    }
+
+    /// The process is ended; its instance may go.
+    fn leave(&mut self) -> Vec<Action> {
+        self.note();
+        self.end_life(End::Interrupted);
+        self.phase = Phase::Left;
+        let mut actions = vec![Action::Kill];
+        if self.rules.releases {
+            actions.push(Action::Release);
+        }
+        actions
+    }
+
+    fn look_again(&mut self, later: Option<Moment>) {
+        if let Some(notice) = &mut self.notice {
+            notice.later = later;
+        }
+    }
+
+    fn safe_cost(&self) -> Span {
+        self.record.safe_cost().unwrap_or(self.rules.cost)
+    }
+}

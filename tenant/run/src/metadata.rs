@@ -1,0 +1,310 @@
+//! What metadata servers say about interruptions, in four forms. Requests and answers as plain data: somebody else carries them.
+//!
+//! Sources: docs/libvirt.md for our own form; "Spot Instance interruption notices" and "EC2 instance rebalance recommendations" in the EC2 user
+//! guide; "Preemptible VM instances" and "View and query VM metadata" in GCE's documentation; "Azure Metadata Service: Scheduled Events for
+//! Linux VMs" in Azure's.
+
+use crate::RunError;
+use serde::Deserialize;
+use time::OffsetDateTime;
+use time::format_description::well_known::{Rfc2822, Rfc3339};
+
+/// How a cloud says it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// Ebbtide's own, `/ebbtide/v1`.
+    Ebbtide,
+    /// Google's, `/computeMetadata/v1/instance/preempted`.
+    Gce,
+    /// Microsoft's, `/metadata/scheduledevents`.
+    Azure,
+    /// Amazon's, `/latest/meta-data/spot/instance-action`.
+    Ec2,
+}
+
+/// A request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The method of HTTP.
+    pub method: &'static str,
+    /// Path and query.
+    pub path: &'static str,
+    /// Headers.
+    pub headers: Vec<(&'static str, String)>,
+    /// The body; empty for none.
+    pub body: String,
+}
+
+/// An answer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// The status of HTTP.
+    pub status: u16,
+    /// The header `Metadata-Flavor`, by which GCE's server shows itself.
+    pub flavor: Option<String>,
+    /// The body.
+    pub body: String,
+}
+
+/// What an answer says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Heard {
+    /// The instance may stay.
+    Nothing,
+    /// It is more likely to be interrupted than others.
+    Risk,
+    /// It has to leave.
+    Notice {
+        /// What the form calls it; empty where it has no name.
+        id: String,
+        /// The earliest moment of its end, milliseconds since 1970; `None` where the form does not say.
+        not_before: Option<i64>,
+    },
+}
+
+const AZURE: &str = "/metadata/scheduledevents?api-version=2020-07-01";
+const TOKEN: &str = "x-aws-ec2-metadata-token";
+
+#[derive(Deserialize)]
+struct Told {
+    evacuation_id: String,
+    action: String,
+    not_before: String,
+}
+
+#[derive(Deserialize)]
+struct InstanceAction {
+    action: String,
+    time: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ScheduledEvents {
+    #[serde(rename = "DocumentIncarnation")]
+    _incarnation: i64,
+    events: Vec<ScheduledEvent>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct ScheduledEvent {
+    event_id: String,
+    event_type: String,
+    #[serde(default)]
+    resources: Vec<String>,
+    #[serde(default)]
+    not_before: String,
+}
+
+impl Form {
+    /// All forms, in the order in which they are looked for: a server that knows several is best spoken to in its own.
+    pub const ALL: [Self; 4] = [Self::Ebbtide, Self::Gce, Self::Azure, Self::Ec2];
+
+    /// Its name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ebbtide => "ebbtide",
+            Self::Gce => "gce",
+            Self::Azure => "azure",
+            Self::Ec2 => "ec2",
+        }
+    }
+
+    /// What to ask to find out whether a server speaks this form.
+    #[must_use]
+    pub fn probe(self) -> Ask {
+        match self {
+            Self::Ebbtide => get("/", Vec::new()),
+            Self::Gce => get("/computeMetadata/v1/instance/preempted", google()),
+            Self::Azure => self.ask(None),
+            Self::Ec2 => token_ask(),
+        }
+    }
+
+    /// Whether the answer to [`Self::probe`] says that it does.
+    #[must_use]
+    pub fn recognises(self, answer: &Answer) -> bool {
+        answer.status == 200
+            && match self {
+                Self::Ebbtide => answer.body.lines().any(|line| line == "ebbtide/v1/"),
+                Self::Gce => answer.flavor.as_deref() == Some("Google"),
+                Self::Azure => serde_json::from_str::<ScheduledEvents>(&answer.body).is_ok(),
+                Self::Ec2 => !answer.body.trim().is_empty() && answer.body.len() < 512,
+            }
+    }
+
+    /// What has to be asked for a session token before each look; the answer's body is it.
+    #[must_use]
+    pub fn token(self) -> Option<Ask> {
+        (self == Self::Ec2).then(token_ask)
+    }
+
+    /// What to ask for a notice.
+    #[must_use]
+    pub fn ask(self, token: Option<&str>) -> Ask {
+        match self {
+            Self::Ebbtide => get("/ebbtide/v1/notice", Vec::new()),
+            Self::Gce => get("/computeMetadata/v1/instance/preempted", google()),
+            Self::Azure => get(AZURE, vec![("metadata", "true".to_owned())]),
+            Self::Ec2 => get("/latest/meta-data/spot/instance-action", with(token)),
+        }
+    }
+
+    /// What to ask for a risk, where there is such a thing.
+    #[must_use]
+    pub fn ask_risk(self, token: Option<&str>) -> Option<Ask> {
+        let path = "/latest/meta-data/events/recommendations/rebalance";
+        (self == Self::Ec2).then(|| get(path, with(token)))
+    }
+
+    /// What the answer to [`Self::ask`] says. `name` is the instance's own, where events of others are in the list, too.
+    ///
+    /// # Errors
+    /// [`RunError::Answer`] if it is not what the form promises. What cannot be understood is not taken for silence.
+    pub fn hear(self, answer: &Answer, name: Option<&str>) -> Result<Heard, RunError> {
+        let path = self.ask(None).path;
+        let wrong = |problem: String| RunError::Answer {
+            path: path.to_owned(),
+            problem,
+        };
+        match (self, answer.status) {
+            (_, 200) => {}
+            // Both have nothing there as long as there is nothing to say.
+            (Self::Ebbtide | Self::Ec2, 404) => return Ok(Heard::Nothing),
+            (_, status) => return Err(wrong(format!("status {status}"))),
+        }
+        let body = answer.body.trim();
+        let json = |error: serde_json::Error| wrong(error.to_string());
+        match self {
+            Self::Ebbtide => {
+                let told: Told = serde_json::from_str(body).map_err(json)?;
+                // Who is moved alive goes on.
+                if told.action == "live-migrate" {
+                    return Ok(Heard::Nothing);
+                }
+                Ok(Heard::Notice {
+                    not_before: Some(millis(&told.not_before).map_err(wrong)?),
+                    id: told.evacuation_id,
+                })
+            }
+            Self::Ec2 => {
+                let told: InstanceAction = serde_json::from_str(body).map_err(json)?;
+                Ok(Heard::Notice {
+                    id: told.action,
+                    not_before: Some(millis(&told.time).map_err(wrong)?),
+                })
+            }
+            Self::Gce => match body {
+                "TRUE" => Ok(Heard::Notice {
+                    id: String::new(),
+                    not_before: None,
+                }),
+                "FALSE" => Ok(Heard::Nothing),
+                other => Err(wrong(format!(
+                    "{:?} is neither TRUE nor FALSE",
+                    short(other)
+                ))),
+            },
+            Self::Azure => {
+                let told: ScheduledEvents = serde_json::from_str(body).map_err(json)?;
+                let ours = |event: &&ScheduledEvent| {
+                    matches!(event.event_type.as_str(), "Preempt" | "Terminate")
+                        && name.is_none_or(|name| event.resources.iter().any(|r| r == name))
+                };
+                let Some(event) = told.events.iter().find(ours) else {
+                    return Ok(Heard::Nothing);
+                };
+                // An event that has begun says no time any more.
+                let not_before = match event.not_before.as_str() {
+                    "" => None,
+                    text => Some(millis(text).map_err(wrong)?),
+                };
+                Ok(Heard::Notice {
+                    id: event.event_id.clone(),
+                    not_before,
+                })
+            }
+        }
+    }
+
+    /// Whether the answer to [`Self::ask_risk`] says that there is one.
+    #[must_use]
+    pub fn hears_risk(self, answer: &Answer) -> bool {
+        self == Self::Ec2 && answer.status == 200 && answer.body.contains("noticeTime")
+    }
+
+    /// Whether the form has a way to say that no more time is needed.
+    #[must_use]
+    pub fn releases(self) -> bool {
+        matches!(self, Self::Ebbtide | Self::Azure)
+    }
+
+    /// How to say that this notice needs no more time.
+    #[must_use]
+    pub fn release(self, id: &str) -> Option<Ask> {
+        let (path, headers, body) = match self {
+            Self::Ebbtide => (
+                "/ebbtide/v1/release",
+                Vec::new(),
+                serde_json::json!({ "evacuation_id": id }),
+            ),
+            Self::Azure => (
+                AZURE,
+                vec![("metadata", "true".to_owned())],
+                serde_json::json!({ "StartRequests": [{ "EventId": id }] }),
+            ),
+            Self::Gce | Self::Ec2 => return None,
+        };
+        Some(Ask {
+            method: "POST",
+            path,
+            headers,
+            body: body.to_string(),
+        })
+    }
+}
+
+fn get(path: &'static str, headers: Vec<(&'static str, String)>) -> Ask {
+    Ask {
+        method: "GET",
+        path,
+        headers,
+        body: String::new(),
+    }
+}
+
+fn google() -> Vec<(&'static str, String)> {
+    vec![("metadata-flavor", "Google".to_owned())]
+}
+
+fn with(token: Option<&str>) -> Vec<(&'static str, String)> {
+    token
+        .map(|token| (TOKEN, token.to_owned()))
+        .into_iter()
+        .collect()
+}
+
+fn token_ask() -> Ask {
+    Ask {
+        method: "PUT",
+        path: "/latest/api/token",
+        headers: vec![("x-aws-ec2-metadata-token-ttl-seconds", "60".to_owned())],
+        body: String::new(),
+    }
+}
+
+/// Both forms of time that clouds write.
+fn millis(text: &str) -> Result<i64, String> {
+    let moment = OffsetDateTime::parse(text, &Rfc3339)
+        .or_else(|_| OffsetDateTime::parse(text, &Rfc2822))
+        .map_err(|_| format!("{:?} is no time", short(text)))?;
+    i64::try_from(moment.unix_timestamp_nanos() / 1_000_000)
+        .map_err(|_| format!("{:?} is no time", short(text)))
+}
+
+/// The beginning of a text that may be anything.
+fn short(text: &str) -> String {
+    text.chars().take(40).collect()
+}

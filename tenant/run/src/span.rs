@@ -1,0 +1,70 @@
+//! Time in whole milliseconds: sums do not depend on their order.
+
+use serde::{Deserialize, Serialize};
+
+/// A length of time, milliseconds.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize,
+)]
+#[serde(transparent)]
+pub struct Span(pub u64);
+
+/// A point in time, milliseconds since the run began. Never goes back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Moment(pub u64);
+
+impl Span {
+    /// Nothing.
+    pub const ZERO: Self = Self(0);
+
+    /// From hours; what is below zero or no number is nothing, what is too long is the longest.
+    #[must_use]
+    pub fn from_hours(hours: f64) -> Self {
+        // The cast saturates.
+        Self((hours * 3_600_000.0).round() as u64)
+    }
+
+    /// In hours.
+    #[must_use]
+    pub fn hours(self) -> f64 {
+        self.0 as f64 / 3_600_000.0
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    /// What is left of it; nothing if `other` is longer.
+    #[must_use]
+    pub const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// So many hundredths of it.
+    #[must_use]
+    pub const fn percent(self, hundredths: u64) -> Self {
+        Self(self.0.saturating_mul(hundredths) / 100)
+    }
+}
+
+impl Moment {
+    /// Later by this.
+    #[must_use]
+    pub const fn plus(self, span: Span) -> Self {
+        Self(self.0.saturating_add(span.0))
+    }
+
+    /// Earlier by this; not before the beginning.
+    #[must_use]
+    pub const fn minus(self, span: Span) -> Self {
+        Self(self.0.saturating_sub(span.0))
+    }
+
+    /// The time since `earlier`; nothing if that is later.
+    #[must_use]
+    pub const fn since(self, earlier: Self) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
