@@ -28,7 +28,6 @@ use method::Method;
 use place::Place;
 use state::{StateDir, Stored};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 pub(crate) const HELP: &str = "\
@@ -242,7 +241,7 @@ impl RunArgs {
                     model: model.clone(),
                     group: self.group.clone(),
                 })?;
-                Ok(Rhythm::Model(Arc::from(given.model)))
+                Ok(Rhythm::Model(given.model))
             }
             None => Ok(Rhythm::Every(Span::from_hours(
                 self.every.map_or(1.0, |every| every.0),
