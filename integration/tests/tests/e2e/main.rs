@@ -15,6 +15,7 @@ mod fences;
 mod killed;
 mod kit;
 mod life;
+mod market;
 mod paper;
 mod plugins;
 mod plugins_live;
