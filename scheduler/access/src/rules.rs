@@ -55,6 +55,8 @@ rules! {
     "/ebbtide.v1.Servers/ListEvacuations" AnyRole;
 
     "/ebbtide.v1.Market/ListLives" AnyRole;
+    // Who is a tenant gets others' lives in batches only.
+    "/ebbtide.v1.Market/GetAdvice" AnyRole;
 
     // Claims without starting: for those who run hypervisors, not for their tenants.
     "/ebbtide.v1.Scheduler/SelectDestinations" Operate waits;
