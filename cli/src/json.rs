@@ -205,6 +205,7 @@ contract!(
     DisruptionBudget,
     Evacuation,
     Flavor,
+    GetAdviceResponse,
     GetHostResponse,
     Host,
     Plugin,

@@ -1,7 +1,7 @@
 //! Advice to tenants: lives are read, models made where they keep nobody waiting, and kept for a while.
 //!
 //! What a tenant can make this process do is bounded: one model is made at a time, of a bounded number of lives
-//! (`ebbtide_advice::limits`), once a minute for each flavor and tenant; one job is planned at a time, of a bounded number of steps.
+//! (`ebbtide_advice::limits`), once in five minutes for each flavor and tenant; one job is planned at a time, of a bounded number of steps.
 
 use crate::clock::{self, Stopwatch};
 use crate::error::ServiceError;
@@ -16,7 +16,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 
 /// How long a model is told again. Lives end one by one, models change slowly.
-const FRESH: Duration = Duration::from_secs(60);
+const FRESH: Duration = Duration::from_secs(300);
 /// Most models that are kept: each is some hundred kilobytes at most.
 const MOST_KEPT: usize = 256;
 /// Most pages of lives that are read for a model: more than one is made of, so that those of other tenants and of normal servers may be

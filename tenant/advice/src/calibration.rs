@@ -25,14 +25,20 @@ pub struct Row {
     pub lives: usize,
     /// What share was interrupted.
     pub were: Share,
+    /// The variance of what they were told: the models know a bounded number of lives, and would say another thing of others.
+    pub variance: f64,
 }
 
 impl Row {
-    /// Whether what was told is farther from what happened than chance explains.
+    /// Whether what was told is farther from what happened than chance explains: that of what happened and that of what the models were
+    /// fitted to.
     #[must_use]
     pub fn off(&self) -> bool {
         let (low, high) = self.were.interval(SUSPICION);
-        self.told < low || self.told > high
+        let own = SUSPICION * SUSPICION * self.variance;
+        let share = self.were.share;
+        let far = |edge: f64| ((share - edge).powi(2) + own).sqrt();
+        self.told < share - far(low) || self.told > share + far(high)
     }
 }
 
@@ -70,7 +76,9 @@ pub fn backtest(
     let mut told: BTreeMap<(usize, u8), Group> = BTreeMap::new();
     let size = lives.len().div_ceil(BACKTESTS).max(1);
     for (number, group) in lives.chunks(size).enumerate() {
-        let Some(model) = known_before(pool, number * size).and_then(|known| teller(&known)) else {
+        let known = known_before(pool, number * size);
+        let model = known.as_ref().and_then(&teller);
+        let (Some(known), Some(model)) = (known, model) else {
             calibration.untold += group.len();
             continue;
         };
@@ -83,9 +91,12 @@ pub fn backtest(
             let chance = model.cdf(within).clamp(0.0, 1.0);
             // The nearest tenth, 0 to 10.
             let tenth = (chance * 10.0).round() as u8;
+            // As if the share had been counted. Groups that follow one another know much the same: their errors do not cancel.
+            let variance = chance * (1.0 - chance) / known.all().len() as f64;
             let entry = told.entry((at, tenth)).or_default();
             for one in group {
                 entry.chances += chance;
+                entry.variances += variance;
                 entry.seen.push(one.seen);
             }
         }
@@ -95,6 +106,7 @@ pub fn backtest(
         for (_, group) in told.range((at, 0)..=(at, 10)) {
             calibration.rows.extend(group.row(within, pool.maximum));
             all.chances += group.chances;
+            all.variances += group.variances;
             all.seen.extend(&group.seen);
         }
         calibration.overall.extend(all.row(within, pool.maximum));
@@ -105,6 +117,7 @@ pub fn backtest(
 #[derive(Default)]
 struct Group {
     chances: f64,
+    variances: f64,
     seen: Vec<Observation>,
 }
 
@@ -117,6 +130,7 @@ impl Group {
         Some(Row {
             within,
             told: self.chances / self.seen.len() as f64,
+            variance: self.variances / self.seen.len() as f64,
             lives: self.seen.len(),
             were: interrupted(&seen, 0.0, within)?,
         })

@@ -45,7 +45,9 @@ impl Knowledge {
     pub fn of(pool: Pool, scope: Scope) -> Result<Self, AdviceError> {
         let seen = pool.observations()?;
         let model = if pool.enough() {
-            choose(&seen).map_err(|error| error.to_string())
+            choose(&seen).map_err(|error| {
+                format!("too little is known, or these lives are too alike for a model: {error}")
+            })
         } else {
             Err(format!(
                 "too little is known: a model needs at least {LEAST_INTERRUPTIONS} interruptions"

@@ -36,6 +36,9 @@ pub struct State {
     pub budgets: Vec<DisruptionBudget>,
     pub plugins: Vec<Plugin>,
     pub lives: Vec<Life>,
+    /// What is answered to whoever asks for advice, and what was asked last.
+    pub advice: GetAdviceResponse,
+    pub advice_asked: Option<GetAdviceRequest>,
     pub shadow: ShadowReportResponse,
     pub policy: String,
     /// Servers made, for ids and as a clock of creation.

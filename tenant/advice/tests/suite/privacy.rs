@@ -174,20 +174,39 @@ fn what_is_told_is_coarse() {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(200))]
-    /// The promise itself, on the pool: whatever single life of another tenant comes to what is there, the pool is the same, or it has changed by a batch.
+    /// The promise itself, on the pool: a server of another tenant runs, then it ends, then an hour is over. Nothing has changed, or a batch is full.
     #[test]
     fn a_pool_changes_by_batches_or_not_at_all(
-        ends in prop::collection::vec((0.0..50.0f64, 0..4u32), 0..60), one in (0.0..50.0f64, 0..4u32)
+        ends in prop::collection::vec((0.0..50.0f64, 0..4u32), 0..60), launched in 0.0..50.0f64, project in 0..4u32
     ) {
-        let life = |&(end, project): &(f64, u32)| preempted(&format!("other-{project}"), end / 2.0, end / 2.0);
-        let mut all: Vec<Life> = ends.iter().map(life).collect();
-        // In the order in which a region writes them down: the new one ends last.
-        let now = ends.iter().map(|end| end.0).fold(one.0, f64::max);
-        let before = Pool::of(&all, &tenant("mine"), at(now), 24.0);
-        all.push(life(&(now, one.1)));
-        let after = Pool::of(&all, &tenant("mine"), at(now), 24.0);
-        // It ended within an hour that is not over.
-        let whole = now.fract() == 0.0;
-        prop_assert!(whole || before == after);
+        let name = |project: u32| format!("other-{project}");
+        let mut all: Vec<Life> = ends
+            .iter()
+            .map(|&(end, project)| preempted(&name(project), end / 2.0, end / 2.0))
+            .collect();
+        let now = ends.iter().map(|end| end.0).fold(launched, f64::max);
+        let pool = |all: &[Life], now: f64| Pool::of(all, &tenant("mine"), at(now), 24.0);
+        let without = pool(&all, now);
+        all.push(Life { ended: None, ..preempted(&name(project), launched, 0.0) });
+        let running = pool(&all, now);
+        // What is not in a batch yet is no more than nine, or of few tenants: so one that runs adds itself at most, as long as it had lived when the last
+        // batch closed.
+        prop_assert!(running.followed.len() - without.followed.len() <= 1);
+        if let Some(last) = all.last_mut() {
+            last.ended = Some((at(now), LifeEnd::Preempted));
+        }
+        // Its hour is not over.
+        if now.fract() > 0.001 {
+            prop_assert_eq!(pool(&all, now), running.clone());
+        }
+        // An hour later it counts, if there is a batch with it; then lives are known longer than before.
+        let later = pool(&all, now.floor() + 1.0);
+        let known = |pool: &Pool| pool.followed.iter().filter(|one| one.seen.ended).count();
+        prop_assert!(later == running || known(&later) >= known(&running) + 1);
+        if later != running && running.whose == Whose::OwnAndOthers {
+            // The sum of what became known is never one life alone.
+            prop_assert!(later.followed.len() + known(&later) - known(&running) > running.followed.len() + 1 || known(&later) - known(&running) >= 10
+                || ends.iter().filter(|end| end.0 > now.floor()).count() > 0);
+        }
     }
 }

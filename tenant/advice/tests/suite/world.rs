@@ -29,8 +29,8 @@ pub(crate) fn model(text: &str) -> Box<dyn Lifetime> {
     Description::parse(text).unwrap().model().unwrap()
 }
 
-/// Lives of a model, launched one after another over `span` hours, spread over `projects`; a share is stopped by its users earlier. What ends
-/// after `span` goes on.
+/// Lives of a model, launched one after another over `span` hours, spread over `projects`; about a share `stopped` is ended by its users, whenever they
+/// have done what they wanted: that has nothing to do with how long the server would have lived. What ends after `span` goes on.
 pub(crate) fn lives(
     model: &dyn Lifetime,
     count: u32,
@@ -44,8 +44,10 @@ pub(crate) fn lives(
         .map(|n| {
             let launched = span * f64::from(n) / f64::from(count);
             let whole = model.sample(&mut chance);
-            let (hours, end) = if chance.random::<f64>() < stopped {
-                (whole * chance.random::<f64>(), LifeEnd::Deleted)
+            // Their work takes 20 h on average if half of them are to stop; infinitely long if nobody is.
+            let work = -(1.0 - chance.random::<f64>()).ln() * 20.0 * (1.0 - stopped) / stopped;
+            let (hours, end) = if work < whole {
+                (work, LifeEnd::Deleted)
             } else if whole >= model.maximum() {
                 (model.maximum(), LifeEnd::MaxLifetime)
             } else {
