@@ -69,7 +69,7 @@ pub fn choose(seen: &Observations) -> Result<Chosen, AdviceError> {
         return chosen(text, seen, "no formula could be fitted");
     }
     Err(refused
-        .unwrap_or(LifetimeError::TooFew {
+        .unwrap_or_else(|| LifetimeError::TooFew {
             needed: 2,
             found: seen.ended(),
             censored: seen.censored(),

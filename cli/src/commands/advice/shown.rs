@@ -7,7 +7,7 @@ use crate::errors::CliError;
 use crate::hours::Hours;
 use crate::json;
 use crate::output::{Cell, Details, Format, number, text};
-use crate::render::{Tone, plural};
+use crate::render::Tone;
 use ebbtide_proto::v1;
 
 pub(super) fn show(
@@ -27,10 +27,11 @@ pub(super) fn show(
     })?;
     if advice.model.is_empty() {
         return context.output.line(&format!(
-            "{}; there are {} in {} of {} together.",
+            "{}; there are {} in {} {} of {} together.",
             advice.too_little,
             advice.interruptions,
-            plural(advice.lives as usize, "life"),
+            advice.lives,
+            if advice.lives == 1 { "life" } else { "lives" },
             Hours(advice.lived_hours),
         ));
     }
