@@ -25,14 +25,15 @@ pub const LONGEST_JOB: f64 = 168.0;
 pub const GREATEST_AGE: f64 = 8760.0;
 /// The longest checkpoint or restart, hours.
 pub const LONGEST_COST: f64 = 24.0;
-/// The most steps of a job's plan, and of the ages in it: a plan takes some ten million operations at most.
-pub const MOST_STEPS: f64 = 180.0;
-/// See [`MOST_STEPS`].
-pub const MOST_AGES: f64 = 600.0;
+/// The most ages, in steps, that a plan looks at: its table has the square of it.
+pub const MOST_AGES: f64 = 1500.0;
+/// The most comparisons of a plan: steps of work, times ages, times the intervals that are possible at each. A tenth of a second or so.
+pub const MOST_COMPARISONS: f64 = 2.1e7;
 /// The grain of plans, hours: the finest that keeps the bounds is taken.
-pub const STEPS: [f64; 11] = [
+pub const STEPS: [f64; 12] = [
     1.0 / 60.0,
     2.0 / 60.0,
+    3.0 / 60.0,
     5.0 / 60.0,
     10.0 / 60.0,
     15.0 / 60.0,

@@ -2,7 +2,7 @@
 
 use crate::advice::Question;
 use crate::error::AdviceError;
-use crate::limits::{MOST_AGES, MOST_STEPS, STEPS};
+use crate::limits::{MOST_AGES, MOST_COMPARISONS, STEPS};
 use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::plan::checkpoint::{
     Options, Planner, Reading, expected_makespan, without_checkpoints,
@@ -67,7 +67,8 @@ fn step_of(model: &dyn Lifetime, question: &Question, length: f64) -> f64 {
         let work = length / step;
         let ages = (question.age / step + work * (2.0 + question.checkpoint / step))
             .min(model.maximum() / step);
-        work <= MOST_STEPS && ages <= MOST_AGES
+        // Half of all intervals are possible on average, and none that is longer than the life.
+        ages <= MOST_AGES && work * ages * work.min(ages) / 2.0 <= MOST_COMPARISONS
     };
     let [.., coarsest] = STEPS;
     let finest = STEPS.into_iter().find(small).unwrap_or(coarsest);

@@ -70,10 +70,10 @@ fn a_job_gets_a_schedule_that_is_no_worse_than_hourly_checkpoints_or_none() {
             (work - plan.job).abs() < 1e-9 && (work - job).abs() <= plan.step,
             "{plan:?}"
         );
-        assert!(plan.intervals.len() <= 180 && plan.makespan >= work);
-        // Every hour is a multiple of the grain, so the best plan knows that one, too; a coarse grain of ages costs a little.
+        assert!(plan.makespan >= work);
+        // Every hour is a multiple of the grain, so the best plan knows that one, too; a checkpoint that is no multiple of it is planned as a mixture.
         assert!(
-            plan.makespan <= plan.hourly * 1.02,
+            plan.makespan <= plan.hourly * 1.001,
             "job {job} at {age}: {} {}",
             plan.makespan,
             plan.hourly
