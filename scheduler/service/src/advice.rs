@@ -7,8 +7,8 @@ use crate::clock::{self, Stopwatch};
 use crate::error::ServiceError;
 use crate::keeper::{Keeper, not_read};
 use crate::task::blocking;
-use ebbtide_advice::{Advice, Asker, Knowledge, Life, Pool, Question, Scope};
-use ebbtide_model::{Server, ServerStatus, Timestamp};
+use ebbtide_advice::{Advice, Asker, Kept as LivesKept, Knowledge, Life, Pool, Question, Scope};
+use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
 use ebbtide_store::{LifeFilter, MAX_PAGE, Store};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -39,6 +39,8 @@ type Key = (String, Asker);
 pub(crate) struct Desk {
     store: Store,
     keeper: Keeper,
+    /// How long lives stay in the database.
+    lives_kept: LivesKept,
     kept: Arc<Mutex<BTreeMap<Key, Kept>>>,
     models: Arc<Semaphore>,
     plans: Arc<Semaphore>,
@@ -53,10 +55,11 @@ struct Kept {
 }
 
 impl Desk {
-    pub(crate) fn new(store: Store, keeper: Keeper) -> Self {
+    pub(crate) fn new(store: Store, keeper: Keeper, lives_kept: Seconds) -> Self {
         Self {
             store,
             keeper,
+            lives_kept: LivesKept(lives_kept),
             kept: Arc::default(),
             models: Arc::new(Semaphore::new(1)),
             plans: Arc::new(Semaphore::new(1)),
@@ -124,15 +127,15 @@ impl Desk {
 
     async fn made(&self, flavor: &AskedFlavor, asker: Asker) -> Result<Knowledge, ServiceError> {
         let now = clock::now();
-        let maximum = flavor.maximum;
+        let (maximum, kept) = (flavor.maximum, self.lives_kept);
         let lives = self.lives(Some(&flavor.name), now).await?;
         let who = asker.clone();
-        let pool = computed(move || Pool::of(&lives, &who, now, maximum)).await?;
+        let pool = computed(move || Pool::of(&lives, &who, now, maximum, kept)).await?;
         let (pool, scope) = if pool.enough() {
             (pool, Scope::Flavor)
         } else {
             let lives = self.lives(None, now).await?;
-            let pool = computed(move || Pool::of(&lives, &asker, now, maximum)).await?;
+            let pool = computed(move || Pool::of(&lives, &asker, now, maximum, kept)).await?;
             (pool, Scope::AllPreemptible)
         };
         Ok(computed(move || Knowledge::of(pool, scope)).await??)

@@ -247,7 +247,7 @@ pub async fn start(
     let store_name = store.backend().as_str();
     let api = Api {
         duty: duty.clone(),
-        advice: Desk::new(store.clone(), keeper.clone()),
+        advice: Desk::new(store.clone(), keeper.clone(), config.database.keep()),
         keeper: keeper.clone(),
         store,
         bus: bus.status(),

@@ -46,7 +46,7 @@ fn life(n: u128, project: &str, flavor: &str, now: i64, ended_before: f64, hours
         zone: "nova".to_owned(),
         launched_at: Timestamp::from_millis(now - ms(ended_before) - ms(hours)),
         ended_at: Timestamp::from_millis(now - ms(ended_before)),
-        end: if n % 6 == 0 {
+        end: if n.is_multiple_of(6) {
             LifeEnd::Deleted
         } else {
             LifeEnd::Preempted

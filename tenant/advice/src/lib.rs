@@ -23,5 +23,5 @@ pub use error::AdviceError;
 pub use knowledge::{Knowledge, Scope};
 pub use life::Life;
 pub use model::{Chosen, choose};
-pub use pool::{Asker, Pool, Whose};
+pub use pool::{Asker, Kept, Pool, Whose};
 pub use schedule::Schedule;

@@ -1,6 +1,6 @@
 //! A right model is calibrated, a wrong one is not, and nobody is told what was not known.
 
-use crate::world::{at, lives, model};
+use crate::world::{KEPT, at, lives, model};
 use ebbtide_advice::calibration::{Calibration, backtest};
 use ebbtide_advice::{Asker, Pool, choose};
 use ebbtide_lifetime::fit::{Family, Method, fit};
@@ -11,7 +11,7 @@ const BATHTUB: &str = "bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45";
 fn pool(text: &str, stopped: f64, seed: u64) -> Pool {
     let model = model(text);
     let all = lives(model.as_ref(), 1200, 2400.0, 7, stopped, seed);
-    Pool::of(&all, &Asker::Everything, at(2400.0), model.maximum())
+    Pool::of(&all, &Asker::Everything, at(2400.0), model.maximum(), KEPT)
 }
 
 fn by_choice(pool: &Pool) -> Calibration {
@@ -101,6 +101,6 @@ fn a_region_that_changes_is_not_calibrated() {
                 life
             }),
     );
-    let pool = Pool::of(&all, &Asker::Everything, at(2400.0), f64::INFINITY);
+    let pool = Pool::of(&all, &Asker::Everything, at(2400.0), f64::INFINITY, KEPT);
     assert_eq!(by_choice(&pool).agrees(), Some(false));
 }

@@ -1,15 +1,17 @@
 //! Lives as a region would have seen them.
 
-use ebbtide_advice::{Asker, Knowledge, Life, Pool, Scope};
+use ebbtide_advice::{Asker, Kept, Knowledge, Life, Pool, Scope};
 use ebbtide_lifetime::Lifetime;
 use ebbtide_lifetime::description::Description;
-use ebbtide_model::{LifeEnd, Timestamp};
+use ebbtide_model::{LifeEnd, Seconds, Timestamp};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
 pub(crate) const HOUR_MS: i64 = 3_600_000;
-/// When the tests' regions began. A whole hour.
-pub(crate) const BEGIN: i64 = 1_770_000_000_000 / HOUR_MS * HOUR_MS;
+/// When the tests' regions began. The beginning of a block.
+pub(crate) const BEGIN: i64 = 1_770_000_000_000 / (1600 * HOUR_MS) * 1600 * HOUR_MS;
+/// How long its lives are kept: blocks are 1,600 h.
+pub(crate) const KEPT: Kept = Kept(Seconds(9600 * 3600));
 
 pub(crate) fn at(hours: f64) -> Timestamp {
     Timestamp::from_millis(BEGIN + (hours * HOUR_MS as f64).round() as i64)
@@ -68,5 +70,9 @@ pub(crate) fn tenant(project: &str) -> Asker {
 }
 
 pub(crate) fn knowledge(lives: &[Life], asker: &Asker, now: f64, maximum: f64) -> Knowledge {
-    Knowledge::of(Pool::of(lives, asker, at(now), maximum), Scope::Flavor).unwrap()
+    Knowledge::of(
+        Pool::of(lives, asker, at(now), maximum, KEPT),
+        Scope::Flavor,
+    )
+    .unwrap()
 }
