@@ -2,9 +2,9 @@
 
 use crate::Context;
 use crate::commands::{
-    aggregate, audit, bench, billing, budget, completion, config, conform, decision, evacuation,
-    explain, flavor, host, model, plan, plugin, price, replay, run, server, simulate, status,
-    token, watch, what_if,
+    advice, aggregate, audit, bench, billing, budget, completion, config, conform, decision,
+    evacuation, explain, flavor, host, model, plan, plugin, price, replay, run, server, simulate,
+    status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -141,6 +141,8 @@ pub enum Command {
     /// Configuration of scheduler and agent, and nova.conf: every key explained, files judged
     #[command(subcommand)]
     Config(config::ConfigCommand),
+    /// How long servers of a preemptible flavor will probably live, by what the region has seen
+    Advice(advice::AdviceArgs),
     /// Decide as for `server create`, but change nothing
     WhatIf(what_if::WhatIfArgs),
     /// Say why a decision is as it is

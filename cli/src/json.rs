@@ -206,6 +206,7 @@ contract!(
     Evacuation,
     Flavor,
     FlavorPrice,
+    GetAdviceResponse,
     GetHostResponse,
     Host,
     Life,

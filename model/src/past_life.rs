@@ -44,12 +44,6 @@ impl LifeEnd {
             Self::Lost => "lost",
         }
     }
-
-    /// True if the provider ended it on purpose. Otherwise it lived at least so long, as far as the provider is concerned.
-    #[must_use]
-    pub fn is_interruption(self) -> bool {
-        matches!(self, Self::Preempted | Self::MaxLifetime | Self::OutOfBid)
-    }
 }
 
 impl From<EvacuationCause> for LifeEnd {

@@ -1,5 +1,6 @@
 //! The commands, one file a noun.
 
+pub mod advice;
 pub mod aggregate;
 pub mod audit;
 pub mod bench;
@@ -48,6 +49,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Budget(command) => budget::run(context, command).await,
         Command::Config(command) => config::run(context, &command),
         Command::Plugin(command) => plugin::run(context, command).await,
+        Command::Advice(args) => advice::run(context, args).await,
         Command::WhatIf(args) => what_if::run(context, args).await,
         Command::Explain(args) => explain::run(context, args).await,
         Command::Decision(command) => decision::run(context, command).await,

@@ -31,5 +31,6 @@ pub(super) fn run(bytes: &[u8]) {
         DeleteFlavorRequest ListAggregatesRequest DeleteAggregateRequest PutBudgetRequest ListBudgetsRequest
         DeleteBudgetRequest AuditRequest GetServerRequest ListServersRequest DeleteServerRequest ReleaseServerRequest
         CreateServerGroupRequest ListServerGroupsRequest DeleteServerGroupRequest GetEvacuationRequest
-        ListPluginsRequest AddPluginRequest RemovePluginRequest ChangePluginRequest ShadowReportRequest RecordRegionRequest);
+        ListPluginsRequest AddPluginRequest RemovePluginRequest ChangePluginRequest ShadowReportRequest RecordRegionRequest
+        UseCostModuleRequest ListLivesRequest GetAdviceRequest);
 }

@@ -58,6 +58,8 @@ rules! {
     // Published: the same for everybody.
     "/ebbtide.v1.Market/ListPrices" AnyRole;
     "/ebbtide.v1.Market/ListPriceHistory" AnyRole;
+    // Who is a tenant gets others' lives in batches only.
+    "/ebbtide.v1.Market/GetAdvice" AnyRole;
 
     // Claims without starting: for those who run hypervisors, not for their tenants.
     "/ebbtide.v1.Scheduler/SelectDestinations" Operate waits;

@@ -1,6 +1,7 @@
 //! What the service answers when it cannot do what was asked.
 
 use ebbtide_access::AccessError;
+use ebbtide_advice::AdviceError;
 use ebbtide_bus::BusError;
 use ebbtide_config::ConfigError;
 use ebbtide_engine::EngineError;
@@ -94,6 +95,9 @@ pub enum ServiceError {
     /// Who asks is not known, or may not do this.
     #[error(transparent)]
     Access(#[from] AccessError),
+    /// A question for advice that cannot be asked.
+    #[error(transparent)]
+    Advice(#[from] AdviceError),
     /// A request took longer than `limits.request_seconds`.
     #[error(
         "no answer within {seconds} s, so waiting has ended; what was asked for may have happened, and asking again with the same ids \
@@ -142,6 +146,7 @@ impl ServiceError {
             Self::Fenced => "EB-SERVICE-006",
             Self::TooSlow { .. } => "EB-SERVICE-007",
             Self::Access(error) => error.code(),
+            Self::Advice(error) => error.code(),
         }
     }
 }

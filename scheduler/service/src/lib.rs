@@ -10,6 +10,7 @@
 //! the changes of all of them in one transaction, and only then answers, tells the watchers, and hands the messages to the outbox.
 //! If the commit fails, the region is read anew from the database before anything else happens.
 
+mod advice;
 mod archive;
 pub mod args;
 mod clock;

@@ -1,5 +1,6 @@
 //! From a configuration to a running service, and to its end.
 
+use crate::advice::Desk;
 use crate::archive;
 use crate::clock::Stopwatch;
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
@@ -246,6 +247,7 @@ pub async fn start(
     let store_name = store.backend().as_str();
     let api = Api {
         duty: duty.clone(),
+        advice: Desk::new(store.clone(), keeper.clone(), config.database.keep()),
         keeper: keeper.clone(),
         store,
         bus: bus.status(),

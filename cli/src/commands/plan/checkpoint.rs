@@ -416,7 +416,7 @@ fn in_minutes(intervals: &[f64]) -> Vec<String> {
 }
 
 /// `15, 18, 22`; three or more equal ones as `27 × 10.95, 4.23`.
-fn runs(intervals: &[f64]) -> String {
+pub(in crate::commands) fn runs(intervals: &[f64]) -> String {
     let texts = in_minutes(intervals);
     let parts = texts.chunk_by(|a, b| a == b).map(|same| match same {
         [one] => one.clone(),

@@ -7,6 +7,8 @@ mod checkpoint_chart;
 mod reuse;
 mod reuse_chart;
 
+pub(super) use checkpoint::runs;
+
 use crate::Context;
 use crate::errors::CliError;
 use clap::Subcommand;

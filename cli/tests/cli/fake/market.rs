@@ -1,4 +1,4 @@
-//! Lives and prices.
+//! Lives, prices, and advice as the test wants it.
 
 use super::{Answer, Fake, refuse};
 use ebbtide_proto::v1::market_server::Market;
@@ -54,6 +54,20 @@ impl Market for Fake {
             Ok(Response::new(ListPriceHistoryResponse {
                 prices: after.skip(skipped).take(3).cloned().collect(),
             }))
+        })
+    }
+
+    async fn get_advice(&self, request: Request<GetAdviceRequest>) -> Answer<GetAdviceResponse> {
+        let asked = request.into_inner();
+        self.with(|state| {
+            let flavor = state.flavor(&asked.flavor)?;
+            let answer = GetAdviceResponse {
+                flavor: flavor.name,
+                age_hours: asked.age_hours,
+                ..state.advice.clone()
+            };
+            state.advice_asked = Some(asked);
+            Ok(Response::new(answer))
         })
     }
 }

@@ -39,6 +39,9 @@ pub struct State {
     pub prices: Vec<FlavorPrice>,
     /// The earliest first.
     pub price_history: Vec<PriceRecord>,
+    /// What is answered to whoever asks for advice, and what was asked last.
+    pub advice: GetAdviceResponse,
+    pub advice_asked: Option<GetAdviceRequest>,
     pub shadow: ShadowReportResponse,
     pub policy: String,
     /// Servers made, for ids and as a clock of creation.

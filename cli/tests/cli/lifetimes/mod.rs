@@ -1,5 +1,6 @@
 //! `model fit`, `model check`, `plan checkpoint` and `plan reuse`: the paper's figures through the command itself, and bad input.
 
+mod advice;
 mod fit;
 mod plans;
 mod refused;

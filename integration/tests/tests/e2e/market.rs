@@ -130,6 +130,7 @@ async fn who_does_not_pay_leaves_with_notice_and_every_end_is_written_down_and_b
             &fit["groups"][0]["lifetimes"],
             &fit["groups"][0]["preempted"]
         ),
-        (&3.into(), &3.into())
+        (&3.into(), &2.into()),
+        "who was out of bid would have stayed at any price"
     );
 }

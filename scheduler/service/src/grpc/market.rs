@@ -1,12 +1,17 @@
-//! Lives that are over, and prices.
+//! Lives that are over, advice from them, and prices.
 
 use super::Door;
-use super::convert;
 use super::request::{limit, optional, parsed};
+use super::{advice, convert};
+use crate::advice::AskedFlavor;
+use crate::error::ServiceError;
 use crate::keeper::not_read;
+use ebbtide_access::AccessError;
+use ebbtide_advice::Asker;
+use ebbtide_advice::life::hours_of;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_server::Market;
-use ebbtide_region::Region;
+use ebbtide_region::{Region, RegionError};
 use ebbtide_store::{LifeFilter, PriceFilter};
 use tonic::{Request, Response, Status};
 
@@ -62,5 +67,38 @@ impl Market for Door {
         Ok(Response::new(v1::ListPriceHistoryResponse {
             prices: prices.iter().map(convert::price).collect(),
         }))
+    }
+
+    async fn get_advice(
+        &self,
+        request: Request<v1::GetAdviceRequest>,
+    ) -> Result<Response<v1::GetAdviceResponse>, Status> {
+        // The guard has said so; a request that did not come through it is refused.
+        let asker = request.extensions().get::<Asker>().cloned();
+        let asker = asker.ok_or(ServiceError::Access(AccessError::NobodyKnown))?;
+        let wire = request.into_inner();
+        let question = advice::question(&wire);
+        let name = wire.flavor;
+        let flavor = self.api.keeper.look(move |region| -> Result<_, ServiceError> {
+            let flavor = region.find_flavor(&name)?;
+            let properties = flavor.properties().map_err(RegionError::from)?;
+            if !properties.preemptible {
+                return Err(ServiceError::Field {
+                    field: "flavor",
+                    problem: format!(
+                        "{:?} is not preemptible: nobody takes its servers away, so there is nothing to advise",
+                        flavor.name
+                    ),
+                });
+            }
+            Ok(AskedFlavor {
+                name: flavor.name.clone(),
+                maximum: hours_of(properties.max_lifetime),
+            })
+        });
+        let flavor = flavor.await??;
+        let name = flavor.name.clone();
+        let told = self.api.advice.advice(flavor, asker, question).await?;
+        Ok(Response::new(advice::wire(name, &question, told)))
     }
 }

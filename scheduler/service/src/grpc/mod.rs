@@ -1,6 +1,7 @@
 //! The gRPC front door.
 
 mod admin;
+mod advice;
 mod audit;
 mod convert;
 mod guard;
@@ -11,6 +12,7 @@ mod scheduler;
 mod servers;
 mod status;
 
+use crate::advice::Desk;
 use crate::duty::Duty;
 use crate::gate::{Gate, GateLayer};
 use crate::keeper::Keeper;
@@ -37,6 +39,7 @@ use tonic::transport::Server;
 #[derive(Clone)]
 pub(crate) struct Api {
     pub(crate) keeper: Keeper,
+    pub(crate) advice: Desk,
     pub(crate) store: Store,
     pub(crate) duty: Duty,
     pub(crate) bus: watch::Receiver<BusStatus>,

@@ -36,7 +36,7 @@ fn canonical(error: &ServiceError) -> Code {
             RegionError::Config(_) | RegionError::Conflict(_) => Code::FailedPrecondition,
         },
         ServiceError::NotFound { .. } | ServiceError::NoSuchMarker(_) => Code::NotFound,
-        ServiceError::Field { .. } => Code::InvalidArgument,
+        ServiceError::Field { .. } | ServiceError::Advice(_) => Code::InvalidArgument,
         ServiceError::NotRead { passing: false, .. } => Code::Internal,
         ServiceError::NotWritten { passing: false, .. } => Code::FailedPrecondition,
         ServiceError::NotWritten { .. }

@@ -1,8 +1,9 @@
-//! What tenants may know of lives: their own servers'. Prices are published.
+//! What tenants may know of lives: of their own all, of others' what advice tells in batches. Prices are published.
 
 use super::super::Door;
 use super::{Guard, caller};
 use crate::error::ServiceError;
+use ebbtide_advice::Asker;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_server::Market;
 use tonic::{Request, Response, Status};
@@ -35,5 +36,19 @@ impl Market for Guard {
     ) -> Result<Response<v1::ListPriceHistoryResponse>, Status> {
         caller(&request)?;
         <Door as Market>::list_price_history(&self.door, request).await
+    }
+
+    async fn get_advice(
+        &self,
+        mut request: Request<v1::GetAdviceRequest>,
+    ) -> Result<Response<v1::GetAdviceResponse>, Status> {
+        let who = caller(&request)?;
+        let asker = if who.is_tenant() {
+            Asker::Projects(who.projects)
+        } else {
+            Asker::Everything
+        };
+        request.extensions_mut().insert(asker);
+        <Door as Market>::get_advice(&self.door, request).await
     }
 }

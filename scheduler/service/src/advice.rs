@@ -1,0 +1,216 @@
+//! Advice to tenants: lives are read, models made where they keep nobody waiting, and kept for a while.
+//!
+//! What a tenant can make this process do is bounded: one model is made at a time, of a bounded number of lives
+//! (`ebbtide_advice::limits`), once in five minutes for each flavor and tenant; one job is planned at a time, of a bounded number of steps.
+
+use crate::clock::{self, Stopwatch};
+use crate::error::ServiceError;
+use crate::keeper::{Keeper, not_read};
+use crate::task::blocking;
+use ebbtide_advice::{Advice, Asker, Kept as LivesKept, Knowledge, Life, Pool, Question, Scope};
+use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
+use ebbtide_store::{LifeFilter, MAX_PAGE, Store};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Semaphore;
+
+/// How long a model is told again. Lives end one by one, models change slowly.
+const FRESH: Duration = Duration::from_secs(300);
+/// Most models that are kept: each is some hundred kilobytes at most.
+const MOST_KEPT: usize = 256;
+/// Most pages of lives that are read for a model: more than one is made of, so that those of other tenants and of normal servers may be
+/// among them.
+const PAGES: usize = 10;
+const DAY_MS: i64 = 86_400_000;
+
+/// A flavor, as far as advice needs it.
+#[derive(Debug, Clone)]
+pub(crate) struct AskedFlavor {
+    pub(crate) name: String,
+    /// Hours; infinite for no limit.
+    pub(crate) maximum: f64,
+}
+
+type Key = (String, Asker);
+
+/// Who gives advice. Cheap to clone: all share what is kept.
+#[derive(Clone)]
+pub(crate) struct Desk {
+    store: Store,
+    keeper: Keeper,
+    /// How long lives stay in the database.
+    lives_kept: LivesKept,
+    kept: Arc<Mutex<BTreeMap<Key, Kept>>>,
+    models: Arc<Semaphore>,
+    plans: Arc<Semaphore>,
+}
+
+#[derive(Clone)]
+struct Kept {
+    since: Stopwatch,
+    /// It is another flavor of the same name if this has changed.
+    maximum: f64,
+    knowledge: Arc<Knowledge>,
+}
+
+impl Desk {
+    pub(crate) fn new(store: Store, keeper: Keeper, lives_kept: Seconds) -> Self {
+        Self {
+            store,
+            keeper,
+            lives_kept: LivesKept(lives_kept),
+            kept: Arc::default(),
+            models: Arc::new(Semaphore::new(1)),
+            plans: Arc::new(Semaphore::new(1)),
+        }
+    }
+
+    /// Answers a question about a flavor.
+    pub(crate) async fn advice(
+        &self,
+        flavor: AskedFlavor,
+        asker: Asker,
+        question: Question,
+    ) -> Result<Advice, ServiceError> {
+        // What cannot be asked costs nothing.
+        question.check()?;
+        let knowledge = self.knowledge(flavor, asker).await?;
+        let _turn = turn(&self.plans).await?;
+        Ok(computed(move || knowledge.advice(&question)).await??)
+    }
+
+    async fn knowledge(
+        &self,
+        flavor: AskedFlavor,
+        asker: Asker,
+    ) -> Result<Arc<Knowledge>, ServiceError> {
+        let key = (flavor.name.clone(), asker.clone());
+        if let Some(kept) = self.kept(&key, flavor.maximum) {
+            return Ok(kept);
+        }
+        let _turn = turn(&self.models).await?;
+        // Whoever had the turn before may have made it.
+        if let Some(kept) = self.kept(&key, flavor.maximum) {
+            return Ok(kept);
+        }
+        let knowledge = Arc::new(self.made(&flavor, asker).await?);
+        self.keep(
+            key,
+            Kept {
+                since: Stopwatch::start(),
+                maximum: flavor.maximum,
+                knowledge: Arc::clone(&knowledge),
+            },
+        );
+        Ok(knowledge)
+    }
+
+    fn kept(&self, key: &Key, maximum: f64) -> Option<Arc<Knowledge>> {
+        let all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = all.get(key)?;
+        let same = kept.maximum.total_cmp(&maximum).is_eq();
+        (same && kept.since.elapsed() < FRESH).then(|| Arc::clone(&kept.knowledge))
+    }
+
+    fn keep(&self, key: Key, new: Kept) {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|_, kept| kept.since.elapsed() < FRESH);
+        if all.len() >= MOST_KEPT {
+            let oldest = all.iter().max_by_key(|(_, kept)| kept.since.elapsed());
+            if let Some(oldest) = oldest.map(|(key, _)| key.clone()) {
+                all.remove(&oldest);
+            }
+        }
+        all.insert(key, new);
+    }
+
+    async fn made(&self, flavor: &AskedFlavor, asker: Asker) -> Result<Knowledge, ServiceError> {
+        let now = clock::now();
+        let (maximum, kept) = (flavor.maximum, self.lives_kept);
+        let lives = self.lives(Some(&flavor.name), now).await?;
+        let who = asker.clone();
+        let pool = computed(move || Pool::of(&lives, &who, now, maximum, kept)).await?;
+        let (pool, scope) = if pool.enough() {
+            (pool, Scope::Flavor)
+        } else {
+            let lives = self.lives(None, now).await?;
+            let pool = computed(move || Pool::of(&lives, &asker, now, maximum, kept)).await?;
+            (pool, Scope::AllPreemptible)
+        };
+        Ok(computed(move || Knowledge::of(pool, scope)).await??)
+    }
+
+    /// Lives of preemptible servers, of one flavor or of all: those that are over, and those that go on.
+    async fn lives(&self, flavor: Option<&str>, now: Timestamp) -> Result<Vec<Life>, ServiceError> {
+        let mut lives = Vec::new();
+        let mut filter = LifeFilter {
+            flavor: flavor.map(str::to_owned),
+            ..LifeFilter::default()
+        };
+        let mut earliest = None;
+        for _ in 0..PAGES {
+            let page = self.store.lives(&filter).await;
+            let page = page.map_err(|error| not_read(&error))?;
+            lives.extend(page.iter().filter(|life| life.preemptible).map(Life::from));
+            earliest = page.last().map(|last| last.launched_at);
+            filter.marker = page.last().map(ebbtide_model::PastLife::key);
+            if page.len() < MAX_PAGE as usize {
+                earliest = None;
+                break;
+            }
+        }
+        if let Some(earliest) = earliest {
+            // What was not read any more ends at a whole day, so that the edge does not move with every new life.
+            let day = earliest.as_millis().div_euclid(DAY_MS) + 1;
+            lives.retain(|life| life.launched.as_millis() >= day * DAY_MS);
+        }
+        let flavor = flavor.map(str::to_owned);
+        let running = self.keeper.look(move |region| {
+            let of_flavor = |server: &&Server| {
+                flavor
+                    .as_ref()
+                    .is_none_or(|name| server.flavor.name == *name)
+            };
+            let servers = region.servers().filter(of_flavor);
+            servers
+                .filter_map(|server| going_on(server, now))
+                .collect::<Vec<Life>>()
+        });
+        lives.extend(running.await?);
+        Ok(lives)
+    }
+}
+
+/// A server that runs, as a life that goes on.
+fn going_on(server: &Server, now: Timestamp) -> Option<Life> {
+    let runs = matches!(
+        server.status,
+        ServerStatus::Active | ServerStatus::Evacuating | ServerStatus::Reserved
+    );
+    let properties = server.flavor.properties().ok()?;
+    if !runs || !properties.preemptible {
+        return None;
+    }
+    Some(Life {
+        project: server.project_id.clone(),
+        // A server may have been started after the clock was read.
+        launched: server.launched_at?.min(now),
+        ended: None,
+        limit: ebbtide_advice::life::hours_of(properties.max_lifetime),
+    })
+}
+
+async fn turn(turns: &Semaphore) -> Result<tokio::sync::SemaphorePermit<'_>, ServiceError> {
+    turns.acquire().await.map_err(|_| ServiceError::Stopping)
+}
+
+/// Computes away from the threads that serve others. Only a runtime that ends breaks it off.
+async fn computed<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, ServiceError> {
+    blocking(move || Ok(work())).await.map_err(|error| {
+        tracing::error!("advice was broken off: {error}");
+        ServiceError::Stopping
+    })
+}

@@ -1,0 +1,108 @@
+//! Advice on the wire.
+
+use ebbtide_advice::{Advice, Known, Question, Schedule, Tested, ToldBefore};
+use ebbtide_proto::v1;
+
+/// What is asked; whether it can be asked is looked at later.
+pub(super) fn question(wire: &v1::GetAdviceRequest) -> Question {
+    let usual = Question::default();
+    Question {
+        age: wire.age_hours,
+        // Nothing said is no job. No number is refused with the others.
+        job: (wire.job_hours != 0.0).then_some(wire.job_hours),
+        checkpoint: wire.checkpoint_hours.unwrap_or(usual.checkpoint),
+        restart: wire.restart_hours,
+    }
+}
+
+fn count(number: usize) -> u32 {
+    u32::try_from(number).unwrap_or(u32::MAX)
+}
+
+pub(super) fn wire(flavor: String, question: &Question, told: Advice) -> v1::GetAdviceResponse {
+    let answer = v1::GetAdviceResponse {
+        flavor,
+        age_hours: question.age,
+        max_lifetime_hours: if told.maximum.is_finite() {
+            told.maximum
+        } else {
+            0.0
+        },
+        scope: told.scope.as_str().to_owned(),
+        whose: told.whose.as_str().to_owned(),
+        lives: count(told.lives),
+        own_lives: count(told.own),
+        interruptions: count(told.interruptions),
+        lived_hours: told.lived,
+        ..Default::default()
+    };
+    match told.known {
+        Err(too_little) => v1::GetAdviceResponse {
+            too_little,
+            ..answer
+        },
+        Ok(known) => with_known(answer, known),
+    }
+}
+
+fn with_known(answer: v1::GetAdviceResponse, known: Known) -> v1::GetAdviceResponse {
+    let chances = known.chances.iter().map(|one| v1::InterruptionChance {
+        within_hours: one.within,
+        chance: one.chance,
+        seen: one.seen.map(share),
+    });
+    let curve = known.curve.iter().map(|point| v1::LifetimePoint {
+        hours: point.hours,
+        model: point.model,
+        seen: point.seen,
+    });
+    v1::GetAdviceResponse {
+        model: known.model,
+        model_fits: known.fits,
+        model_words: known.words,
+        expected_hours: known.expected,
+        chances: chances.collect(),
+        curve: curve.collect(),
+        calibration: Some(calibration(&known.calibration)),
+        schedule: known.schedule.map(schedule),
+        ..answer
+    }
+}
+
+fn share((share, low, high): (f64, f64, f64)) -> v1::SeenShare {
+    v1::SeenShare { share, low, high }
+}
+
+fn calibration(tested: &Tested) -> v1::Calibration {
+    let row = |row: &ToldBefore| v1::ToldBefore {
+        within_hours: row.within,
+        told: row.told,
+        lives: count(row.lives),
+        were: Some(share(row.were)),
+        off: row.off,
+    };
+    v1::Calibration {
+        rows: tested.rows.iter().map(row).collect(),
+        overall: tested.overall.iter().map(row).collect(),
+        untold: count(tested.untold),
+        verdict: match tested.agrees {
+            Some(true) => "agrees",
+            Some(false) => "differs",
+            None => "unknown",
+        }
+        .to_owned(),
+    }
+}
+
+fn schedule(plan: Schedule) -> v1::CheckpointSchedule {
+    let ends = |hours: f64| hours.is_finite().then_some(hours);
+    v1::CheckpointSchedule {
+        interval_hours: plan.intervals,
+        new_server_before: plan.new_instances.into_iter().map(count).collect(),
+        step_hours: plan.step,
+        job_hours: plan.job,
+        expected_hours: plan.makespan,
+        hourly_hours: ends(plan.hourly),
+        without_hours: ends(plan.none),
+    }
+}

@@ -1,0 +1,67 @@
+//! What was seen, without a model: the share that was interrupted within some hours of some age, with an interval.
+
+use ebbtide_lifetime::Observations;
+
+/// A share of what was seen.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Share {
+    /// Kaplan's and Meier's estimate.
+    pub share: f64,
+    /// Its variance by Greenwood's formula; zero where nobody or everybody was interrupted.
+    pub variance: f64,
+    /// As many whole lives without censoring would say as much.
+    pub worth: f64,
+}
+
+/// The share of those that were alive at `age` that the provider ended within the next `within` hours. `None` if that was not seen: nobody was that
+/// old, or nobody was followed for so long.
+#[must_use]
+pub fn interrupted(seen: &Observations, age: f64, within: f64) -> Option<Share> {
+    let end = age + within;
+    let all = seen.all();
+    // Sorted by hours: who has lived longer than the age stands behind this place. At age 0 everybody was alive.
+    let first = all.partition_point(|one| one.hours < age || (one.hours == age && age > 0.0));
+    let mut at_risk = (all.len() - first) as f64;
+    let (mut alive, mut greenwood) = (1.0, 0.0);
+    for one in &all[first..] {
+        if one.hours > end {
+            break;
+        }
+        if one.ended {
+            if at_risk > 1.0 {
+                greenwood += 1.0 / (at_risk * (at_risk - 1.0));
+            }
+            alive *= 1.0 - 1.0 / at_risk;
+        }
+        at_risk -= 1.0;
+    }
+    let started = (all.len() - first) as f64;
+    if started == 0.0 || (alive > 0.0 && at_risk == 0.0) {
+        return None;
+    }
+    let variance = alive * alive * greenwood;
+    let worth = if alive >= 1.0 {
+        at_risk
+    } else if alive <= 0.0 {
+        started
+    } else {
+        // Cutler and Ederer, "Maximum utilization of the life table method" (1958): the binomial sample of the same variance.
+        (alive * (1.0 - alive) / variance).min(started)
+    };
+    Some(Share {
+        share: 1.0 - alive,
+        variance,
+        worth,
+    })
+}
+
+impl Share {
+    /// Wilson's interval (1927), `z` standard errors to each side; never outside of 0 to 1, and sensible at both ends.
+    #[must_use]
+    pub fn interval(&self, z: f64) -> (f64, f64) {
+        let (p, n, z2) = (self.share, self.worth, z * z);
+        let middle = (p + z2 / (2.0 * n)) / (1.0 + z2 / n);
+        let half = z / (1.0 + z2 / n) * (p * (1.0 - p) / n + z2 / (4.0 * n * n)).sqrt();
+        ((middle - half).max(0.0), (middle + half).min(1.0))
+    }
+}

@@ -1,0 +1,33 @@
+//! What can be wrong with a question.
+
+use ebbtide_lifetime::LifetimeError;
+use thiserror::Error;
+
+/// Why there is no advice.
+#[derive(Debug, Clone, PartialEq, Error)]
+pub enum AdviceError {
+    /// A number of the question that cannot be.
+    #[error("field {field}: {value} h is {problem}")]
+    Question {
+        /// The field of the request, as in the gRPC contract.
+        field: &'static str,
+        /// What was given, hours.
+        value: f64,
+        /// What is wrong, and what is allowed.
+        problem: String,
+    },
+    /// What the model itself refuses.
+    #[error(transparent)]
+    Model(#[from] LifetimeError),
+}
+
+impl AdviceError {
+    /// The stable code of this error; `docs/errors.md` has a paragraph for each.
+    #[must_use]
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Question { .. } => "EB-ADVICE-001",
+            Self::Model(error) => error.code(),
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What advice says of lives whose distribution is known.
+
+use crate::world::{knowledge, lives, model, preempted, tenant};
+use ebbtide_advice::{AdviceError, Asker, Question, Whose};
+use ebbtide_lifetime::description::Description;
+
+const BATHTUB: &str = "bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45";
+
+#[test]
+fn chances_and_expectation_are_those_of_the_distribution() {
+    let truth = model(BATHTUB);
+    let all = lives(truth.as_ref(), 1200, 2400.0, 6, 0.3, 11);
+    let known = knowledge(&all, &Asker::Everything, 2400.0, 24.0);
+    for age in [0.0, 5.0, 20.0] {
+        let advice = known
+            .advice(&Question {
+                age,
+                ..Question::default()
+            })
+            .unwrap();
+        assert_eq!(
+            (advice.whose, advice.lives, advice.maximum),
+            (Whose::Everybody, 1200, 24.0)
+        );
+        let told = advice.known.unwrap();
+        assert!(
+            (told.expected - truth.mean_residual(age)).abs() < 0.12 * truth.mean_residual(age),
+            "{age}: {}",
+            told.expected
+        );
+        for chance in &told.chances {
+            let real = 1.0 - truth.conditional_survival(age, chance.within);
+            assert!(
+                (chance.chance - real).abs() < 0.06,
+                "age {age}: {chance:?} against {real}"
+            );
+            let (share, low, high) = chance.seen.unwrap();
+            assert!(low <= share && share <= high, "{chance:?}");
+        }
+        // Whoever is told is told it as text, and the text says the same.
+        let again = Description::parse(&told.model).unwrap().model().unwrap();
+        assert!((again.mean_residual(age) - told.expected).abs() < 1e-12);
+        let last = told.curve.last().unwrap();
+        assert!((last.hours - (24.0 - age)).abs() < 1e-9 && last.model > 0.999);
+    }
+}
+
+#[test]
+fn a_job_gets_a_schedule_that_is_no_worse_than_hourly_checkpoints_or_none() {
+    let truth = model(BATHTUB);
+    let all = lives(truth.as_ref(), 900, 2400.0, 6, 0.2, 12);
+    let known = knowledge(&all, &Asker::Everything, 2400.0, 24.0);
+    for (age, job) in [
+        (0.0, 8.0),
+        (3.0, 2.5),
+        (10.0, 30.0),
+        (0.0, 0.01),
+        (0.0, 168.0),
+    ] {
+        let question = Question {
+            age,
+            job: Some(job),
+            restart: 0.05,
+            ..Question::default()
+        };
+        let told = known.advice(&question).unwrap().known.unwrap();
+        let plan = told.schedule.unwrap();
+        let work: f64 = plan.intervals.iter().sum();
+        assert!(
+            (work - plan.job).abs() < 1e-9 && (work - job).abs() <= plan.step,
+            "{plan:?}"
+        );
+        assert!(plan.makespan >= work);
+        // Every hour is a multiple of the grain, so the best plan knows that one, too; a checkpoint that is no multiple of it is planned as a mixture.
+        assert!(
+            plan.makespan <= plan.hourly * 1.001,
+            "job {job} at {age}: {} {}",
+            plan.makespan,
+            plan.hourly
+        );
+        if job < 24.0 && age + job < 24.0 {
+            assert!(
+                plan.makespan <= (plan.none + 1.0 / 60.0) * 1.02,
+                "{} {}",
+                plan.makespan,
+                plan.none
+            );
+        } else if job >= 24.0 {
+            assert!(plan.none.is_infinite());
+        }
+    }
+}
+
+#[test]
+fn nine_interruptions_are_too_few_and_ten_are_not() {
+    let few: Vec<_> = (0..9)
+        .map(|n| preempted("a", f64::from(n), 1.5 + f64::from(n)))
+        .collect();
+    let advice = knowledge(&few, &tenant("a"), 100.0, f64::INFINITY)
+        .advice(&Question::default())
+        .unwrap();
+    assert_eq!((advice.lives, advice.own, advice.interruptions), (9, 9, 9));
+    assert!((advice.lived - 50.0).abs() < 1e-9, "{}", advice.lived);
+    let why = advice.known.unwrap_err();
+    assert!(why.contains("at least 10"), "{why}");
+    let enough: Vec<_> = (0..10)
+        .map(|n| preempted("a", f64::from(n), 1.5 + f64::from(n)))
+        .collect();
+    let advice = knowledge(&enough, &tenant("a"), 100.0, f64::INFINITY)
+        .advice(&Question::default())
+        .unwrap();
+    assert!(advice.known.is_ok(), "{:?}", advice.known);
+}
+
+#[test]
+fn lives_that_are_all_alike_are_too_little_to_know() {
+    let alike: Vec<_> = (0..30).map(|n| preempted("a", f64::from(n), 2.0)).collect();
+    for maximum in [24.0, f64::INFINITY] {
+        let known = knowledge(&alike, &tenant("a"), 100.0, maximum);
+        let advice = known.advice(&Question::default()).unwrap();
+        assert_eq!(advice.interruptions, 30);
+        let why = advice.known.unwrap_err();
+        assert!(why.contains("too alike"), "{why}");
+    }
+}
+
+#[test]
+fn lives_of_no_length_and_lives_beyond_the_limit_do_no_harm() {
+    let mut odd: Vec<_> = (0..40)
+        .map(|n| preempted("a", f64::from(n), f64::from(n % 4) * 20.0))
+        .collect();
+    odd.push(preempted("a", 500.0, 1.0));
+    let advice = knowledge(&odd, &tenant("a"), 200.0, 24.0)
+        .advice(&Question::default())
+        .unwrap();
+    // What begins later is not known yet.
+    assert_eq!(advice.lives, 40);
+    let told = advice.known.unwrap();
+    assert!(told.expected > 0.0 && told.expected <= 24.0);
+}
+
+#[test]
+fn numbers_that_cannot_be_are_refused_by_the_name_of_their_field() {
+    let all: Vec<_> = (0..30)
+        .map(|n| preempted("a", f64::from(n), 1.0 + f64::from(n) / 3.0))
+        .collect();
+    let known = knowledge(&all, &tenant("a"), 100.0, 24.0);
+    let good = Question {
+        job: Some(1.0),
+        ..Question::default()
+    };
+    let bad = [
+        ("age_hours", Question { age: -1.0, ..good }),
+        (
+            "age_hours",
+            Question {
+                age: f64::NAN,
+                ..good
+            },
+        ),
+        (
+            "age_hours",
+            Question {
+                age: f64::INFINITY,
+                ..good
+            },
+        ),
+        ("age_hours", Question { age: 24.0, ..good }),
+        (
+            "job_hours",
+            Question {
+                job: Some(-2.0),
+                ..good
+            },
+        ),
+        (
+            "job_hours",
+            Question {
+                job: Some(1e-9),
+                ..good
+            },
+        ),
+        (
+            "job_hours",
+            Question {
+                job: Some(169.0),
+                ..good
+            },
+        ),
+        (
+            "checkpoint_hours",
+            Question {
+                checkpoint: 25.0,
+                ..good
+            },
+        ),
+        (
+            "restart_hours",
+            Question {
+                restart: -0.1,
+                ..good
+            },
+        ),
+    ];
+    for (expected, question) in bad {
+        let error = known.advice(&question).unwrap_err();
+        assert_eq!(error.code(), "EB-ADVICE-001");
+        assert!(
+            matches!(&error, AdviceError::Question { field, .. } if *field == expected),
+            "{error}"
+        );
+        assert!(error.to_string().contains(expected), "{error}");
+    }
+    // No server lives for a checkpoint of 23.9 h and a step, but for 24 h: a plan that never ends is said to be one.
+    let error = known
+        .advice(&Question {
+            checkpoint: 24.0,
+            ..good
+        })
+        .unwrap_err();
+    assert_eq!(error.code(), "EB-LIFETIME-007", "{error}");
+}
+
+#[test]
+fn the_same_lives_give_the_same_advice_in_whatever_order_they_come() {
+    let truth = model(BATHTUB);
+    let mut all = lives(truth.as_ref(), 300, 600.0, 6, 0.2, 13);
+    let question = Question {
+        job: Some(5.0),
+        age: 1.0,
+        ..Question::default()
+    };
+    let one = knowledge(&all, &tenant("project-1"), 600.0, 24.0)
+        .advice(&question)
+        .unwrap();
+    all.reverse();
+    let other = knowledge(&all, &tenant("project-1"), 600.0, 24.0)
+        .advice(&question)
+        .unwrap();
+    assert_eq!(one, other);
+}

@@ -1,0 +1,9 @@
+//! Advice from lives of known distributions: right, calibrated, bounded, and silent about others.
+
+#![allow(clippy::unwrap_used, clippy::expect_used)] // All of this is tests; helpers too may fail loudly.
+
+mod answers;
+mod calibration;
+mod chances;
+mod privacy;
+mod world;
