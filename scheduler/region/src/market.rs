@@ -83,7 +83,9 @@ impl Region {
         all
     }
 
-    fn flavor_price(&self, flavor: &Flavor) -> FlavorPrice {
+    /// What an hour of a flavor costs, and between which bounds.
+    #[must_use]
+    pub fn flavor_price(&self, flavor: &Flavor) -> FlavorPrice {
         let (base, price) = (base_of(flavor), self.price_of(flavor));
         let preemptible = flavor.is_preemptible();
         let rule = self.market.rule.as_ref().filter(|_| preemptible);

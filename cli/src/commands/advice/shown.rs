@@ -8,6 +8,7 @@ use crate::hours::Hours;
 use crate::json;
 use crate::output::{Cell, Details, Format, number, text};
 use crate::render::Tone;
+use ebbtide_model::Money;
 use ebbtide_proto::v1;
 
 pub(super) fn show(
@@ -73,6 +74,17 @@ fn fields(advice: &v1::GetAdviceResponse) -> Vec<(&'static str, Cell)> {
         ("whose", Cell::new(whose)),
         ("scope", scope),
     ];
+    if let Some(price) = &advice.price {
+        let lows = advice.price_history.iter().filter_map(|p| p.price.parse::<Money>().ok());
+        let (low, high) = (lows.clone().min(), lows.max());
+        let words = match (low, high) {
+            (Some(low), Some(high)) if price.floor != price.ceiling => {
+                format!("{} an hour; {low} to {high} at the last changes", price.price)
+            }
+            _ => format!("{} an hour", price.price),
+        };
+        fields.push(("price", Cell::new(words).value(&price.price)));
+    }
     if !advice.model.is_empty() {
         let tone = if advice.model_fits {
             Tone::Plain

@@ -17,6 +17,8 @@ use tonic::{Request, Response, Status};
 
 /// Rows of a list if nothing is said, and at most.
 const ROWS: u32 = 1000;
+/// Changes of a price that advice tells.
+const CHANGES: u32 = 100;
 
 #[tonic::async_trait]
 impl Market for Door {
@@ -91,14 +93,27 @@ impl Market for Door {
                     ),
                 });
             }
-            Ok(AskedFlavor {
+            let asked = AskedFlavor {
                 name: flavor.name.clone(),
                 maximum: hours_of(properties.max_lifetime),
-            })
+            };
+            Ok((asked, region.flavor_price(flavor)))
         });
-        let flavor = flavor.await??;
+        let (flavor, price) = flavor.await??;
         let name = flavor.name.clone();
         let told = self.api.advice.advice(flavor, asker, question).await?;
-        Ok(Response::new(advice::wire(name, &question, told)))
+        let filter = PriceFilter {
+            flavor: Some(name.clone()),
+            limit: CHANGES,
+            ..PriceFilter::default()
+        };
+        let changes = self.api.store.prices(&filter).await;
+        let changes = changes.map_err(|e| not_read(&e))?;
+        let has_price = price.base > Money::default();
+        Ok(Response::new(v1::GetAdviceResponse {
+            price: has_price.then(|| convert::flavor_price(&price)),
+            price_history: changes.iter().map(convert::price).collect(),
+            ..advice::wire(name, &question, told)
+        }))
     }
 }
