@@ -9,6 +9,7 @@ use crate::keeper::not_read;
 use ebbtide_access::AccessError;
 use ebbtide_advice::Asker;
 use ebbtide_advice::life::hours_of;
+use ebbtide_model::Money;
 use ebbtide_proto::v1;
 use ebbtide_proto::v1::market_server::Market;
 use ebbtide_region::{Region, RegionError};
