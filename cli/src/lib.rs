@@ -22,6 +22,7 @@ pub mod ids;
 pub mod json;
 pub mod moment;
 pub mod output;
+pub mod pages;
 pub mod process;
 pub mod render;
 pub mod resolve;

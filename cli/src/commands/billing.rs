@@ -3,7 +3,6 @@
 //! Worked out from the lives and prices that the region has written down, by the rule of `ebbtide-market`: the price is fixed when an hour
 //! begins, the last partial hour is free if the provider ends a preemptible instance, and charged in full if its owner does.
 
-use super::price;
 use crate::Context;
 use crate::args::Scope;
 use crate::client::Region;
@@ -11,6 +10,7 @@ use crate::errors::CliError;
 use crate::json::Json;
 use crate::moment::{moment, rfc3339};
 use crate::output::{Cell, Listing, number, text};
+use crate::pages;
 use crate::render::{Tone, when};
 use clap::{Args, Subcommand};
 use ebbtide_market::PriceLine;
@@ -34,8 +34,6 @@ const TOTAL: &str = "\
 Examples:
   ebbtide billing total --from 2026-11-01 --to 2026-12-01
   ebbtide billing total --all-projects -o json";
-/// The largest page.
-const PAGE: u32 = 1000;
 
 /// What can be asked about bills.
 #[derive(Debug, Clone, Subcommand)]
@@ -140,7 +138,16 @@ async fn lines(
     to: Option<OffsetDateTime>,
 ) -> Result<BTreeMap<String, PriceLine>, CliError> {
     let mut points: BTreeMap<String, Vec<PricePoint>> = BTreeMap::new();
-    for record in price::changes(region, "", None, to).await? {
+    let wanted = v1::ListPriceHistoryRequest {
+        before: to.map(rfc3339).unwrap_or_default(),
+        ..Default::default()
+    };
+    // The latest first; of two of one moment the later in the list counts.
+    for record in pages::price_changes(region, wanted)
+        .await?
+        .into_iter()
+        .rev()
+    {
         let (Ok(at), Ok(price)) = (record.at.parse(), record.price.parse()) else {
             continue;
         };
@@ -170,50 +177,26 @@ async fn instances(
     let prices = region.market.list_prices(v1::ListPricesRequest {}).await?;
     let prices = prices.into_inner().prices.into_iter();
     let bases: BTreeMap<String, String> = prices.map(|p| (p.flavor, p.price_per_hour)).collect();
-    let mut marker = String::new();
-    loop {
-        let request = v1::ListServersRequest {
-            project_id: project.clone(),
-            limit: PAGE,
-            marker: marker.clone(),
-            ..Default::default()
-        };
-        let page = region
-            .servers
-            .list_servers(request)
-            .await?
-            .into_inner()
-            .servers;
-        let full = page.len() >= PAGE as usize;
-        if let Some(last) = page.last() {
-            marker.clone_from(&last.id);
-        }
-        all.extend(page.iter().filter_map(|server| running(server, &bases)));
-        if !full {
-            break;
-        }
+    for server in pages::servers(region, &project).await? {
+        all.extend(running(&server, &bases));
     }
-    let mut marker = String::new();
-    loop {
-        let request = v1::ListLivesRequest {
-            project_id: project.clone(),
-            ended_from: which.from.map(rfc3339).unwrap_or_default(),
-            launched_before: which.to.map(rfc3339).unwrap_or_default(),
-            limit: PAGE,
-            marker: marker.clone(),
-            ..Default::default()
-        };
-        let page = region.market.list_lives(request).await?.into_inner().lives;
-        let Some(last) = page.last() else { break };
-        marker.clone_from(&last.id);
-        all.extend(page.iter().filter_map(over));
-    }
+    let wanted = v1::ListLivesRequest {
+        project_id: project,
+        ended_from: which.from.map(rfc3339).unwrap_or_default(),
+        launched_before: which.to.map(rfc3339).unwrap_or_default(),
+        ..Default::default()
+    };
+    let lives = pages::lives(region, wanted).await?;
+    all.extend(lives.iter().filter_map(over));
     Ok(all)
 }
 
 fn running(server: &v1::Server, bases: &BTreeMap<String, String>) -> Option<Instance> {
-    let runs = matches!(server.status.as_str(), "active" | "evacuating" | "reserved");
-    let launched_at = server.launched_at.parse().ok().filter(|_| runs)?;
+    let launched_at = server
+        .launched_at
+        .parse()
+        .ok()
+        .filter(|_| pages::runs(server))?;
     let base = bases.get(&server.flavor_name).and_then(|p| p.parse().ok());
     Some(Instance {
         id: server.id.clone(),

@@ -7,6 +7,7 @@ use crate::errors::CliError;
 use crate::json::{self, Json};
 use crate::moment::{moment, rfc3339};
 use crate::output::{Cell, Listing, number, text};
+use crate::pages;
 use crate::render::{Tone, when, yes};
 use clap::{Args, Subcommand};
 use ebbtide_chart::{Axis, Colour, Figure, Line, Panel};
@@ -31,8 +32,6 @@ Examples:
   ebbtide price history spot.small --since 2026-11-01
   ebbtide price history spot.small --svg prices.svg
   ebbtide price history spot.small --csv prices.csv && ebbtide simulate checkpointing --history prices.csv --job 8h";
-/// The largest page.
-const PAGE: u32 = 1000;
 /// How often a price that does not change is said again in a file.
 const REPEAT_MILLIS: i64 = 900_000;
 
@@ -119,39 +118,19 @@ async fn list(context: &mut Context, region: &mut Region) -> Result<(), CliError
     Ok(())
 }
 
-/// All changes of prices before a time, the earliest first. Without a flavor those of all.
-pub(super) async fn changes(
-    region: &mut Region,
-    flavor: &str,
-    since: Option<OffsetDateTime>,
-    until: Option<OffsetDateTime>,
-) -> Result<Vec<v1::PriceRecord>, CliError> {
-    let mut all = Vec::new();
-    let mut marker = String::new();
-    loop {
-        let request = v1::ListPriceHistoryRequest {
-            flavor: flavor.to_owned(),
-            from: since.map(rfc3339).unwrap_or_default(),
-            before: until.map(rfc3339).unwrap_or_default(),
-            limit: PAGE,
-            marker: marker.clone(),
-        };
-        let page = region.market.list_price_history(request).await?;
-        let page = page.into_inner().prices;
-        let Some(last) = page.last() else { break };
-        marker.clone_from(&last.id);
-        all.extend(page);
-    }
-    all.reverse();
-    Ok(all)
-}
-
 async fn history(
     context: &mut Context,
     region: &mut Region,
     args: &HistoryArgs,
 ) -> Result<(), CliError> {
-    let changes = changes(region, &args.flavor, args.since, args.until).await?;
+    let wanted = v1::ListPriceHistoryRequest {
+        flavor: args.flavor.clone(),
+        from: args.since.map(rfc3339).unwrap_or_default(),
+        before: args.until.map(rfc3339).unwrap_or_default(),
+        ..Default::default()
+    };
+    let mut changes = pages::price_changes(region, wanted).await?;
+    changes.reverse();
     let now = context.output.now();
     if let Some(path) = &args.csv {
         let until = args.until.unwrap_or(now).min(now);

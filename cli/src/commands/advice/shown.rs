@@ -75,11 +75,17 @@ fn fields(advice: &v1::GetAdviceResponse) -> Vec<(&'static str, Cell)> {
         ("scope", scope),
     ];
     if let Some(price) = &advice.price {
-        let lows = advice.price_history.iter().filter_map(|p| p.price.parse::<Money>().ok());
+        let lows = advice
+            .price_history
+            .iter()
+            .filter_map(|p| p.price.parse::<Money>().ok());
         let (low, high) = (lows.clone().min(), lows.max());
         let words = match (low, high) {
             (Some(low), Some(high)) if price.floor != price.ceiling => {
-                format!("{} an hour; {low} to {high} at the last changes", price.price)
+                format!(
+                    "{} an hour; {low} to {high} at the last changes",
+                    price.price
+                )
             }
             _ => format!("{} an hour", price.price),
         };

@@ -5,15 +5,13 @@ use crate::args::Scope;
 use crate::client::Region;
 use crate::errors::CliError;
 use crate::hours::Maximum;
+use crate::pages;
 use ebbtide_lifetime::Observation;
 use ebbtide_lifetime::labelled::Labelled;
 use ebbtide_proto::v1;
 use std::collections::BTreeMap;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-
-/// The largest page.
-const PAGE: u32 = 1000;
 
 /// One life.
 #[derive(Debug)]
@@ -44,22 +42,17 @@ pub(super) async fn rows(
     let project = scope.project(context);
     let mut rows = Vec::new();
     let flavors = limits(&mut region).await?;
-    for server in running(&mut region, &project).await? {
-        rows.extend(going_on(&server, &flavors, context.output.now()));
+    for server in pages::servers(&mut region, &project).await? {
+        if server.preemptible && pages::runs(&server) {
+            rows.extend(going_on(&server, &flavors, context.output.now()));
+        }
     }
-    let mut marker = String::new();
-    loop {
-        let request = v1::ListLivesRequest {
-            project_id: project.clone(),
-            limit: PAGE,
-            marker: marker.clone(),
-            ..Default::default()
-        };
-        let page = region.market.list_lives(request).await?.into_inner().lives;
-        let Some(last) = page.last() else { break };
-        marker.clone_from(&last.id);
-        rows.extend(page.iter().filter(|life| life.preemptible).filter_map(over));
-    }
+    let wanted = v1::ListLivesRequest {
+        project_id: project,
+        ..Default::default()
+    };
+    let lives = pages::lives(&mut region, wanted).await?;
+    rows.extend(lives.iter().filter(|l| l.preemptible).filter_map(over));
     // The region says the latest first.
     rows.sort_by_key(|row| row.row.launched);
     for (number, row) in (1..).zip(&mut rows) {
@@ -71,34 +64,6 @@ pub(super) async fn rows(
             .say("the region knows of no preemptible server that has run (--all-projects: of any project)");
     }
     Ok(rows)
-}
-
-async fn running(region: &mut Region, project: &str) -> Result<Vec<v1::Server>, CliError> {
-    let mut servers = Vec::new();
-    let mut marker = String::new();
-    loop {
-        let request = v1::ListServersRequest {
-            project_id: project.to_owned(),
-            limit: PAGE,
-            marker: marker.clone(),
-            ..Default::default()
-        };
-        let page = region.servers.list_servers(request).await?.into_inner();
-        let full = page.servers.len() >= PAGE as usize;
-        if let Some(last) = page.servers.last() {
-            marker.clone_from(&last.id);
-        }
-        let runs =
-            |s: &v1::Server| matches!(s.status.as_str(), "active" | "evacuating" | "reserved");
-        servers.extend(
-            page.servers
-                .into_iter()
-                .filter(|s| s.preemptible && runs(s)),
-        );
-        if !full {
-            return Ok(servers);
-        }
-    }
 }
 
 /// Seconds that servers of each flavor may live.

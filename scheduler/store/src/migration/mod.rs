@@ -13,8 +13,10 @@ mod m20261123_000005_prices;
 use crate::connect::{Connections, write_options};
 use crate::{Backend, StoreError};
 use sea_orm::{
-    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbErr, Statement, TransactionTrait,
+    ConnectionTrait, DatabaseConnection, DatabaseTransaction, DbBackend, DbErr, Statement,
+    TransactionTrait,
 };
+use sea_orm_migration::sea_query::{ColumnDef, Index, Table};
 use sea_orm_migration::{MigrationTrait, MigratorTrait, SchemaManager};
 
 /// All migrations, oldest first.
@@ -130,4 +132,71 @@ async fn refuse_newer<M: MigratorTrait>(
 /// True for MariaDB, whose tables need a collation that tells all texts apart.
 fn is_mysql(manager: &SchemaManager<'_>) -> bool {
     manager.get_database_backend() == sea_orm::DbBackend::MySql
+}
+
+/// A table whose rows are records: a key, what is filtered and sorted by, and the record itself. Repeatable, as every migration is.
+struct RecordTable {
+    name: &'static str,
+    key: (&'static str, u32),
+    /// Texts, with how many characters they have at most.
+    texts: &'static [(&'static str, u32)],
+    /// Milliseconds since 1970.
+    times: &'static [&'static str],
+    indexes: &'static [(&'static str, &'static [&'static str])],
+}
+
+impl RecordTable {
+    async fn create(&self, manager: &SchemaManager<'_>) -> Result<(), DbErr> {
+        let backend = manager.get_database_backend();
+        let text = |(name, length): (&'static str, u32)| {
+            let mut column = ColumnDef::new(name);
+            column.string_len(length);
+            if backend == DbBackend::Postgres {
+                // Byte by byte, whatever the language of the database.
+                column.extra("COLLATE \"C\"");
+            }
+            column.not_null();
+            column
+        };
+        let mut table = Table::create();
+        table
+            .table(self.name)
+            .if_not_exists()
+            .col(text(self.key).primary_key());
+        for column in self.texts {
+            table.col(&mut text(*column));
+        }
+        for name in self.times {
+            table.col(ColumnDef::new(*name).big_integer().not_null());
+        }
+        let mut record = ColumnDef::new("record");
+        match backend {
+            DbBackend::MySql => record.custom("longtext"),
+            _ => record.text(),
+        };
+        table.col(record.not_null());
+        if is_mysql(manager) {
+            table
+                .engine("InnoDB")
+                .character_set("utf8mb4")
+                .collate("utf8mb4_bin");
+        }
+        manager.create_table(table).await?;
+        for (name, columns) in self.indexes {
+            // MySQL has no IF NOT EXISTS for indexes.
+            if is_mysql(manager) && manager.has_index(self.name, name).await? {
+                continue;
+            }
+            let mut index = Index::create();
+            index.name(*name).table(self.name);
+            for column in *columns {
+                index.col(*column);
+            }
+            if !is_mysql(manager) {
+                index.if_not_exists();
+            }
+            manager.create_index(index).await?;
+        }
+        Ok(())
+    }
 }
