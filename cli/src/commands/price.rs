@@ -31,7 +31,7 @@ One row for each change, the latest first. The CSV is what `ebbtide simulate che
 Examples:
   ebbtide price history spot.small --since 2026-11-01
   ebbtide price history spot.small --svg prices.svg
-  ebbtide price history spot.small --csv prices.csv && ebbtide simulate checkpointing --history prices.csv --job 8h";
+  ebbtide price history spot.small --csv prices.csv      # then: ebbtide plan bid, simulate checkpointing --history";
 /// How often a price that does not change is said again in a file.
 const REPEAT_MILLIS: i64 = 900_000;
 
