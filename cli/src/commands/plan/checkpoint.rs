@@ -369,6 +369,12 @@ impl Plan {
             lives.push(runs(self.intervals.get(from..until).unwrap_or_default()));
             from = until;
         }
+        // Of a job of weeks all lives but the first and the last are alike.
+        let lives = lives.chunk_by(|a, b| a == b).flat_map(|same| match same {
+            [first, _, _, ..] => vec![format!("{} × ({first})", same.len())],
+            few => few.to_vec(),
+        });
+        let lives: Vec<String> = lives.collect();
         lives.join(" new instance: ").trim_start().to_owned()
     }
 
