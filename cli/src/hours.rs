@@ -29,7 +29,9 @@ impl FromStr for Hours {
         while !rest.is_empty() {
             let end = rest
                 .find(|c: char| !(c.is_ascii_digit() || c == '.'))
-                .ok_or_else(|| format!("{}; it needs a unit: {text}h, {text}m or {text}s", wrong()))?;
+                .ok_or_else(|| {
+                    format!("{}; it needs a unit: {text}h, {text}m or {text}s", wrong())
+                })?;
             let value: f64 = rest[..end].parse().map_err(|_| wrong())?;
             let (unit, size) = UNITS
                 .iter()

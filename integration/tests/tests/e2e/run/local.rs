@@ -278,9 +278,9 @@ async fn a_full_disk_costs_a_checkpoint_and_never_the_one_before() {
 #[tokio::test]
 async fn what_a_shell_left_running_before_the_run_is_none_of_its_business() {
     let rig = Rig::new();
-    // The shell starts something and then becomes the run.
+    // The shell starts something and then becomes the run. In a session of its own: the harness ends the group of a process that has ended.
     let script = format!(
-        "sleep 1000 & echo $! > stranger; exec '{}' run --metadata none --every 0.3s --state-dir state --checkpoint-command '{SAVE}' -- sh -c \"$1\"",
+        "setsid sleep 300 & echo $! > stranger; exec '{}' run --metadata none --every 0.3s --state-dir state --checkpoint-command '{SAVE}' -- sh -c \"$1\"",
         bin("ebbtide").display()
     );
     let job = format!("setsid sleep 1000 & echo $! > own; {}", count(8));
@@ -308,6 +308,10 @@ async fn what_a_shell_left_running_before_the_run_is_none_of_its_business() {
         }
     })
     .await;
+    let stranger = rig.text("stranger");
+    let kill = Command::new("the end of the stranger", "/bin/kill").args(["-9", stranger.trim()]);
+    let killed = kill.spawn(&log).unwrap().wait_exit(PATIENCE).await.unwrap();
+    assert!(killed.success(), "it was there to the end");
 }
 
 /// Whether a process is there and not only its exit status.
