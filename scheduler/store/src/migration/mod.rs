@@ -164,7 +164,7 @@ impl RecordTable {
             .if_not_exists()
             .col(text(self.key).primary_key());
         for column in self.texts {
-            table.col(&mut text(*column));
+            table.col(text(*column));
         }
         for name in self.times {
             table.col(ColumnDef::new(*name).big_integer().not_null());
