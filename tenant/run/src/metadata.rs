@@ -176,7 +176,8 @@ impl Form {
             (_, status) => return Err(wrong(format!("status {status}"))),
         }
         let body = answer.body.trim();
-        let json = |error: serde_json::Error| wrong(error.to_string());
+        // It repeats a text that stands where another value should, however long.
+        let json = |error: serde_json::Error| wrong(error.to_string().chars().take(120).collect());
         match self {
             Self::Ebbtide => {
                 let told: Told = serde_json::from_str(body).map_err(json)?;
