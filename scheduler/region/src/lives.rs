@@ -9,7 +9,9 @@ impl Region {
     /// One that is found to run after all goes on with its life: what is written when that ends stands in the place of this.
     pub(crate) fn life_over(&self, new: &Server, now: Timestamp) -> Option<PastLife> {
         let old = self.servers.get(&new.id)?;
-        if !runs(old.status) || runs(new.status) {
+        // One that was chosen before it ran, and is spared, goes on being started.
+        let goes_on = runs(new.status) || new.status == ServerStatus::Building;
+        if !runs(old.status) || goes_on {
             return None;
         }
         let launched_at = old.launched_at?;
