@@ -63,14 +63,6 @@ impl Market {
 }
 
 impl Region {
-    /// The last published prices of flavors that are there, by flavor.
-    #[must_use]
-    pub fn prices(&self) -> Vec<PricePoint> {
-        let all = self.market.prices.values();
-        let known = all.filter(|point| self.flavors.contains_key(&point.flavor_id));
-        known.cloned().collect()
-    }
-
     /// What an hour costs of each flavor that says what it costs, by name.
     #[must_use]
     pub fn flavor_prices(&self) -> Vec<FlavorPrice> {

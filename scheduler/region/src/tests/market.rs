@@ -79,7 +79,8 @@ fn a_price_rises_and_falls_with_what_is_taken_and_is_the_same_after_a_restart() 
     }
     world.run(EVERY);
     assert_eq!(price(&world, &flavor), "0.4375");
-    let point = &world.region.prices()[0];
+    let last = world.region.flavor_prices()[0].last.clone();
+    let point = last.expect("it was published");
     assert_eq!((point.supply, point.demand), (4, 0));
 }
 
@@ -162,4 +163,31 @@ fn the_engine_is_told_what_owners_pay_at_most() {
         (bid(id), bid(other)),
         ("0.42".to_owned(), "1.00".to_owned())
     );
+}
+
+#[test]
+fn a_repeated_request_with_another_maximum_price_is_refused_and_the_same_is_answered() {
+    let mut world = world(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[]);
+    world.run(EVERY);
+    let mut create = CreateServers {
+        name: "bid".to_owned(),
+        request: world.request(&flavor, 1),
+        external: false,
+        max_price: Some(money("0.50")),
+    };
+    let ask = |world: &mut World, create: &CreateServers| {
+        world.command(Command::CreateServers(Box::new(create.clone())))
+    };
+    assert!(matches!(
+        ask(&mut world, &create),
+        Ok(Reply::Created { .. })
+    ));
+    match ask(&mut world, &create) {
+        Ok(Reply::Repeated(servers)) => assert_eq!(servers[0].max_price, create.max_price),
+        other => panic!("{other:?}"),
+    }
+    create.max_price = Some(money("0.60"));
+    let error = ask(&mut world, &create).expect_err("another price is another request");
+    assert!(error.to_string().contains("must be the same"), "{error}");
 }
