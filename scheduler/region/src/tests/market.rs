@@ -3,7 +3,10 @@
 use super::world::{World, normal, spot, with};
 use crate::{Command, CreateServers, RegionConfig, Reply};
 use ebbtide_market::MarketConfig;
-use ebbtide_model::{EvacuationCause, Flavor, LifeEnd, Money, Seconds, ServerId, ServerStatus};
+use ebbtide_model::{
+    Aggregate, AggregateId, EvacuationCause, Flavor, LifeEnd, Money, Seconds, ServerId,
+    ServerStatus,
+};
 
 const EVERY: u32 = 60;
 
@@ -190,4 +193,32 @@ fn a_repeated_request_with_another_maximum_price_is_refused_and_the_same_is_answ
     create.max_price = Some(money("0.60"));
     let error = ask(&mut world, &create).expect_err("another price is another request");
     assert!(error.to_string().contains("must be the same"), "{error}");
+}
+
+#[test]
+fn places_are_counted_on_hosts_that_the_flavor_may_be_on() {
+    let mut world = world(&[("host-a", 4), ("host-b", 4)]);
+    let fast = Aggregate {
+        id: AggregateId(uuid::Uuid::from_u128(1)),
+        name: "fast".to_owned(),
+        hosts: ["host-a".to_owned()].into(),
+        metadata: [("disk".to_owned(), "ssd".to_owned())].into(),
+    };
+    let put = Command::PutAggregate(fast);
+    world.command(put).expect("an aggregate");
+    let everywhere = priced(&mut world, 1, &[]);
+    let demand = ("aggregate_instance_extra_specs:disk", "ssd");
+    let picky = priced(&mut world, 2, &[demand]);
+    for _ in 0..2 {
+        buy(&mut world, &picky, None).expect("there is room");
+    }
+    world.run(EVERY);
+    let points = world.region.flavor_prices();
+    let of = |flavor: &Flavor| {
+        let point = points.iter().find(|p| p.flavor == flavor.name);
+        let last = point.and_then(|p| p.last.as_ref()).expect("it has a price");
+        (last.supply, last.demand)
+    };
+    assert_eq!(of(&everywhere), (8, 4));
+    assert_eq!(of(&picky), (2, 2), "all places that it can have are taken");
 }
