@@ -16,6 +16,12 @@ async fn bad_lifetimes_are_refused_with_code_and_place() {
         ),
         ("no rows", head.to_owned(), "EB-LIFETIME-004", "there are 0"),
         (
+            "semicolons",
+            "lifetime_hours;ended\n1,5;preempted\n".to_owned(),
+            "EB-LIFETIME-009",
+            "columns are separated by commas, and here they seem to be by ';'",
+        ),
+        (
             "one row",
             format!("{head}3,preempted\n"),
             "EB-LIFETIME-004",
