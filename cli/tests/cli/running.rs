@@ -181,6 +181,7 @@ async fn a_checkpoint_whose_folder_is_gone_is_not_taken_for_the_beginning() {
 async fn region() -> Fake {
     let fake = Fake::start().await;
     fake.with(|state| {
+        state.keeps_ids = true;
         state.hosts = vec![host("host-A", 8, 16_000)];
         state.flavors = vec![Flavor {
             id: crate::fake::id(1),

@@ -58,6 +58,8 @@ pub(super) struct Fleet {
     refused: Option<String>,
     /// A request for one that is under way. In a task of its own: what was begun is not given up half-way.
     creating: Option<(crate::task::Task, Answered)>,
+    /// Whether it was said that there is none now.
+    waiting: bool,
     /// Looks until another one may be created.
     pause: u32,
     /// The notice that was told: its deadline.
@@ -84,6 +86,7 @@ impl Fleet {
             asked: true,
             refused: None,
             creating: None,
+            waiting: false,
             pause: 0,
             told: None,
             count: 0,
@@ -195,7 +198,7 @@ impl Fleet {
                 max_price,
             } => {
                 if let Some(news) = self.created_now().await {
-                    return news.map(Some);
+                    return Ok(Some(news));
                 }
                 self.delete_refused().await?;
                 let Some(id) = self.pending.clone() else {
@@ -263,19 +266,19 @@ impl Fleet {
     }
 
     /// What came of the request that is under way; `None` if there is none. Safe to cancel.
-    async fn created_now(&mut self) -> Option<Result<News, CliError>> {
+    async fn created_now(&mut self) -> Option<News> {
         let (_, told) = self.creating.as_mut()?;
         let answer = told.await;
         self.creating = None;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
             Ok(Err(status)) if is_final(status.code()) => {
-                return Some(Ok(News::Never(status.into())));
+                return Some(News::Never(status.into()));
             }
             // Whether it was created is seen when it is looked for.
             Ok(Err(status)) => {
-                self.pause = self.rounds.looks(AGAIN);
-                return Some(Err(status.into()));
+                let error = CliError::from(status);
+                return self.wait(&format!("{}: {error}", error.code()));
             }
             Err(_) => return None,
         };
@@ -284,12 +287,15 @@ impl Fleet {
             .and_then(|decision| decision.no_valid_host)?;
         self.refused = self.pending.take();
         self.count -= 1;
+        self.wait(&format!("no room for a server now: {}", refused.reason))
+    }
+
+    /// Asks again later; says why once, and not again and again.
+    fn wait(&mut self, why: &str) -> Option<News> {
         self.pause = self.rounds.looks(AGAIN);
-        Some(Ok(News::Talk(format!(
-            "no room for a server now, asked again in {} s: {}",
-            AGAIN.as_secs(),
-            refused.reason
-        ))))
+        let known = std::mem::replace(&mut self.waiting, true);
+        let seconds = AGAIN.as_secs();
+        (!known).then(|| News::Talk(format!("{why} (asked again every {seconds} s)")))
     }
 
     async fn delete_refused(&mut self) -> Result<(), CliError> {
@@ -325,6 +331,7 @@ impl Fleet {
             words: format!("{} on {}", server.name, server.host),
         };
         self.current = Some(server);
+        self.waiting = false;
         news
     }
 
