@@ -131,6 +131,16 @@ async fn bad_lifetimes_are_refused_with_code_and_place() {
     let lives = file(directory.path(), "good.csv", plain());
     let labelled = "lifetime_hours,ended,flavor\n1,preempted,small\n2,preempted,medium\n";
     let labelled = file(directory.path(), "labelled.csv", labelled);
+    let plan = [
+        "plan",
+        "checkpoint",
+        "--job",
+        "5h",
+        "--model",
+        REFIT,
+        "--mttf",
+    ];
+    let with_mttf = |mttf| [&plan[..], &[mttf]].concat();
     let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
     gzip.write_all(plain().as_bytes()).unwrap();
     let whole = gzip.finish().unwrap();
@@ -209,31 +219,13 @@ async fn bad_lifetimes_are_refused_with_code_and_place() {
             "gzip: the file ends in the middle: it was cut off",
         ),
         (
-            vec![
-                "plan",
-                "checkpoint",
-                "--job",
-                "5h",
-                "--model",
-                REFIT,
-                "--mttf",
-                "0",
-            ],
+            with_mttf("0"),
             "EB-LIFETIME-006",
             2,
             "the mean time to failure is 0; it has to be",
         ),
         (
-            vec![
-                "plan",
-                "checkpoint",
-                "--job",
-                "5h",
-                "--model",
-                REFIT,
-                "--mttf",
-                "0.000000000000001s",
-            ],
+            with_mttf("0.000000000000001s"),
             "EB-LIFETIME-006",
             2,
             "more than a million",
