@@ -222,6 +222,25 @@ fn numbers_that_cannot_be_are_refused_by_the_name_of_their_field() {
 }
 
 #[test]
+fn an_age_that_no_server_reaches_is_refused_in_words_that_make_sense_without_a_limit() {
+    // Lives of minutes, and no maximum lifetime: at 5000 h the model's survival is zero.
+    let all: Vec<_> = (0..40)
+        .map(|n| preempted("a", f64::from(n), 0.01 + f64::from(n) / 400.0))
+        .collect();
+    let known = knowledge(&all, &Asker::Everything, 100.0, f64::INFINITY);
+    let question = Question {
+        age: 5_000.0,
+        ..Question::default()
+    };
+    let text = known.advice(&question).unwrap_err().to_string();
+    assert!(
+        text.contains("5000 h is so old that by the model"),
+        "{text}"
+    );
+    assert!(!text.contains("inf"), "{text}");
+}
+
+#[test]
 fn a_short_job_on_an_old_server_or_with_a_long_checkpoint_gets_a_plan_of_its_own_length() {
     // Servers that live for months: no grid has both their age and a job of seconds.
     let truth = model("exponential:lambda=0.0005,max=none");
