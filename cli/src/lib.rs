@@ -108,9 +108,10 @@ fn process_io() -> Io {
 
 /// Runs one command line; the first argument is the program's name. Answers with the exit code.
 pub async fn run(args: impl IntoIterator<Item = OsString>, mut io: Io) -> u8 {
-    let cli = match Cli::try_parse_from(args) {
+    let args: Vec<OsString> = args.into_iter().collect();
+    let cli = match Cli::try_parse_from(&args) {
         Ok(cli) => cli,
-        Err(error) => return usage(&error, &mut io),
+        Err(error) => return usage(&error, &args, &mut io),
     };
     let globals = cli.globals;
     let config = config::load(globals.config.as_deref(), io.config_home.as_deref());
@@ -160,8 +161,28 @@ pub async fn run(args: impl IntoIterator<Item = OsString>, mut io: Io) -> u8 {
     }
 }
 
+/// A value such as `-5h` that clap has taken for an option, and would have written behind `--`.
+fn below_zero<'a>(error: &clap::Error, args: &'a [OsString]) -> Option<&'a str> {
+    use clap::error::{ContextKind, ContextValue, ErrorKind};
+    let unknown = error.kind() == ErrorKind::UnknownArgument;
+    let Some(ContextValue::String(option)) = error.get(ContextKind::InvalidArg) else {
+        return None;
+    };
+    let digits = option.strip_prefix('-')?;
+    let number = digits.starts_with(|c: char| c.is_ascii_digit() || c == '.');
+    let mut texts = args.iter().filter_map(|arg| arg.to_str());
+    texts.find(|text| unknown && number && text.starts_with(option.as_str()))
+}
+
 /// What clap has to say: help and version are data, mistakes are talk.
-fn usage(error: &clap::Error, io: &mut Io) -> u8 {
+fn usage(error: &clap::Error, args: &[OsString], io: &mut Io) -> u8 {
+    if let Some(value) = below_zero(error, args) {
+        let words = format!(
+            "error: {value:?} is below zero, which is not taken here\n\nFor more information, try '--help'."
+        );
+        let _ = writeln!(io.err, "{words}");
+        return errors::USAGE;
+    }
     let rendered = error.render();
     let (stream, colored) = if error.use_stderr() {
         (&mut io.err, io.err_is_terminal && !io.no_color)

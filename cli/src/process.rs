@@ -141,7 +141,13 @@ impl Tree {
     }
 
     /// Ends it and all its descendants, and waits until they are gone. `spare` are other processes that were started here.
-    pub async fn kill(mut self, spare: &[i32]) {
+    pub async fn kill(self, spare: &[i32]) {
+        self.kill_alone().await;
+        end_orphans(spare);
+    }
+
+    /// The same, but what its descendants have left to this process is not looked for: it cannot be told from what others have left.
+    pub async fn kill_alone(mut self) {
         for pid in descendants(self.pid()) {
             end(pid);
         }
@@ -149,7 +155,6 @@ impl Tree {
         let _ = rustix::process::kill_process(self.pid, Signal::KILL);
         // The status is nobody's business any more.
         let _ = self.ended().await;
-        end_orphans(spare);
     }
 }
 
@@ -170,6 +175,17 @@ pub fn end_orphans(spare: &[i32]) {
             if let Some(pid) = Pid::from_raw(pid) {
                 let _ = rustix::process::waitpid(Some(pid), WaitOptions::empty());
             }
+        }
+    }
+}
+
+/// Takes leave of children that have ended, but for those that somebody waits for: orphans that were [adopted](adopt).
+pub fn reap(spare: &[i32]) {
+    let own = rustix::process::getpid().as_raw_nonzero().get();
+    for pid in children(own).filter(|pid| !spare.contains(pid)) {
+        let ended = stat(pid).is_some_and(|stat| stat.state == 'Z');
+        if let Some(pid) = Pid::from_raw(pid).filter(|_| ended) {
+            let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
         }
     }
 }
@@ -205,7 +221,7 @@ pub fn end_left_over(left: &Identity) -> bool {
 }
 
 fn identity(pid: i32) -> Option<Identity> {
-    let (_, birth) = stat(pid)?;
+    let birth = stat(pid)?.birth;
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     Some(Identity {
         pid,
@@ -214,21 +230,30 @@ fn identity(pid: i32) -> Option<Identity> {
     })
 }
 
-/// The parent of a process and its birth (proc(5), fields 4 and 22 of stat).
-fn stat(pid: i32) -> Option<(i32, u64)> {
+/// What is known of a process (proc(5), fields 3, 4 and 22 of stat).
+struct Stat {
+    /// `Z` for one that has ended and was not waited for.
+    state: char,
+    parent: i32,
+    birth: u64,
+}
+
+fn stat(pid: i32) -> Option<Stat> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
     // The name in parentheses may hold anything.
     let (_, rest) = stat.rsplit_once(") ")?;
     let mut fields = rest.split(' ');
-    let parent = fields.nth(1)?.parse().ok()?;
-    let birth = fields.nth(17)?.parse().ok()?;
-    Some((parent, birth))
+    Some(Stat {
+        state: fields.next()?.chars().next()?,
+        parent: fields.next()?.parse().ok()?,
+        birth: fields.nth(17)?.parse().ok()?,
+    })
 }
 
 fn children(of: i32) -> impl Iterator<Item = i32> {
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok())
-        .filter(move |pid| stat(*pid).is_some_and(|(parent, _)| parent == of))
+        .filter(move |pid| stat(*pid).is_some_and(|stat| stat.parent == of))
 }
 
 /// The first child of a process, once it has one.
@@ -256,7 +281,7 @@ fn descendants(of: i32) -> Vec<i32> {
 #[derive(Debug)]
 pub struct Said(File);
 
-/// How much of it is looked at, from its beginning, bytes: who says more says the important thing last, and not that late.
+/// How much of it is looked at, from its end, bytes: who says more says the important thing last.
 const SAID: usize = 256 * 1024;
 
 impl Said {
@@ -282,7 +307,9 @@ impl Said {
     #[must_use]
     pub fn last(&self) -> String {
         let mut bytes = vec![0; SAID];
-        let length = self.0.read_at(&mut bytes, 0).unwrap_or(0);
+        let whole = self.0.metadata().map_or(0, |meta| meta.len());
+        let from = whole.saturating_sub(SAID as u64);
+        let length = self.0.read_at(&mut bytes, from).unwrap_or(0);
         let text = String::from_utf8_lossy(bytes.get(..length).unwrap_or_default());
         let lines = text.lines().rev().map(str::trim);
         let mut last: Vec<&str> = lines.filter(|line| !line.is_empty()).take(3).collect();
@@ -304,6 +331,18 @@ pub async fn run_to_end(tree: &mut Tree, said: &Said) -> Result<(), String> {
         "" => status.to_string(),
         last => format!("{status}: {last}"),
     })
+}
+
+/// Whether a signal ended it that others send to make a process go, as a machine does that is shut down or has no memory left. Signals by which a
+/// process fails of itself are not among them.
+#[must_use]
+pub fn ended_from_outside(status: ExitStatus) -> bool {
+    use std::os::unix::process::ExitStatusExt;
+    let others = [Signal::HUP, Signal::INT, Signal::KILL, Signal::TERM];
+    let others = others.map(Signal::as_raw);
+    status
+        .signal()
+        .is_some_and(|signal| others.contains(&signal))
 }
 
 /// The exit code as shells have it: 128 and the signal for a process that a signal ended.

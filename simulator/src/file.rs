@@ -23,12 +23,21 @@ pub fn read(path: &Path) -> Result<Vec<u8>, SimError> {
     let raw = limited(file).map_err(&wrong)?;
     if raw.starts_with(GZIP) {
         limited(flate2::read::MultiGzDecoder::new(raw.as_slice()))
-            .map_err(|problem| wrong(format!("gzip: {problem}")))
+            .map_err(|problem| wrong(format!("gzip: {}", plain(problem))))
     } else if raw.starts_with(ZSTD) {
-        unzstd(&raw).map_err(|problem| wrong(format!("zstd: {problem}")))
+        unzstd(&raw).map_err(|problem| wrong(format!("zstd: {}", plain(problem))))
     } else {
         Ok(raw)
     }
+}
+
+/// What the decoder says, in words of who has the file.
+fn plain(problem: String) -> String {
+    let ends = ["incomplete deflate", "UnexpectedEof", "unexpected end"];
+    if ends.iter().any(|end| problem.contains(end)) {
+        return "the file ends in the middle: it was cut off; get it again".to_owned();
+    }
+    problem
 }
 
 fn limited(reader: impl Read) -> Result<Vec<u8>, String> {

@@ -132,6 +132,11 @@ async fn history(
     let mut changes = pages::price_changes(region, wanted).await?;
     changes.reverse();
     let now = context.output.now();
+    if changes.is_empty() {
+        // A misspelt name has no history either.
+        let id = args.flavor.clone();
+        region.admin.get_flavor(v1::GetFlavorRequest { id }).await?;
+    }
     if let Some(path) = &args.csv {
         let until = args.until.unwrap_or(now).min(now);
         write_csv(path, &args.flavor, &changes, args.since, until)?;

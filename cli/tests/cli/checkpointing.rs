@@ -160,6 +160,13 @@ async fn bad_histories_and_questions_are_refused_with_code_and_next_step() {
         (fine, "--job 1h --every 0", 2, "EB-CKPT-008"),
         (fine, "--job 1h --bids 0.01..0.09", 1, "EB-CKPT-009"),
         (fine, "--job 90h", 1, "EB-CKPT-010"),
+        (fine, "--job -5h", 2, "error: \"-5h\" is below zero"),
+        (
+            fine,
+            "--job 1h --bids -1..2",
+            2,
+            "error: \"-1..2\" is below zero",
+        ),
         (fine, "--job 1h --series nothing", 4, "EB-CLI-004"),
         (fine, "--job 1h --plot /dev/null/plots", 1, "EB-SIM-008"),
     ];
@@ -171,11 +178,7 @@ async fn bad_histories_and_questions_are_refused_with_code_and_next_step() {
         };
         let ran = simulate(&file(here.path(), "prices.csv", text.as_bytes()), options).await;
         assert_eq!(ran.code, exit, "{text:?} {options}: {}", ran.err);
-        assert!(
-            ran.err.starts_with(&format!("{code}: ")),
-            "{text:?} {options}: {}",
-            ran.err
-        );
+        assert!(ran.err.starts_with(code), "{text:?} {options}: {}", ran.err);
         assert!(ran.out.is_empty());
     }
     let absent = simulate(Path::new("/nowhere/prices.csv"), "--job 1h").await;
@@ -214,6 +217,17 @@ async fn a_bid_below_every_price_never_runs_and_is_told_so() {
         "{}",
         json.err
     );
+}
+
+#[tokio::test]
+async fn a_ceiling_below_the_bid_is_the_bid_and_nobody_is_launched_again_and_again() {
+    let here = tempfile::tempdir().unwrap();
+    let history = file(here.path(), "tides.csv", tides().as_bytes());
+    let options = "--job 2h --tail 0 --schemes opt,acc --bids 0.2..0.3 --bid-count 2";
+    let low = simulate(&history, &format!("{options} --ceiling 0")).await;
+    assert_eq!(low.code, 0, "{}", low.err);
+    let played = low.out.lines().filter(|line| line.contains("ACC"));
+    assert!(played.count() > 0, "{}", low.out);
 }
 
 #[tokio::test]

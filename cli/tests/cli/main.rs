@@ -19,6 +19,7 @@ mod nouns;
 mod plugins;
 mod replay;
 mod run;
+mod running;
 mod simulate;
 mod story;
 mod waiting;

@@ -180,6 +180,9 @@ async fn an_hour_from_before_all_prices_says_so() {
 #[tokio::test]
 async fn prices_are_shown_drawn_and_written_for_the_commands_that_plan_by_them() {
     let fake = region().await;
+    let misspelt = against(&fake, &["price", "history", "spot.aa"]).await;
+    assert_eq!(misspelt.code, 4, "{}", misspelt.out);
+    assert!(misspelt.err.contains("spot.aa"), "{}", misspelt.err);
     let ran = against(&fake, &["price", "list"]).await;
     assert!(
         ran.out.contains("0.05") && ran.out.contains("0.01"),

@@ -178,7 +178,7 @@ async fn a_share_is_preemptible_and_the_preempted_are_counted_not_mourned() {
     );
     let preempt = fake.clone();
     // The region takes the server away as soon as it is there, before its delete comes.
-    let taker = tokio::spawn(async move {
+    let taker = tokio::spawn(tokio::time::timeout(Duration::from_secs(30), async move {
         loop {
             let victim =
                 preempt.with(|state| state.servers.first().map(|server| server.id.clone()));
@@ -188,7 +188,7 @@ async fn a_share_is_preemptible_and_the_preempted_are_counted_not_mourned() {
             }
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
-    });
+    }));
     let args = [
         "replay",
         &trace,
@@ -200,11 +200,8 @@ async fn a_share_is_preemptible_and_the_preempted_are_counted_not_mourned() {
         "json",
     ];
     let ran = against(&fake, &args).await;
-    tokio::time::timeout(Duration::from_secs(30), taker)
-        .await
-        .expect("a server to take away")
-        .unwrap();
     assert_eq!(ran.code, 0, "{}", ran.err);
+    taker.await.unwrap().expect("a server to take away");
     let json = ran.json();
     assert_eq!(
         (&json["preempted"], &json["failed"]),

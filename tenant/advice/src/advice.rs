@@ -236,7 +236,11 @@ fn too_old(age: f64, maximum: f64) -> AdviceError {
     AdviceError::Question {
         field: "age_hours",
         value: age,
-        problem: format!("older than any server of this flavor gets: below {maximum:.2} h"),
+        problem: if maximum.is_finite() {
+            format!("older than any server of this flavor gets: below {maximum:.2} h")
+        } else {
+            "so old that by the model no server of this flavor gets there".to_owned()
+        },
     }
 }
 

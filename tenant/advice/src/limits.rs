@@ -45,6 +45,9 @@ pub const STEPS: [f64; 12] = [
     168.0,
 ];
 
+/// Into how many equal parts a job is divided that no grain fits.
+pub const PARTS: [usize; 7] = [1, 2, 4, 8, 16, 32, 64];
+
 /// Within how many hours an interruption may come.
 pub const WITHIN: [f64; 3] = [1.0, 6.0, 24.0];
 /// Intervals of confidence of figures that are shown: 95 %.

@@ -2,11 +2,11 @@
 
 use crate::advice::Question;
 use crate::error::AdviceError;
-use crate::limits::{MOST_AGES, MOST_COMPARISONS, STEPS};
-use ebbtide_lifetime::Lifetime;
+use crate::limits::{MOST_AGES, MOST_COMPARISONS, PARTS, STEPS};
 use ebbtide_lifetime::plan::checkpoint::{
     Options, Planner, Reading, expected_makespan, without_checkpoints,
 };
+use ebbtide_lifetime::{Lifetime, LifetimeError};
 
 /// A schedule and what it is worth. Hours.
 #[derive(Debug, Clone, PartialEq)]
@@ -33,25 +33,22 @@ pub(crate) fn plan(
     question: &Question,
     length: f64,
 ) -> Result<Schedule, AdviceError> {
-    let step = step_of(model, question, length);
+    let grain = grain(model, question, length);
     let options = Options {
-        step,
+        step: grain.unwrap_or(length),
         cost: question.checkpoint,
         restart: question.restart,
         reading: Reading::Corrected,
         final_checkpoint: true,
     };
+    let Some(step) = grain else {
+        return equal_parts(model, question, length, &options);
+    };
     let planner = Planner::new(model, length, question.age, &options)?;
     let schedule = planner.schedule();
     let job: f64 = schedule.intervals.iter().sum();
-    let hours = job.ceil().max(1.0) as usize;
-    // Whole hours, and what is left at the end.
-    let hourly: Vec<f64> = (0..hours)
-        .map(|at| (job - at as f64).min(1.0))
-        .filter(|interval| *interval > 1e-9)
-        .collect();
     Ok(Schedule {
-        hourly: expected_makespan(model, &hourly, question.age, &options)?,
+        hourly: hourly(model, question, job, &options)?,
         none: without_checkpoints(model, job, question.age, &options)?,
         intervals: schedule.intervals,
         new_instances: schedule.new_instances,
@@ -61,8 +58,69 @@ pub(crate) fn plan(
     })
 }
 
-/// The finest grain with which the plan is small enough.
-fn step_of(model: &dyn Lifetime, question: &Question, length: f64) -> f64 {
+/// With a checkpoint every hour.
+fn hourly(
+    model: &dyn Lifetime,
+    question: &Question,
+    job: f64,
+    options: &Options,
+) -> Result<f64, LifetimeError> {
+    let hours = job.ceil().max(1.0) as usize;
+    // Whole hours, and what is left at the end.
+    let hourly: Vec<f64> = (0..hours)
+        .map(|at| (job - at as f64).min(1.0))
+        .filter(|interval| *interval > 1e-9)
+        .collect();
+    expected_makespan(model, &hourly, question.age, options)
+}
+
+/// The best plan of equal parts: for a job that is much shorter than its server is old, or than its checkpoint takes. A grid that is fine enough for the
+/// one would be too long for the other. Their expectation is exact.
+fn equal_parts(
+    model: &dyn Lifetime,
+    question: &Question,
+    job: f64,
+    options: &Options,
+) -> Result<Schedule, AdviceError> {
+    let mut best = (f64::INFINITY, 1);
+    for parts in PARTS {
+        let intervals = vec![job / parts as f64; parts];
+        let makespan = expected_makespan(model, &intervals, question.age, options)?;
+        if makespan < best.0 {
+            best = (makespan, parts);
+        }
+    }
+    let (makespan, parts) = best;
+    let step = job / parts as f64;
+    if !makespan.is_finite() {
+        return Err(LifetimeError::NeverEnds {
+            step_hours: step,
+            checkpoint_hours: question.checkpoint,
+        }
+        .into());
+    }
+    // As long as nothing but the maximum lifetime ends the server.
+    let (mut age, mut new_instances) = (question.age, Vec::new());
+    for at in 0..parts {
+        if age + step + question.checkpoint >= model.maximum() {
+            new_instances.push(at);
+            age = 0.0;
+        }
+        age += step + question.checkpoint;
+    }
+    Ok(Schedule {
+        hourly: hourly(model, question, job, options)?,
+        none: without_checkpoints(model, job, question.age, options)?,
+        intervals: vec![step; parts],
+        new_instances,
+        makespan,
+        step,
+        job,
+    })
+}
+
+/// The finest grain with which the plan is small enough; `None` if the job is no grain of that.
+fn grain(model: &dyn Lifetime, question: &Question, length: f64) -> Option<f64> {
     let small = |step: &f64| {
         let work = length / step;
         let ages = (question.age / step + work * (2.0 + question.checkpoint / step))
@@ -70,8 +128,8 @@ fn step_of(model: &dyn Lifetime, question: &Question, length: f64) -> f64 {
         // Half of all intervals are possible on average, and none that is longer than the life.
         ages <= MOST_AGES && work * ages * work.min(ages) / 2.0 <= MOST_COMPARISONS
     };
-    let [.., coarsest] = STEPS;
-    let finest = STEPS.into_iter().find(small).unwrap_or(coarsest);
-    // A short job is one step at least.
-    finest.min(length)
+    // A job that is shorter than the finest one is a grain itself.
+    let shortest = Some(length).filter(|length| *length < STEPS[0]);
+    let grains = shortest.into_iter().chain(STEPS);
+    grains.take_while(|grain| *grain <= length).find(small)
 }

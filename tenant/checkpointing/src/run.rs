@@ -230,7 +230,9 @@ impl Player<'_> {
 
     /// The time at which the provider ends an instance that was launched in `period`.
     fn killed(&self, period: Period, launch: i64) -> Option<i64> {
+        // Whoever bids less than an hour is worth would be ended the moment it is launched, again and again.
         let ceiling = self.scheme.ceiling(self.market.bid, self.terms)?;
+        let ceiling = ceiling.max(self.market.bid);
         if ceiling == self.market.bid {
             return period.until;
         }

@@ -52,6 +52,7 @@ pub struct Terms {
     /// t_w, seconds that ending an instance takes: ACC decides so much before the hour ends.
     pub terminate_seconds: i64,
     /// S_bid, what ACC bids; the provider ends its instance above that. `None`: so much that it never happens, as the paper assumes.
+    /// Where it is below A_bid, that is bid.
     pub ceiling: Option<Money>,
     /// How ACC is read.
     pub reading: Reading,

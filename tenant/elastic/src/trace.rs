@@ -4,6 +4,8 @@ use crate::error::ElasticError;
 
 /// The most jobs, and the most tasks, of a trace. A task takes eight bytes here and some hundred in a simulation.
 pub const MOST_TASKS: usize = 50_000_000;
+/// The most work of a trace, microseconds: thirty thousand years on one server. Sums of times stay far below what fits into 64 bits.
+const MOST_WORK_US: u64 = 1_000_000_000_000_000_000;
 /// The longest task and the latest arrival, seconds: ten years.
 const LONGEST: f64 = 10.0 * 366.0 * 86_400.0;
 
@@ -104,6 +106,7 @@ impl Trace {
 struct Building {
     jobs: Vec<Job>,
     tasks: usize,
+    work_us: u64,
 }
 
 impl Building {
@@ -116,6 +119,13 @@ impl Building {
                 at: seconds(job.arrival_us),
                 before: seconds(before.arrival_us),
             });
+        }
+        let each = job.tasks_us.iter().map(|us| job.estimate_us.max(*us));
+        self.work_us = each.fold(self.work_us, u64::saturating_add);
+        if self.work_us > MOST_WORK_US {
+            let problem = "up to here there is work for 30,000 years; are these times in seconds?";
+            let problem = problem.to_owned();
+            return Err(ElasticError::Line { line, problem });
         }
         self.tasks += job.tasks_us.len();
         if self.tasks > MOST_TASKS {

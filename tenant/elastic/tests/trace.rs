@@ -77,6 +77,19 @@ fn bad_lines_are_refused_with_their_number_and_what_is_wrong() {
 }
 
 #[test]
+fn more_work_than_can_be_counted_is_refused_with_its_line() {
+    // Tasks of nearly ten years by the scheduler's estimate: their sum is above 64 bits of microseconds.
+    let line = format!("0 70000 300000000 {}\n", "1 ".repeat(70_000));
+    let error = read(&format!("0 1 1 1\n{line}")).unwrap_err();
+    assert_eq!(error.code(), "EB-ELASTIC-002", "{error}");
+    let text = error.to_string();
+    assert!(
+        text.contains("line 2") && text.contains("in seconds?"),
+        "{text}"
+    );
+}
+
+#[test]
 fn messages_are_short_however_long_the_line_is() {
     let error = read(&format!("{} 1 1 1\n", "9".repeat(100_000) + "x")).unwrap_err();
     assert!(error.to_string().len() < 200);

@@ -142,6 +142,13 @@ impl Columns {
                 )
             }
             (None, None) => {
+                if let [only] = names[..]
+                    && let Some(separator) = only.chars().find(|c| ";\t|".contains(*c))
+                {
+                    return refuse(format!(
+                        "columns are separated by commas, and here they seem to be by {separator:?}"
+                    ));
+                }
                 let other = names
                     .iter()
                     .find(|name| name.to_lowercase().starts_with("lifetime"));

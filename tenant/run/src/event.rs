@@ -34,6 +34,12 @@ pub enum Event {
         /// Its exit code.
         code: u8,
     },
+    /// Somebody else ended the process by a signal that asks any process to go: a machine that is shut down, a lack of memory. The job has not
+    /// ended by this.
+    Killed {
+        /// 128 and the number of the signal, as shells have it.
+        code: u8,
+    },
     /// The user wants to stop, and perhaps to go on later. A second time: at once.
     Stop,
     /// Nothing but the time: what [`crate::Job::wake_at`] asks for.
@@ -89,6 +95,11 @@ pub enum Ending {
     /// The process ended by itself: the job is done, or has failed by itself.
     Exited {
         /// Its exit code.
+        code: u8,
+    },
+    /// Somebody else ended the process. It can be gone on with from the last checkpoint.
+    Killed {
+        /// 128 and the number of the signal.
         code: u8,
     },
     /// The user wanted it. It can be gone on with.

@@ -2,7 +2,7 @@
 
 use crate::Span;
 use ebbtide_lifetime::Lifetime;
-use ebbtide_lifetime::plan::checkpoint::{Options, Planner, young_daly};
+use ebbtide_lifetime::plan::checkpoint::{Options, Planner, young_daly_interval};
 use std::sync::Arc;
 
 /// Into how many steps the work that is left is divided for a plan at most: intervals are right to a per cent of it, and the plan is made within
@@ -71,9 +71,8 @@ fn planned(model: &dyn Lifetime, left: f64, age: f64, cost: Span, restart: Span)
         .and_then(|planner| first(planner.schedule().intervals))
         // No instance lives for a step and a checkpoint, or the model has no plan: Young's rule needs a mean only.
         .or_else(|| {
-            young_daly(left, options.cost, model.mean())
-                .ok()
-                .and_then(first)
+            let interval = young_daly_interval(options.cost, model.mean()).ok();
+            interval.map(|interval| interval.min(left))
         })
         .unwrap_or(left);
     Span(Span::from_hours(interval).0.max(1))

@@ -100,6 +100,26 @@ fn a_checkpoint_that_does_not_fit_is_tried_only_if_the_job_does_not_end_before()
 }
 
 #[test]
+fn a_process_that_somebody_else_has_ended_has_not_ended_its_job() {
+    // A machine that is shut down sends SIGTERM to everybody, the job's process among them.
+    let mut job = running(hourly());
+    assert_eq!(job.handle(at(100), notice(130)), SAVE_ON_NOTICE);
+    let code = 143;
+    assert_eq!(
+        job.handle(at(101), Event::Killed { code }),
+        [Action::Abandon(1), Action::Finish(Ending::Killed { code })]
+    );
+    let record = job.record().clone();
+    assert_eq!((record.exit, record.failed), (None, 1));
+    assert_eq!(record.lives[0].end, End::Interrupted);
+    let mut next = Job::new(hourly(), record).unwrap();
+    let age = Span::ZERO;
+    assert_eq!(next.handle(at(0), Event::Instance { age }), [Action::Start]);
+    // What was not saved has to be done again.
+    assert_eq!(next.record().lost, Span(100 * SECOND));
+}
+
+#[test]
 fn a_job_that_is_about_to_end_is_saved_at_the_last_moment_only() {
     let rules = Rules {
         length: Some(Span(110 * SECOND)),

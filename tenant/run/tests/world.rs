@@ -20,6 +20,7 @@ enum Whim {
     Take,
     Fail,
     Finish,
+    Killed,
     RestoreFails,
     Risk,
     Stop,
@@ -34,6 +35,7 @@ fn whim() -> impl Strategy<Value = Whim> {
         3 => Just(Whim::Take),
         2 => Just(Whim::Fail),
         1 => Just(Whim::Finish),
+        1 => Just(Whim::Killed),
         1 => Just(Whim::RestoreFails),
         1 => Just(Whim::Risk),
         1 => Just(Whim::Stop),
@@ -172,7 +174,8 @@ impl World {
             }
             Action::Finish(ending) => {
                 assert!(self.ended.replace(ending).is_none(), "it ends twice");
-                assert!(!self.process || matches!(ending, Ending::Exited { .. }));
+                let by_itself = matches!(ending, Ending::Exited { .. } | Ending::Killed { .. });
+                assert!(!self.process || by_itself);
             }
         }
     }
@@ -247,11 +250,17 @@ impl World {
             }
             Whim::Fail if self.writing.take().is_some() => self.tell(Event::SaveFailed),
             Whim::Finish if self.process && !self.restoring => {
-                if let Some(saved) = self.writing.take() {
-                    self.writing = Some(saved);
-                }
                 self.tell(Event::Exited { code: 3 });
                 self.process = false;
+            }
+            Whim::Killed if self.process => {
+                self.job.account(self.now);
+                self.lost = self.lost.plus(self.job.unsaved());
+                self.tell(Event::Killed { code: 143 });
+                assert_eq!(self.ended.take(), Some(Ending::Killed { code: 143 }));
+                assert_eq!(self.job.record().exit, None, "the job has not ended");
+                // The same command line goes on, from what was saved.
+                self.begin_again();
             }
             Whim::RestoreFails if self.restoring => {
                 (self.process, self.restoring) = (false, false);
@@ -261,17 +270,21 @@ impl World {
             Whim::Stop => self.tell(Event::Stop),
             Whim::Crash if self.ended.is_none() => {
                 self.job.account(self.now);
-                // Whoever ran it is gone, and so is the process; the record is what was written down last.
-                let record = serde_json::to_string(self.job.record()).unwrap();
-                let record = Record::parse(&record).unwrap();
                 self.lost = self.lost.plus(self.job.unsaved());
-                (self.process, self.restoring, self.writing) = (false, false, None);
-                self.job = Job::new(self.rules.clone(), record).unwrap();
-                self.now = Moment::default();
-                self.bring(Span(1));
+                self.begin_again();
             }
             _ => {}
         }
+    }
+
+    /// Whoever ran it is gone, and so is the process; the record is what was written down last.
+    fn begin_again(&mut self) {
+        let record = serde_json::to_string(self.job.record()).unwrap();
+        let record = Record::parse(&record).unwrap();
+        (self.process, self.restoring, self.writing) = (false, false, None);
+        self.job = Job::new(self.rules.clone(), record).unwrap();
+        self.now = Moment::default();
+        self.bring(Span(1));
     }
 }
 

@@ -10,6 +10,7 @@ use clap::Args;
 use ebbtide_lifetime::LifetimeError;
 use ebbtide_lifetime::labelled::{self, Labelled};
 use ebbtide_lifetime::table::Table;
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use time::OffsetDateTime;
 
@@ -46,6 +47,9 @@ fn pair(text: &str) -> Result<(String, String), String> {
         _ => Err("it looks like flavor=m1.small".to_owned()),
     }
 }
+
+/// Most values of labels that a message names.
+const SHOWN: usize = 10;
 
 /// The maximum lifetime of files for which nothing else is said: that of the paper's provider.
 const MAXIMUM: Maximum = Maximum(24.0);
@@ -125,6 +129,8 @@ fn from_file(
 /// The rows that the options ask for.
 fn chosen(rows: Vec<Labelled>, args: &SourceArgs) -> Result<Vec<Labelled>, LifetimeError> {
     let mut kept = Vec::with_capacity(rows.len());
+    let all = rows.len();
+    let mut values: BTreeSet<String> = BTreeSet::new();
     let by_time = args.since.is_some() || args.until.is_some();
     for row in rows {
         if by_time {
@@ -145,7 +151,12 @@ fn chosen(rows: Vec<Labelled>, args: &SourceArgs) -> Result<Vec<Labelled>, Lifet
         let mut fits = true;
         for (label, value) in &args.wanted {
             match row.label(label) {
-                Some(own) => fits &= own == *value,
+                Some(own) => {
+                    fits &= own == *value;
+                    if own != *value && values.len() < SHOWN {
+                        values.insert(format!("{label}={own}"));
+                    }
+                }
                 None => {
                     let there: Vec<&str> = row.labels.keys().map(String::as_str).collect();
                     return Err(LifetimeError::Columns {
@@ -161,6 +172,16 @@ fn chosen(rows: Vec<Labelled>, args: &SourceArgs) -> Result<Vec<Labelled>, Lifet
         if fits {
             kept.push(row);
         }
+    }
+    if kept.is_empty() && all > 0 {
+        let there: Vec<String> = values.into_iter().collect();
+        let there = match there.len() {
+            0 => String::new(),
+            _ => format!("; there are {}", there.join(", ")),
+        };
+        return Err(LifetimeError::Columns {
+            problem: format!("--where, --since and --until leave none of the {all} rows{there}"),
+        });
     }
     Ok(kept)
 }

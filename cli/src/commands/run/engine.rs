@@ -98,7 +98,6 @@ impl<'a> Engine<'a> {
         self.end_process().await;
         self.stored.running = None;
         let left = self.place.leave().await;
-        self.stored.server = self.place.created().filter(|_| left.is_err());
         let written = self.write();
         match left {
             Ok(Some(words)) => self.say(&words),
@@ -146,15 +145,26 @@ impl<'a> Engine<'a> {
             {
                 Woken::Process(ended) => events.push_back(self.ended(ended?)),
                 Woken::Saver(saved) => events.push_back(self.saved(saved)),
+                Woken::News(News::Never(error)) => return Err(error),
                 Woken::News(news) => events.extend(self.heard(news)),
                 Woken::Stop => {
                     self.say("asked to stop");
                     events.push_back(Event::Stop);
                 }
                 Woken::Time => events.push_back(Event::Time),
-                Woken::WriteDown => self.write_down(),
+                Woken::WriteDown => {
+                    self.write_down();
+                    self.reap();
+                }
             }
         }
+    }
+
+    /// Takes leave of orphans of the command that have ended: nobody else does, and each keeps a process id until then.
+    fn reap(&self) {
+        let process = self.process.iter().map(Tree::pid);
+        let spare: Vec<i32> = process.chain(self.saver.iter().map(Saver::pid)).collect();
+        process::reap(&spare);
     }
 
     async fn wait(
@@ -224,7 +234,10 @@ impl<'a> Engine<'a> {
                 return Event::RestoreFailed;
             }
         }
-        Event::Exited { code }
+        match process::ended_from_outside(status) {
+            true => Event::Killed { code },
+            false => Event::Exited { code },
+        }
     }
 
     fn saved(&mut self, saved: Result<Option<[u64; 2]>, String>) -> Event {
@@ -251,7 +264,6 @@ impl<'a> Engine<'a> {
         match news {
             News::Here { age, env, words } => {
                 self.env = env;
-                self.stored.server = self.place.created();
                 self.say(&format!("instance: {words}, {} old", Hours(age.hours())));
                 Some(Event::Instance { age })
             }
@@ -281,6 +293,11 @@ impl<'a> Engine<'a> {
             }
             News::Talk(words) => {
                 self.say(&words);
+                None
+            }
+            // Written down before anybody is asked for it.
+            News::Asking | News::Never(_) => {
+                self.write_down();
                 None
             }
         }
@@ -397,8 +414,7 @@ impl<'a> Engine<'a> {
 
     async fn end_saver(&mut self) {
         if let Some(saver) = self.saver.take() {
-            let spare: Vec<i32> = self.process.iter().map(Tree::pid).collect();
-            saver.abandon(&spare).await;
+            saver.abandon().await;
         }
     }
 
@@ -435,6 +451,7 @@ impl<'a> Engine<'a> {
         let now = self.now();
         self.job.account(now);
         self.stored.record = self.job.record().clone();
+        self.stored.server = self.place.created();
         self.dir.write(&self.stored)
     }
 

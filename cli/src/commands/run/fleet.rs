@@ -1,17 +1,17 @@
 //! Beside the virtual machine: preemptible servers of a region of Ebbtide, watched through its API.
 
 use super::guest::millis_now;
-use super::place::News;
+use super::place::{News, Rounds};
 use crate::client::Region;
 use crate::errors::CliError;
 use crate::ids;
 use crate::resolve;
+use ebbtide_model::Money;
 use ebbtide_proto::v1;
 use ebbtide_run::Span;
 use std::time::Duration;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
-use tokio::time::{Interval, MissedTickBehavior};
 
 /// How long to wait before a region that had no place is asked again.
 const AGAIN: Duration = Duration::from_secs(5);
@@ -27,11 +27,19 @@ pub(super) enum Source {
         flavor: String,
         /// How they are called, with a number behind.
         name: String,
+        /// The most that an hour of one may cost.
+        max_price: Option<Money>,
     },
 }
 
 /// What the region said to a request for a server.
 type Answered = tokio::sync::oneshot::Receiver<Result<v1::CreateServersResponse, tonic::Status>>;
+
+/// Whether a refusal stays one: no such flavor, or no right to it. A price that is too high now is not among them.
+fn is_final(code: tonic::Code) -> bool {
+    use tonic::Code::{InvalidArgument, NotFound, PermissionDenied};
+    matches!(code, InvalidArgument | NotFound | PermissionDenied)
+}
 
 /// Servers of a region.
 #[derive(Debug)]
@@ -39,18 +47,23 @@ pub(super) struct Fleet {
     region: Region,
     project: String,
     source: Source,
-    poll: Interval,
+    rounds: Rounds,
     /// The one that the job is on.
     current: Option<v1::Server>,
     /// The one that was created and is not yet active, or was by an earlier run.
     pending: Option<String>,
+    /// Whether the pending one was asked for.
+    asked: bool,
+    /// One that found no room, and stands in the list of servers, in error, until it is deleted.
+    refused: Option<String>,
     /// A request for one that is under way. In a task of its own: what was begun is not given up half-way.
     creating: Option<(crate::task::Task, Answered)>,
+    /// Whether it was said that there is none now.
+    waiting: bool,
     /// Looks until another one may be created.
     pause: u32,
     /// The notice that was told: its deadline.
     told: Option<String>,
-    silent: bool,
     count: u32,
 }
 
@@ -63,19 +76,19 @@ impl Fleet {
         earlier: Option<String>,
         poll: Duration,
     ) -> Self {
-        let mut poll = tokio::time::interval(poll);
-        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         Self {
             region,
             project,
             source,
-            poll,
+            rounds: Rounds::new(poll),
             current: None,
             pending: earlier,
+            asked: true,
+            refused: None,
             creating: None,
+            waiting: false,
             pause: 0,
             told: None,
-            silent: false,
             count: 0,
         }
     }
@@ -83,20 +96,11 @@ impl Fleet {
     /// What happens next.
     pub(super) async fn next(&mut self) -> News {
         loop {
-            self.poll.tick().await;
-            match self.look().await {
-                Ok(news) => {
-                    self.silent = false;
-                    if let Some(news) = news {
-                        return news;
-                    }
-                }
-                // Once: a region that is not there now is asked again.
-                Err(error) if !self.silent => {
-                    self.silent = true;
-                    return News::Talk(format!("{}: {error}", error.code()));
-                }
-                Err(_) => {}
+            self.rounds.due().await;
+            let looked = self.look().await;
+            let looked = looked.map_err(|error| format!("{}: {error}", error.code()));
+            if let Some(news) = self.rounds.seen(looked) {
+                return news;
             }
         }
     }
@@ -188,18 +192,30 @@ impl Fleet {
                 }
                 Ok(None)
             }
-            Source::Created { flavor, name } => {
-                if let Some(news) = self.created_now().await? {
+            Source::Created {
+                flavor,
+                name,
+                max_price,
+            } => {
+                if let Some(news) = self.created_now().await {
                     return Ok(Some(news));
                 }
+                self.delete_refused().await?;
                 let Some(id) = self.pending.clone() else {
                     if self.pause > 0 {
                         self.pause -= 1;
-                    } else {
-                        self.create(flavor, &name);
+                        return Ok(None);
                     }
-                    return Ok(None);
+                    // Written down first: whoever goes on after a crash finds it, and nobody pays for what nobody knows.
+                    self.pending = Some(ids::new_id().to_string());
+                    self.asked = false;
+                    self.rounds.hurry();
+                    return Ok(Some(News::Asking));
                 };
+                if !self.asked {
+                    self.create(id, flavor, &name, max_price);
+                    return Ok(None);
+                }
                 let server = self.get(&id).await?;
                 match server {
                     Some(server) if server.status == "active" => {
@@ -224,62 +240,80 @@ impl Fleet {
         }
     }
 
-    fn create(&mut self, flavor: String, name: &str) {
+    fn create(&mut self, id: String, flavor: String, name: &str, max_price: Option<Money>) {
         self.count += 1;
-        // Known before it is asked for: asked for twice it is created once.
-        let id = ids::new_id().to_string();
+        self.asked = true;
         let request = v1::PlacementRequest {
             count: 1,
             project_id: self.project.clone(),
             flavor,
-            server_ids: vec![id.clone()],
+            server_ids: vec![id],
             ..Default::default()
         };
         let create = v1::CreateServersRequest {
             name: format!("{name}-{}", self.count),
             request: Some(request),
-            max_price: String::new(),
+            max_price: max_price.map(|p| p.to_string()).unwrap_or_default(),
         };
         let mut servers = self.region.servers.clone();
         let (tell, told) = tokio::sync::oneshot::channel();
         let asking = crate::task::start(async move {
             let answer = servers.create_servers(create).await;
-            // Nobody listens any more: the run has ended, and deletes what it knows of.
+            // Whoever has asked is there until this is said.
             let _ = tell.send(answer.map(tonic::Response::into_inner));
         });
-        self.pending = Some(id);
         self.creating = Some((asking, told));
     }
 
     /// What came of the request that is under way; `None` if there is none. Safe to cancel.
-    async fn created_now(&mut self) -> Result<Option<News>, CliError> {
-        let Some((_, told)) = &mut self.creating else {
-            return Ok(None);
-        };
+    async fn created_now(&mut self) -> Option<News> {
+        let (_, told) = self.creating.as_mut()?;
         let answer = told.await;
         self.creating = None;
         let answer = match answer {
             Ok(Ok(answer)) => answer,
+            Ok(Err(status)) if is_final(status.code()) => {
+                return Some(News::Never(status.into()));
+            }
             // Whether it was created is seen when it is looked for.
-            Ok(Err(status)) => return Err(status.into()),
-            Err(_) => return Ok(None),
+            Ok(Err(status)) => {
+                let error = CliError::from(status);
+                return self.wait(&format!("{}: {error}", error.code()));
+            }
+            Err(_) => return None,
         };
-        let refused = answer.decision.and_then(|decision| decision.no_valid_host);
-        let (Some(refused), Some(id)) = (refused, self.pending.clone()) else {
-            return Ok(None);
-        };
-        self.pending = None;
+        let refused = answer
+            .decision
+            .and_then(|decision| decision.no_valid_host)?;
+        self.refused = self.pending.take();
         self.count -= 1;
-        let looks = AGAIN.as_millis() / self.poll.period().as_millis().max(1);
-        self.pause = u32::try_from(looks).unwrap_or(u32::MAX);
-        // It stands in the list of servers, in error, until it is deleted.
-        let delete = v1::DeleteServerRequest { id };
-        self.region.servers.delete_server(delete).await?;
-        Ok(Some(News::Talk(format!(
-            "no room for a server now, asked again in {} s: {}",
-            AGAIN.as_secs(),
-            refused.reason
-        ))))
+        self.wait(&format!("no room for a server now: {}", refused.reason))
+    }
+
+    /// Asks again later; says why once, and not again and again.
+    fn wait(&mut self, why: &str) -> Option<News> {
+        self.pause = self.rounds.looks(AGAIN);
+        let known = std::mem::replace(&mut self.waiting, true);
+        let seconds = AGAIN.as_secs();
+        (!known).then(|| News::Talk(format!("{why} (asked again every {seconds} s)")))
+    }
+
+    async fn delete_refused(&mut self) -> Result<(), CliError> {
+        if let Some(id) = self.refused.clone() {
+            self.delete(id).await?;
+            self.refused = None;
+        }
+        Ok(())
+    }
+
+    /// Deletes a server; `None` if nobody knows it.
+    async fn delete(&mut self, id: String) -> Result<Option<v1::Server>, CliError> {
+        let request = v1::DeleteServerRequest { id };
+        match self.region.servers.delete_server(request).await {
+            Ok(answer) => Ok(Some(answer.into_inner().server.unwrap_or_default())),
+            Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
+            Err(status) => Err(status.into()),
+        }
     }
 
     fn take(&mut self, server: v1::Server) -> News {
@@ -297,6 +331,7 @@ impl Fleet {
             words: format!("{} on {}", server.name, server.host),
         };
         self.current = Some(server);
+        self.waiting = false;
         news
     }
 
@@ -336,17 +371,16 @@ impl Fleet {
     /// # Errors
     /// The region's.
     pub(super) async fn leave(&mut self) -> Result<Option<String>, CliError> {
+        // What is being made cannot be deleted yet, and would be there for ever if it was not waited for.
+        if let Some((_task, told)) = self.creating.take() {
+            let _ = told.await;
+        }
+        self.delete_refused().await?;
         let Some(id) = self.created() else {
             return Ok(None);
         };
-        let request = v1::DeleteServerRequest { id: id.clone() };
-        match self.region.servers.delete_server(request).await {
-            Ok(answer) => {
-                let server = answer.into_inner().server.unwrap_or_default();
-                Ok(Some(format!("deleted server {}", server.name)))
-            }
-            Err(status) if status.code() == tonic::Code::NotFound => Ok(None),
-            Err(status) => Err(status.into()),
-        }
+        let deleted = self.delete(id).await?;
+        (self.current, self.pending) = (None, None);
+        Ok(deleted.map(|server| format!("deleted server {}", server.name)))
     }
 }

@@ -2,12 +2,11 @@
 
 use super::fault::RunFault;
 use super::http::{self, Address};
-use super::place::News;
+use super::place::{News, Rounds};
 use crate::clock;
 use ebbtide_run::Span;
 use ebbtide_run::metadata::{Ask, Form, Heard};
 use std::time::Duration;
-use tokio::time::{Interval, MissedTickBehavior};
 
 /// How long a machine lives after it has been told, where the form does not say: GCE's documentation has 30 s, and a second is lost by asking.
 const UNSAID_GRACE_MILLIS: i64 = 29_000;
@@ -19,13 +18,12 @@ pub(super) struct Guest {
     form: Form,
     /// Its own name, where others' events are in the list, too.
     name: Option<String>,
-    poll: Interval,
+    rounds: Rounds,
     here: bool,
     age: Span,
     /// What the notice is called, and when it ends.
     notice: Option<(String, i64)>,
     risk: bool,
-    silent: bool,
 }
 
 impl Guest {
@@ -60,18 +58,15 @@ impl Guest {
                 problem: heard.join(", "),
             });
         };
-        let mut poll = tokio::time::interval(poll);
-        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut guest = Self {
             address,
             form,
             name: None,
-            poll,
+            rounds: Rounds::new(poll),
             here: false,
             age: age.unwrap_or_else(uptime),
             notice: None,
             risk: false,
-            silent: false,
         };
         if form == Form::Azure {
             guest.name = guest.own_name().await;
@@ -107,20 +102,11 @@ impl Guest {
             };
         }
         loop {
-            self.poll.tick().await;
-            match self.look().await {
-                Ok(news) => {
-                    self.silent = false;
-                    if let Some(news) = news {
-                        return news;
-                    }
-                }
-                // Once: it is asked again in any case, and checkpoints go on meanwhile.
-                Err(problem) if !self.silent => {
-                    self.silent = true;
-                    return News::Talk(format!("{}: {problem}", self.address));
-                }
-                Err(_) => {}
+            self.rounds.due().await;
+            let looked = self.look().await;
+            let looked = looked.map_err(|problem| format!("{}: {problem}", self.address));
+            if let Some(news) = self.rounds.seen(looked) {
+                return news;
             }
         }
     }

@@ -27,6 +27,8 @@ pub(super) enum Method {
     Criu {
         /// The program.
         program: PathBuf,
+        /// How long it may take to go on from a checkpoint.
+        limit: Duration,
     },
 }
 
@@ -49,7 +51,7 @@ impl Method {
     ///
     /// # Errors
     /// [`RunFault::Program`].
-    pub(super) async fn criu(name: &str) -> Result<Self, RunFault> {
+    pub(super) async fn criu(name: &str, limit: Duration) -> Result<Self, RunFault> {
         let fault = |problem: String, next: &str| RunFault::Program {
             program: name.to_owned(),
             problem,
@@ -65,7 +67,7 @@ impl Method {
                 "install Debian's package `util-linux`",
             ));
         }
-        let method = Self::Criu { program };
+        let method = Self::Criu { program, limit };
         let words = method.criu_words(["check"]);
         let checked = match begin(&words, &[]) {
             Ok((mut tree, said)) => process::run_to_end(&mut tree, &said).await,
@@ -86,7 +88,7 @@ impl Method {
 
     fn criu_words<const N: usize>(&self, arguments: [&str; N]) -> Vec<String> {
         let program = match self {
-            Self::Criu { program } => program.display().to_string(),
+            Self::Criu { program, .. } => program.display().to_string(),
             Self::Commands { .. } => String::new(),
         };
         [program]
@@ -132,6 +134,10 @@ impl Method {
         dir: &StateDir,
     ) -> Result<Result<Tree, String>, RunFault> {
         let from = dir.checkpoint(id);
+        // A command could take a folder that is not there for the beginning.
+        if !from.is_dir() {
+            return Ok(Err(format!("{} is not there any more", from.display())));
+        }
         match self {
             Self::Commands { restore, .. } => {
                 let mut env = env.clone();
@@ -141,7 +147,7 @@ impl Method {
                     .map_or_else(|| command.to_vec(), |line| shell(line));
                 launch(&words, &env, dir).map(Ok)
             }
-            Self::Criu { .. } => {
+            Self::Criu { limit, .. } => {
                 if let Some(lengths) = lengths {
                     dir.rewind(lengths)?;
                 }
@@ -163,8 +169,15 @@ impl Method {
                     Ok(begun) => begun,
                     Err(error) => return Ok(Err(error)),
                 };
-                if let Err(problem) = process::run_to_end(&mut criu, &said).await {
-                    return Ok(Err(problem));
+                let ended = process::run_to_end(&mut criu, &said);
+                match tokio::time::timeout(*limit, ended).await {
+                    Ok(Ok(())) => {}
+                    Ok(Err(problem)) => return Ok(Err(problem)),
+                    Err(_) => {
+                        criu.kill(&[]).await;
+                        let problem = format!("CRIU took longer than {} s", limit.as_secs_f64());
+                        return Ok(Err(problem));
+                    }
                 }
                 let pid = std::fs::read_to_string(&pid_file).ok();
                 let pid = pid.and_then(|text| text.trim().parse().ok());
@@ -255,9 +268,9 @@ impl Saver {
         Ok(lengths)
     }
 
-    /// Gives it up.
-    pub(super) async fn abandon(self, spare: &[i32]) {
-        self.tree.kill(spare).await;
+    /// Gives it up. Orphans of the command it saves stay: they are the job's.
+    pub(super) async fn abandon(self) {
+        self.tree.kill_alone().await;
         if let Some(pid) = self.stopped {
             process::go_on(pid);
         }

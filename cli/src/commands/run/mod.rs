@@ -18,6 +18,7 @@ use crate::errors::CliError;
 use crate::hours::Hours;
 use crate::process;
 use clap::Args;
+use ebbtide_model::Money;
 use ebbtide_run::metadata::Form;
 use ebbtide_run::{Job, Record, Rhythm, Rules, Span};
 use engine::Engine;
@@ -50,6 +51,7 @@ Examples:
   ebbtide run --job 5h --model model.json --state-dir /mnt/work --checkpoint-command ./save -- ./simulation
   ebbtide run --every 30m --criu --state-dir /mnt/work -- ./simulation --seed 7
   ebbtide run --flavor p.small --job 2h --state-dir work --checkpoint-command ./save --restore-command ./resume -- ./job
+  ebbtide run --flavor p.small --max-price 0.02 --every 30m --state-dir work --checkpoint-command ./save -- ./job
   ebbtide run --server worker-1 --server worker-2 --state-dir work --checkpoint-command ./save -- ./job
   ebbtide run --metadata unix:/run/guest.metadata --form ebbtide --state-dir work --checkpoint-command ./save -- ./job";
 
@@ -139,6 +141,9 @@ pub struct RunArgs {
     /// Make a server of this flavor, and another one when that is gone
     #[arg(long, value_name = "FLAVOR")]
     flavor: Option<String>,
+    /// The most that you pay for an hour of such a server; above it it leaves with notice [default: whatever the market takes]
+    #[arg(long, value_name = "PRICE", requires = "flavor")]
+    max_price: Option<Money>,
     /// What these servers are called, with a number behind
     #[arg(long, default_value = "run", value_name = "NAME", requires = "flavor")]
     name: String,
@@ -167,7 +172,8 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
     let dir = StateDir::take(&dir)?;
     process::adopt()?;
     let method = if args.criu {
-        Method::criu(&args.criu_program).await?
+        let limit = Duration::from_secs_f64((args.checkpoint_timeout.0 * 3600.0).min(1e9));
+        Method::criu(&args.criu_program, limit).await?
     } else {
         Method::Commands {
             save: args.checkpoint_command.clone(),
@@ -209,6 +215,13 @@ pub async fn run(context: &mut Context, args: RunArgs) -> Result<(), CliError> {
     view::show(context, &done.stored, Some(done.took), compare)?;
     match done.ending {
         ebbtide_run::Ending::Exited { code } => passed_on(code),
+        ebbtide_run::Ending::Killed { code } => {
+            context.output.say(&format!(
+                "somebody ended the command by signal {}: the same command line goes on from the last checkpoint",
+                code.saturating_sub(128)
+            ));
+            passed_on(code)
+        }
         ebbtide_run::Ending::Stopped { saved } => {
             context.output.say(if saved {
                 "stopped, and all work is saved: the same command line goes on"
@@ -290,12 +303,18 @@ impl RunArgs {
         Ok(stored)
     }
 
-    async fn place(&self, context: &Context, stored: &Stored) -> Result<Place, CliError> {
+    async fn place(&self, context: &mut Context, stored: &Stored) -> Result<Place, CliError> {
+        if let Some(server) = stored.server.as_ref().filter(|_| self.flavor.is_none()) {
+            context.output.say(&format!(
+                "an earlier run of this job made server {server}, which may still be there: ebbtide server delete {server}"
+            ));
+        }
         let poll = Duration::from_millis(Span::from_hours(self.poll.0).0.max(10));
         let source = if let Some(flavor) = &self.flavor {
             Source::Created {
                 flavor: flavor.clone(),
                 name: self.name.clone(),
+                max_price: self.max_price,
             }
         } else if !self.server.is_empty() {
             Source::Named(self.server.clone())

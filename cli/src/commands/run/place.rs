@@ -5,9 +5,11 @@ use super::guest::Guest;
 use super::method::Env;
 use crate::errors::CliError;
 use ebbtide_run::Span;
+use std::time::Duration;
+use tokio::time::{Interval, MissedTickBehavior};
 
 /// What became of an instance.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub(super) enum News {
     /// There is one.
     Here {
@@ -33,6 +35,58 @@ pub(super) enum News {
     Gone(String),
     /// Nothing that would matter to the job.
     Talk(String),
+    /// A server is going to be asked for, whose id is known already ([`Place::created`]).
+    Asking,
+    /// There is none and will be none: what is asked for cannot be, however often it is asked for.
+    Never(CliError),
+}
+
+/// Looking again and again, at whoever may not answer now and then.
+#[derive(Debug)]
+pub(super) struct Rounds {
+    poll: Interval,
+    silent: bool,
+}
+
+impl Rounds {
+    pub(super) fn new(poll: Duration) -> Self {
+        let mut poll = tokio::time::interval(poll);
+        poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        Self {
+            poll,
+            silent: false,
+        }
+    }
+
+    /// Waits until it is time to look.
+    pub(super) async fn due(&mut self) {
+        self.poll.tick().await;
+    }
+
+    /// It is time at once.
+    pub(super) fn hurry(&mut self) {
+        self.poll.reset_immediately();
+    }
+
+    /// So many looks take this long, one at least.
+    pub(super) fn looks(&self, time: Duration) -> u32 {
+        let looks = time.as_millis() / self.poll.period().as_millis().max(1);
+        u32::try_from(looks).unwrap_or(u32::MAX).max(1)
+    }
+
+    /// What was seen, if it is news. That there was no answer is, the first time: it is asked again in any case.
+    pub(super) fn seen(&mut self, looked: Result<Option<News>, String>) -> Option<News> {
+        match looked {
+            Ok(news) => {
+                self.silent = false;
+                news
+            }
+            Err(problem) => {
+                let known = std::mem::replace(&mut self.silent, true);
+                (!known).then_some(News::Talk(problem))
+            }
+        }
+    }
 }
 
 /// Where a job runs.

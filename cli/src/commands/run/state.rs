@@ -13,6 +13,7 @@ use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::Write;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 /// The first word of a state file, with its version.
@@ -47,7 +48,10 @@ impl StateDir {
     /// Makes it if need be, and takes it.
     pub(super) fn take(dir: &Path) -> Result<Self, RunFault> {
         let checkpoints = dir.join("checkpoints");
-        fs::create_dir_all(&checkpoints).map_err(storage("make", &checkpoints))?;
+        // What is new is its owner's alone: a checkpoint holds whatever the job has in memory.
+        let mut builder = fs::DirBuilder::new();
+        let made = builder.recursive(true).mode(0o700).create(&checkpoints);
+        made.map_err(storage("make", &checkpoints))?;
         let dir = fs::canonicalize(dir).map_err(storage("find", dir))?;
         let lock = dir.join("lock");
         let file = OpenOptions::new()
@@ -257,6 +261,20 @@ mod tests {
             fs::write(&file, bad).unwrap();
             assert_eq!(dir.read().unwrap_err().code(), "EB-RUN-006");
         }
+    }
+
+    #[test]
+    fn what_is_made_is_its_owners_alone_and_what_was_there_stays_as_it_was() {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        let home = tempfile::tempdir().unwrap();
+        let shared = home.path().join("shared");
+        fs::create_dir(&shared).unwrap();
+        fs::set_permissions(&shared, fs::Permissions::from_mode(0o755)).unwrap();
+        let (new, old) = (shared.join("new"), StateDir::take(&shared).unwrap());
+        StateDir::take(&new).unwrap();
+        assert_eq!((mode(&shared), mode(&new)), (0o755, 0o700));
+        assert_eq!(mode(&old.file("checkpoints")), 0o700);
     }
 
     #[test]

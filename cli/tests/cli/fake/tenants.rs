@@ -23,57 +23,61 @@ impl Servers for Fake {
             state.most_creating = state.most_creating.max(state.creating);
             state.create_takes
         });
-        tokio::time::sleep(pause).await;
-        let answer = self.with(|state| {
-            state.creating -= 1;
-            let bid = match max_price.as_str() {
-                "" => String::new(),
-                most => format!(" at most {most}"),
-            };
-            state
-                .log
-                .push(format!("create {name} {}{bid}", request.flavor));
-            let decision = state.decide(&request, true)?;
-            let mut servers = Vec::new();
-            for (number, server_id) in decision.server_ids.iter().enumerate() {
-                let placement = decision.placements.get(number);
-                let suffix = if request.count > 1 {
-                    format!("-{}", number + 1)
-                } else {
-                    String::new()
+        // What was begun is done, also if whoever asked for it has gone away.
+        let fake = self.clone();
+        let made = tokio::spawn(async move {
+            tokio::time::sleep(pause).await;
+            fake.with(|state| {
+                state.creating -= 1;
+                let bid = match max_price.as_str() {
+                    "" => String::new(),
+                    most => format!(" at most {most}"),
                 };
-                let status = match placement {
-                    None => "error",
-                    Some(p) if p.waits_for_room => "waiting",
-                    Some(_) => state.new_status.as_str(),
-                };
-                state.made += 1;
-                servers.push(Server {
-                    id: server_id.clone(),
-                    name: format!("{name}{suffix}"),
-                    project_id: request.project_id.clone(),
-                    flavor_name: request.flavor.clone(),
-                    preemptible: decision.preemptible,
-                    status: status.into(),
-                    host: placement.map(|p| p.host.clone()).unwrap_or_default(),
-                    decision_id: decision.id.clone(),
-                    created_at: "2026-11-20T20:37:00Z".into(),
-                    fault_code: if placement.is_none() {
-                        "no-valid-host".into()
+                state
+                    .log
+                    .push(format!("create {name} {}{bid}", request.flavor));
+                let decision = state.decide(&request, true)?;
+                let mut servers = Vec::new();
+                for (number, server_id) in decision.server_ids.iter().enumerate() {
+                    let placement = decision.placements.get(number);
+                    let suffix = if request.count > 1 {
+                        format!("-{}", number + 1)
                     } else {
                         String::new()
-                    },
-                    ..Default::default()
-                });
-            }
-            state.servers.extend(servers.clone());
-            state.decisions.push(decision.clone());
-            Ok::<_, Status>(CreateServersResponse {
-                servers,
-                decision: Some(decision),
+                    };
+                    let status = match placement {
+                        None => "error",
+                        Some(p) if p.waits_for_room => "waiting",
+                        Some(_) => state.new_status.as_str(),
+                    };
+                    state.made += 1;
+                    servers.push(Server {
+                        id: server_id.clone(),
+                        name: format!("{name}{suffix}"),
+                        project_id: request.project_id.clone(),
+                        flavor_name: request.flavor.clone(),
+                        preemptible: decision.preemptible,
+                        status: status.into(),
+                        host: placement.map(|p| p.host.clone()).unwrap_or_default(),
+                        decision_id: decision.id.clone(),
+                        created_at: "2026-11-20T20:37:00Z".into(),
+                        fault_code: if placement.is_none() {
+                            "no-valid-host".into()
+                        } else {
+                            String::new()
+                        },
+                        ..Default::default()
+                    });
+                }
+                state.servers.extend(servers.clone());
+                state.decisions.push(decision.clone());
+                Ok::<_, Status>(CreateServersResponse {
+                    servers,
+                    decision: Some(decision),
+                })
             })
-        })?;
-        Ok(Response::new(answer))
+        });
+        Ok(Response::new(made.await.unwrap()?))
     }
 
     async fn get_server(&self, request: Request<GetServerRequest>) -> Answer<GetServerResponse> {

@@ -1,6 +1,7 @@
 //! What no model or plan can be made of.
 
 use super::{REFIT, ebbtide, file, plain};
+use std::io::Write as _;
 
 #[tokio::test]
 async fn bad_lifetimes_are_refused_with_code_and_place() {
@@ -15,6 +16,12 @@ async fn bad_lifetimes_are_refused_with_code_and_place() {
             "the file is empty",
         ),
         ("no rows", head.to_owned(), "EB-LIFETIME-004", "there are 0"),
+        (
+            "semicolons",
+            "lifetime_hours;ended\n1,5;preempted\n".to_owned(),
+            "EB-LIFETIME-009",
+            "columns are separated by commas, and here they seem to be by ';'",
+        ),
         (
             "one row",
             format!("{head}3,preempted\n"),
@@ -122,6 +129,22 @@ async fn bad_lifetimes_are_refused_with_code_and_place() {
         }
     }
     let lives = file(directory.path(), "good.csv", plain());
+    let labelled = "lifetime_hours,ended,flavor\n1,preempted,small\n2,preempted,medium\n";
+    let labelled = file(directory.path(), "labelled.csv", labelled);
+    let plan = [
+        "plan",
+        "checkpoint",
+        "--job",
+        "5h",
+        "--model",
+        REFIT,
+        "--mttf",
+    ];
+    let with_mttf = |mttf| [&plan[..], &[mttf]].concat();
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(plain().as_bytes()).unwrap();
+    let whole = gzip.finish().unwrap();
+    let cut = file(directory.path(), "cut.csv", &whole[..whole.len() / 2]);
     for (line, code, exit, words) in [
         (
             vec!["model", "fit", &lives, "--by", "colour"],
@@ -179,9 +202,33 @@ async fn bad_lifetimes_are_refused_with_code_and_place() {
                 "--since",
                 "2030-01-01",
             ],
-            "EB-LIFETIME-004",
+            "EB-LIFETIME-009",
             1,
-            "there are 0",
+            "leave none of the 60 rows",
+        ),
+        (
+            vec!["model", "fit", &labelled, "--where", "flavor=large"],
+            "EB-LIFETIME-009",
+            1,
+            "leave none of the 2 rows; there are flavor=medium, flavor=small",
+        ),
+        (
+            vec!["model", "fit", &cut],
+            "EB-SIM-001",
+            1,
+            "gzip: the file ends in the middle: it was cut off",
+        ),
+        (
+            with_mttf("0"),
+            "EB-LIFETIME-006",
+            2,
+            "the mean time to failure is 0; it has to be",
+        ),
+        (
+            with_mttf("0.000000000000001s"),
+            "EB-LIFETIME-006",
+            2,
+            "more than a million",
         ),
     ] {
         let ran = ebbtide(&line).await;

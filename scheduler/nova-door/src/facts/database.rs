@@ -3,6 +3,7 @@
 //! A request decides on rows that were read after it came: [`Database::freshen`] reads what has changed since the last time, once for all
 //! requests that wait meanwhile, where Nova reads every row anew.
 
+use super::unheard::Unheard;
 use super::{Providers, convert};
 use crate::clock;
 use crate::error::DoorError;
@@ -27,6 +28,7 @@ pub(crate) struct Database {
     cloud: Arc<RwLock<Cloud>>,
     providers: Arc<Providers>,
     options: FollowOptions,
+    unheard: Arc<Unheard>,
     followers: Mutex<Vec<Follower>>,
     /// Cells that could not be read whole yet.
     unread: Mutex<Vec<Follower>>,
@@ -48,6 +50,7 @@ impl Database {
             cloud,
             providers,
             options,
+            unheard: Arc::default(),
             followers: Mutex::new(Vec::new()),
             unread: Mutex::new(Vec::new()),
             asked: AtomicU64::new(0),
@@ -125,6 +128,7 @@ impl Database {
         let cell = follower.cell().uuid().to_owned();
         let cell = cell.as_str();
         let cloud = Arc::clone(&self.cloud);
+        let unheard = Arc::clone(&self.unheard);
         let Loaded {
             compute_nodes,
             services,
@@ -133,6 +137,7 @@ impl Database {
             .load(clock::micros(), move |batch| {
                 let mut cloud = cloud.write().unwrap_or_else(PoisonError::into_inner);
                 for row in batch.iter().filter_map(convert::instance) {
+                    unheard.look(&row.flavor);
                     cloud.put_instance(row);
                 }
             })
@@ -214,7 +219,10 @@ impl Database {
                             self.providers.mark_usage(host);
                         }
                     }
-                    Some(record) => cloud.put_instance(record),
+                    Some(record) => {
+                        self.unheard.look(&record.flavor);
+                        cloud.put_instance(record);
+                    }
                     None => {}
                 }
             }

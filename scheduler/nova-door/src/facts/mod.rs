@@ -5,6 +5,7 @@ mod database;
 mod instances;
 mod placement;
 mod turns;
+mod unheard;
 
 pub(crate) use database::Database;
 pub(crate) use placement::{Providers, amounts};

@@ -222,6 +222,59 @@ fn numbers_that_cannot_be_are_refused_by_the_name_of_their_field() {
 }
 
 #[test]
+fn an_age_that_no_server_reaches_is_refused_in_words_that_make_sense_without_a_limit() {
+    // Lives of minutes, and no maximum lifetime: at 5000 h the model's survival is zero.
+    let all: Vec<_> = (0..40)
+        .map(|n| preempted("a", f64::from(n), 0.01 + f64::from(n) / 400.0))
+        .collect();
+    let known = knowledge(&all, &Asker::Everything, 100.0, f64::INFINITY);
+    let question = Question {
+        age: 5_000.0,
+        ..Question::default()
+    };
+    let text = known.advice(&question).unwrap_err().to_string();
+    assert!(
+        text.contains("5000 h is so old that by the model"),
+        "{text}"
+    );
+    assert!(!text.contains("inf"), "{text}");
+}
+
+#[test]
+fn a_short_job_on_an_old_server_or_with_a_long_checkpoint_gets_a_plan_of_its_own_length() {
+    // Servers that live for months: no grid has both their age and a job of seconds.
+    let truth = model("exponential:lambda=0.0005,max=none");
+    let all = lives(truth.as_ref(), 400, 40_000.0, 6, 0.2, 13);
+    let known = knowledge(&all, &Asker::Everything, 40_000.0, f64::INFINITY);
+    for (age, job, checkpoint) in [
+        (8_000.0, 0.01, 1.0 / 60.0),
+        (8_000.0, 1.0, 1.0 / 60.0),
+        (2_000.0, 0.5, 0.0),
+        (0.0, 1.0 / 3600.0, 24.0),
+        (400.0, 0.2, 24.0),
+    ] {
+        let question = Question {
+            age,
+            job: Some(job),
+            checkpoint,
+            restart: 0.1,
+        };
+        let plan = known.advice(&question).unwrap().known.unwrap().schedule;
+        let plan = plan.unwrap();
+        let work: f64 = plan.intervals.iter().sum();
+        assert!(
+            (work - job).abs() < 1e-9 && (plan.job - job).abs() < 1e-9,
+            "{question:?}: {plan:?}"
+        );
+        assert!(plan.makespan >= work, "{question:?}: {plan:?}");
+        assert!(
+            plan.makespan <= plan.hourly * 1.001,
+            "{question:?}: {plan:?}"
+        );
+    }
+}
+
+#[test]
 fn the_same_lives_give_the_same_advice_in_whatever_order_they_come() {
     let truth = model(BATHTUB);
     let mut all = lives(truth.as_ref(), 300, 600.0, 6, 0.2, 13);

@@ -126,7 +126,8 @@ impl Controller {
         } else {
             None
         };
-        let timeout = oldest.map(|one| one.since_us + self.policy.launch_timeout_us());
+        let timeout =
+            oldest.map(|one| one.since_us.saturating_add(self.policy.launch_timeout_us()));
         match (shrink, timeout) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (one, other) => one.or(other),
@@ -310,7 +311,9 @@ impl Controller {
             .min_by_key(|id| (work(*id), std::cmp::Reverse(*id)));
         if let Some(id) = idlest {
             self.set(id, State::Draining, self.now_us);
-            self.release_from_us = self.now_us + self.policy.release_interval_us();
+            self.release_from_us = self
+                .now_us
+                .saturating_add(self.policy.release_interval_us());
             actions.push(Action::Drain(id));
         }
     }

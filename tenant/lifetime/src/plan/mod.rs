@@ -17,11 +17,16 @@ use crate::error::LifetimeError;
 
 /// Refuses what is no job length.
 pub(crate) fn job(value: f64) -> Result<f64, LifetimeError> {
+    above_zero("the length of the job", value)
+}
+
+/// Refuses what is no time.
+pub(crate) fn above_zero(what: &'static str, value: f64) -> Result<f64, LifetimeError> {
     if value.is_finite() && value > 0.0 {
         return Ok(value);
     }
     Err(LifetimeError::Question {
-        what: "the length of the job",
+        what,
         value,
         allowed: "a finite number of hours above zero".to_owned(),
     })

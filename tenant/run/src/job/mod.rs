@@ -161,6 +161,7 @@ impl Job {
             Event::Spared => self.spared(),
             Event::Gone => self.gone(),
             Event::Exited { code } => self.exited(code),
+            Event::Killed { code } => self.killed(code),
             Event::Stop => self.stop(),
             Event::Time => self.time(),
         };
@@ -363,6 +364,23 @@ impl Job {
         self.record.exit = Some(code);
         self.end_life(End::Exited);
         self.finish(actions, Ending::Exited { code })
+    }
+
+    fn killed(&mut self, code: u8) -> Vec<Action> {
+        let actions = match self.phase {
+            Phase::Waiting | Phase::Left => return Vec::new(),
+            Phase::Saving { id, .. } => {
+                self.record.failed += 1;
+                vec![Action::Abandon(id)]
+            }
+            _ => Vec::new(),
+        };
+        // Under a notice it is most probably the machine's end that came early.
+        self.end_life(match self.notice {
+            Some(_) => End::Interrupted,
+            None => End::Stopped,
+        });
+        self.finish(actions, Ending::Killed { code })
     }
 
     fn stop(&mut self) -> Vec<Action> {

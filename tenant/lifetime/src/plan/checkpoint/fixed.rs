@@ -3,7 +3,7 @@
 use super::Options;
 use crate::Lifetime;
 use crate::error::LifetimeError;
-use crate::plan::{job, not_negative};
+use crate::plan::{above_zero, job, not_negative};
 
 /// The expected time, hours, of a job with these intervals (hours of work, a checkpoint behind each) that begins at `age`. A failure
 /// goes back to the last checkpoint, and on with the same intervals on a new instance. Exact, without a grid; the step and reading of
@@ -72,13 +72,34 @@ fn walk(
     if own { sum / first } else { sum / begin }
 }
 
+/// More is no plan for anybody.
+const MOST_INTERVALS: f64 = 1e6;
+
+/// Young's and Daly's interval alone, hours: `sqrt(2 d MTTF)`.
+///
+/// # Errors
+/// [`LifetimeError::Question`] for a cost or an MTTF that is not above zero.
+pub fn young_daly_interval(cost: f64, mttf: f64) -> Result<f64, LifetimeError> {
+    let cost = above_zero("the cost of a checkpoint", cost)?;
+    Ok((2.0 * cost * above_zero("the mean time to failure", mttf)?).sqrt())
+}
+
 /// The intervals, hours, of Young's and Daly's rule: `sqrt(2 d MTTF)` each, the last one what is left. `mttf` is the mean time to
 /// failure, hours, that a memoryless world would have.
 ///
 /// # Errors
-/// [`LifetimeError::Question`] for a length, cost or MTTF that is not above zero.
+/// [`LifetimeError::Question`] for a length, cost or MTTF that is not above zero, or more than a million intervals.
 pub fn young_daly(length: f64, cost: f64, mttf: f64) -> Result<Vec<f64>, LifetimeError> {
-    let interval = (2.0 * job(cost)? * job(mttf)?).sqrt();
+    let interval = young_daly_interval(cost, mttf)?;
+    if job(length)? > interval * MOST_INTERVALS {
+        return Err(LifetimeError::Question {
+            what: "the mean time to failure",
+            value: mttf,
+            allowed: format!(
+                "longer: a checkpoint every {interval:e} h would be more than a million"
+            ),
+        });
+    }
     let mut left = job(length)?;
     let mut intervals = Vec::new();
     while left > interval * (1.0 + 1e-9) {

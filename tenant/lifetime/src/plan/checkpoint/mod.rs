@@ -7,7 +7,7 @@ mod paper;
 mod planner;
 mod simulate;
 
-pub use fixed::{expected_makespan, without_checkpoints, young_daly};
+pub use fixed::{expected_makespan, without_checkpoints, young_daly, young_daly_interval};
 pub use planner::{Planner, Schedule};
 pub use simulate::Estimate;
 
