@@ -5,8 +5,10 @@
     reason = "a test program: what is missing shall fail loudly"
 )]
 
-use ebbtide_cost_api::{CostError, CostForm, CostModule, MAX_COST, SetCost, VictimBatch};
+use ebbtide_cost_api::{CostError, CostForm, CostModule, MAX_COST, NO_END, SetCost, VictimBatch};
+use ebbtide_cost_api::Texts;
 use ebbtide_cost_modules::{CostModuleOptions, DEFAULT, all, by_name, names};
+use ebbtide_model::{LifeTable, LifeTables};
 use proptest::prelude::*;
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,6 +21,10 @@ fn costs(module: &dyn CostModule, rows: &[Row]) -> Vec<f64> {
     let prices: Vec<f64> = rows.iter().map(|row| row.1).collect();
     let classes: Vec<u8> = rows.iter().map(|row| row.2).collect();
     let ones = vec![1.0; rows.len()];
+    let unknown = Texts {
+        codes: vec![0; rows.len()],
+        texts: vec![String::new()],
+    };
     let batch = VictimBatch {
         len: rows.len(),
         age_seconds: &ages,
@@ -28,6 +34,8 @@ fn costs(module: &dyn CostModule, rows: &[Row]) -> Vec<f64> {
         max_price: &prices,
         priority: &classes,
         project: &vec![0; rows.len()],
+        ends_in_seconds: &vec![NO_END; rows.len()],
+        flavors: Some(&unknown),
         facts: &[],
     };
     let mut out = vec![f64::NAN; rows.len()];
@@ -36,7 +44,16 @@ fn costs(module: &dyn CostModule, rows: &[Row]) -> Vec<f64> {
 }
 
 fn named(name: &str) -> Arc<dyn CostModule> {
-    by_name(name, &CostModuleOptions::default()).unwrap()
+    by_name(name, &with_a_model()).unwrap()
+}
+
+/// All end between 0 and 48 hours, evenly.
+fn with_a_model() -> CostModuleOptions {
+    let even = LifeTable::new(&[(0.0, 1.0), (2.0 * DAY, 0.0)], 0.0).unwrap();
+    CostModuleOptions {
+        lifetimes: Some(LifeTables::new(even, Vec::new())),
+        ..CostModuleOptions::default()
+    }
 }
 
 /// Cost of one candidate, with default options.
@@ -218,6 +235,7 @@ fn options_reach_the_modules() {
         period_seconds: 60,
         horizon_seconds: 100,
         fairness_seconds: 5,
+        lifetimes: None,
     };
     let one = |name: &str, row: Row| costs(by_name(name, &options).unwrap().as_ref(), &[row])[0];
     assert_eq!(one("partial_hour", (90.5, 0.0, 0)), 30.5);
@@ -305,6 +323,8 @@ fn a_batch_that_is_too_short_is_an_error_and_not_a_panic() {
             max_price: &[1.0],
             priority: &[1],
             project: &[1],
+            ends_in_seconds: &[NO_END],
+            flavors: None,
             facts: &[],
         };
         let result = module.cost(&batch, &mut [0.0; 2]);

@@ -11,6 +11,7 @@ pub mod distributions;
 mod error;
 pub mod fit;
 mod integrate;
+pub mod life_tables;
 pub mod labelled;
 mod observation;
 pub mod plan;

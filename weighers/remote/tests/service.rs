@@ -245,6 +245,8 @@ fn a_service_prices_victims_and_charges_for_the_second_of_a_project() {
         max_price: &[0.5, 0.25],
         priority: &[0, 0],
         project: &[1, 1],
+        ends_in_seconds: &[NO_END, NO_END],
+        flavors: None,
         facts: &[],
     };
     let mut costs = [0.0; 2];

@@ -288,6 +288,8 @@ fn costs_on(module: &WasmCostModule, rows: &[[f64; 4]], facts: &[(Fact, FactColu
         max_price: &column(3),
         priority: &vec![0; len],
         project: &vec![0; len],
+        ends_in_seconds: &vec![NO_END; len],
+        flavors: None,
         facts,
     };
     let mut out = vec![f64::NAN; len];
