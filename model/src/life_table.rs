@@ -161,7 +161,9 @@ impl LifeTables {
                 group.flavor.as_deref() == flavor && group.zone.as_deref() == zone
             };
             let mut groups = self.groups.iter();
-            groups.find(|(group, _)| wanted(group)).map(|(_, table)| table)
+            groups
+                .find(|(group, _)| wanted(group))
+                .map(|(_, table)| table)
         };
         of(Some(flavor), Some(zone))
             .or_else(|| of(Some(flavor), None))
@@ -217,9 +219,15 @@ mod tests {
     fn beyond_the_last_age_the_hazard_is_constant() {
         let table = LifeTable::new(&[(0.0, 1.0), (HOUR, 0.25)], 2.0 * HOUR).unwrap();
         for age in [HOUR, 30.0 * HOUR, 1e9] {
-            assert!((table.remaining(age, None) - 2.0 * HOUR).abs() < 1e-6, "{age}");
+            assert!(
+                (table.remaining(age, None) - 2.0 * HOUR).abs() < 1e-6,
+                "{age}"
+            );
             let lives_on = table.lives_on(age, 2.0 * HOUR);
-            assert!((lives_on - (-1.0_f64).exp()).abs() < 1e-9, "{age}: {lives_on}");
+            assert!(
+                (lives_on - (-1.0_f64).exp()).abs() < 1e-9,
+                "{age}: {lives_on}"
+            );
             let cut = table.remaining(age, Some(2.0 * HOUR));
             let expected = 2.0 * HOUR * (1.0 - (-1.0_f64).exp());
             assert!((cut - expected).abs() < 1e-3, "{age}: {cut}");

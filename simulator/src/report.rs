@@ -147,7 +147,11 @@ impl Report {
         let svg = plot::utilisation_svg(&self.title(), &self.samples)?;
         let mut files = Vec::new();
         let mut texts = vec![("report.json", json + "\n"), ("utilisation.svg", svg)];
-        texts.extend(self.lives.iter().map(|lives| ("lifetimes.csv", lives.csv())));
+        texts.extend(
+            self.lives
+                .iter()
+                .map(|lives| ("lifetimes.csv", lives.csv())),
+        );
         for (name, text) in texts {
             let path = directory.join(name);
             std::fs::write(&path, text).map_err(|e| wrong(&path, e.to_string()))?;

@@ -41,7 +41,10 @@ impl RemainingLifetime {
         Self {
             lifetimes,
             // Most models know no zones, and then nobody has to be asked for them.
-            facts: zones.then_some(Fact::AvailabilityZone).into_iter().collect(),
+            facts: zones
+                .then_some(Fact::AvailabilityZone)
+                .into_iter()
+                .collect(),
         }
     }
 

@@ -22,7 +22,7 @@ pub enum ConfigError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// A lifetime model of the part `[engine]`.
-    #[error("engine.{key} = {path:?}: {source}")]
+    #[error("engine.{key} = {path:?}: {source} ({})", source.code())]
     Model {
         /// The key.
         key: &'static str,
@@ -47,10 +47,9 @@ impl ConfigError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Wrong(_) => "EB-SERVICE-004",
+            Self::Wrong(_) | Self::Model { .. } => "EB-SERVICE-004",
             Self::Region(error) => error.code(),
             Self::Engine(error) => error.code(),
-            Self::Model { source, .. } => source.code(),
             Self::Bus(error) => error.code(),
             Self::Store(error) => error.code(),
             Self::Plugin(error) => error.code(),

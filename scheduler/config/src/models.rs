@@ -25,9 +25,7 @@ fn one(key: &'static str, path: Option<&Path>) -> Result<Option<LifeTables>, Con
     let Some(path) = path else {
         return Ok(None);
     };
-    let wrong = |problem: String| {
-        ConfigError::Wrong(format!("engine.{key} = {path:?}: {problem}"))
-    };
+    let wrong = |problem: String| ConfigError::Wrong(format!("engine.{key} = {path:?}: {problem}"));
     let mut text = String::new();
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
     let mut start = file.take(LONGEST + 1);
@@ -81,11 +79,22 @@ mod tests {
     #[test]
     fn a_module_without_its_model_is_refused_with_the_key_of_the_model() {
         for (text, key) in [
-            ("cost_module = \"remaining_lifetime\"", "engine.lifetime_model"),
-            ("weighers = [{ name = \"interruption-risk\" }]", "engine.interruption_model"),
+            (
+                "cost_module = \"remaining_lifetime\"",
+                "engine.lifetime_model",
+            ),
+            (
+                "weighers = [{ name = \"interruption-risk\" }]",
+                "engine.interruption_model",
+            ),
         ] {
-            let error = read(&format!("[engine]\n{text}\n")).unwrap_err().to_string();
-            assert!(error.contains(key) && error.contains("ebbtide model fit"), "{error}");
+            let error = read(&format!("[engine]\n{text}\n"))
+                .unwrap_err()
+                .to_string();
+            assert!(
+                error.contains(key) && error.contains("ebbtide model fit"),
+                "{error}"
+            );
         }
     }
 
@@ -95,17 +104,28 @@ mod tests {
         let unfitted = r#"{"groups": [{"group": "all", "error": {"code": "EB-LIFETIME-004", "message": "too few"}}]}"#;
         for (text, code, said) in [
             ("", "EB-LIFETIME-010", "ebbtide model fit"),
-            ("lifetime_hours,ended\n3,preempted\n", "EB-LIFETIME-010", "ebbtide model fit"),
+            (
+                "lifetime_hours,ended\n3,preempted\n",
+                "EB-LIFETIME-010",
+                "ebbtide model fit",
+            ),
             (hours, "EB-LIFETIME-010", "by hour"),
             (unfitted, "EB-LIFETIME-010", "no model for everybody"),
-            (r#"{"model": "weibull", "parameters": {"lambda": -1, "k": 1}}"#, "EB-LIFETIME-001", "lambda"),
+            (
+                r#"{"model": "weibull", "parameters": {"lambda": -1, "k": 1}}"#,
+                "EB-LIFETIME-001",
+                "lambda",
+            ),
         ] {
             let model = file(text);
             let key = "interruption_model";
             let error = read(&format!("[engine]\n{key} = {:?}\n", model.path())).unwrap_err();
-            assert_eq!(error.code(), code, "{error}");
+            assert_eq!(error.code(), "EB-SERVICE-004", "{error}");
             let words = error.to_string();
-            assert!(words.contains("engine.interruption_model = ") && words.contains(said), "{words}");
+            assert!(
+                words.contains("engine.interruption_model = ") && words.contains(said) && words.contains(code),
+                "{words}"
+            );
         }
         let error = read("[engine]\nlifetime_model = \"/nowhere/model.json\"\n").unwrap_err();
         assert_eq!(error.code(), "EB-SERVICE-004");

@@ -212,9 +212,11 @@ impl BatchColumns {
             columns.max_prices.push(row.max_price.micros() as f64 / 1e6);
             columns.priorities.push(row.priority);
             columns.projects.push(row.project);
-            columns.ends.push(row.ends_at.millis().map_or(NO_END, |end| {
-                end.saturating_sub(now.as_millis()).max(0) as f64 / 1000.0
-            }));
+            columns
+                .ends
+                .push(row.ends_at.millis().map_or(NO_END, |end| {
+                    end.saturating_sub(now.as_millis()).max(0) as f64 / 1000.0
+                }));
             if let Some(flavors) = &mut flavors {
                 flavors.add(table, row.flavor);
             }

@@ -3,8 +3,9 @@
 //! - Raw number: the chance, 0 to 1, that a new instance is not interrupted for as long as its work takes. 0 for all hosts if the request is normal.
 //! - Normalised: as it is, on the fixed scale from 0 to 1. So a difference counts by how large it is, not by how many hosts there are to compare, and for a
 //!   normal request nothing is added to anybody.
-//! - Multiplier: `interruption_risk_weight_multiplier`, default 1,000: a difference of one percentage point gives 10 and outweighs Nova's ordinary
-//!   weighers (9); smaller ones leave them their say. Aggregates may set the same key in their metadata.
+//! - Multiplier: `interruption_risk_weight_multiplier`, default 10,000: a difference of one in a thousand gives 10 and outweighs Nova's ordinary
+//!   weighers (9); smaller ones leave them their say. Aggregates may set the same key in their metadata. It does not come into the way of the weighers about
+//!   evictions: those are about normal requests, for which it says nothing.
 //! - How long the work takes: what the flavor says (`ebbtide:expected_seconds`), else `engine.risk_horizon_seconds`; never longer than its maximum
 //!   lifetime. The shorter the work, the smaller all risks, and the less this weigher counts.
 //! - Needs `engine.interruption_model`: how soon instances are interrupted, as `ebbtide model fit --output json` writes it of lives that users ended
@@ -37,8 +38,8 @@ use ebbtide_weigher_api::{
 /// Its name.
 pub(crate) const NAME: &str = "interruption_risk";
 
-/// As much as what an eviction costs: a difference of 1 % gives 10 and outweighs Nova's ordinary weighers together.
-pub const DEFAULT_MULTIPLIER: f64 = 1_000.0;
+/// A difference of one in a thousand gives 10 and outweighs Nova's ordinary weighers together.
+pub const DEFAULT_MULTIPLIER: f64 = 10_000.0;
 
 /// See the module's text.
 #[derive(Debug, Clone)]
@@ -56,7 +57,10 @@ impl InterruptionRisk {
             horizon_seconds: f64::from(horizon_seconds),
             interruptions,
             // Most models know no zones, and then nobody has to be asked for them.
-            facts: zones.then_some(Fact::AvailabilityZone).into_iter().collect(),
+            facts: zones
+                .then_some(Fact::AvailabilityZone)
+                .into_iter()
+                .collect(),
         }
     }
 

@@ -5,8 +5,8 @@
 use crate::options::{ConfigError, WeigherOptions};
 use crate::{
     build_failure, cpu, cross_cell_move, disk, eviction_cost, hypervisor_version, image_props,
-    interruption_risk, io_ops, metrics, num_instances, partial_hour_sum, pci, preemptible_count, preemption_needed,
-    ram, soft_affinity, soft_anti_affinity,
+    interruption_risk, io_ops, metrics, num_instances, partial_hour_sum, pci, preemptible_count,
+    preemption_needed, ram, soft_affinity, soft_anti_affinity,
 };
 use ebbtide_weigher_api::Weigher;
 use std::sync::Arc;

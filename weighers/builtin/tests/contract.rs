@@ -54,10 +54,7 @@ fn an_unknown_name_is_refused_with_all_known_ones() {
 #[test]
 fn options_are_checked_and_the_message_names_the_key() {
     let read = |text: &str| toml::from_str::<WeigherOptions>(text);
-    assert_eq!(
-        read("").unwrap(),
-        WeigherOptions::default()
-    );
+    assert_eq!(read("").unwrap(), WeigherOptions::default());
     assert_eq!(read("period_seconds = 60").unwrap().period_seconds, 60);
     for bad in [
         "period_second = 60",

@@ -82,9 +82,9 @@ fn what_the_flavor_says_of_its_work_counts_more_than_the_horizon() {
 }
 
 #[test]
-fn a_percentage_point_outweighs_nova_s_ordinary_weighers_and_a_tenth_of_one_does_not() {
+fn one_in_a_thousand_outweighs_nova_s_ordinary_weighers_and_one_in_ten_thousand_does_not() {
     let multiplier = risk(3600).default_multiplier();
-    assert!(multiplier * 0.01 > 9.0 && multiplier * 0.001 < 9.0);
+    assert!(multiplier * 0.001 > 9.0 && multiplier * 0.0001 < 9.0);
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! A real service behind gRPC: good ones, and all the ways to be a bad one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // A test that cannot go on fails.
 
-use ebbtide_cost_api::{CostModule, VictimBatch};
+use ebbtide_cost_api::{CostModule, NO_END, VictimBatch};
 use ebbtide_model::Resources;
 use ebbtide_proto::plugin::v1;
 use ebbtide_proto::plugin::v1::description::Kind;

@@ -38,7 +38,9 @@ pub(super) fn run(context: &mut Context, job: &Job) -> Result<Report, CliError> 
     }
     engine.weighers.extend(cloud.weighers.iter().cloned());
     engine.lifetime_model.clone_from(&cloud.lifetime_model);
-    engine.interruption_model.clone_from(&cloud.interruption_model);
+    engine
+        .interruption_model
+        .clone_from(&cloud.interruption_model);
     engine.risk_horizon_seconds = cloud.horizon;
     ebbtide_config::read_models(&mut engine).map_err(of_model)?;
     let options = OfflineOptions {

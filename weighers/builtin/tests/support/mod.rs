@@ -3,8 +3,8 @@
 
 use ebbtide_model::{GroupPolicy, LifeGroup, LifeTable, LifeTables, Resources};
 use ebbtide_weigher_api::{
-    Column, Details, Fact, FactColumn, HostBatch, PreemptibleRows, Texts, RequestDetails, RequestView, Weigher,
-    WeigherError, WeigherForm, arithmetic,
+    Column, Details, Fact, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
+    Texts, Weigher, WeigherError, WeigherForm, arithmetic,
 };
 use ebbtide_weighers::{WeigherOptions, by_name};
 use std::sync::Arc;
@@ -28,10 +28,7 @@ impl Hosts {
             len,
             columns: std::array::from_fn(|_| vec![0.0; len]),
             offsets: vec![0; len + 1],
-            facts: vec![(
-                Fact::AvailabilityZone,
-                Fact::AvailabilityZone.unknown(len),
-            )],
+            facts: vec![(Fact::AvailabilityZone, Fact::AvailabilityZone.unknown(len))],
             ..Self::default()
         }
     }

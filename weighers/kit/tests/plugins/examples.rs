@@ -2,7 +2,7 @@
 //! README shows.
 
 use crate::support::{built, cargo, failures};
-use ebbtide_cost_api::{CostModule, VictimBatch};
+use ebbtide_cost_api::{CostModule, NO_END, VictimBatch};
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_plugin_kit::{Check, Subject, check};
 use ebbtide_wasm::{Grants, Limits, Sandbox, Settings, WIT, WasmCostModule, WasmWeigher};
