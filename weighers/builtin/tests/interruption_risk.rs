@@ -7,6 +7,7 @@
 
 mod support;
 
+use ebbtide_model::{LifeTable, LifeTables};
 use ebbtide_weigher_api::{Column, Weigher};
 use ebbtide_weighers::{WeigherOptions, by_name};
 use proptest::prelude::*;
@@ -97,6 +98,24 @@ fn where_nobody_knows_the_normal_state_it_says_nothing() {
 fn any_rooms() -> impl Strategy<Value = Vec<f64>> {
     let room = (0_u32..1_000_000).prop_map(f64::from);
     prop::collection::vec(room, 2..30)
+}
+
+#[test]
+fn the_example_on_the_operator_s_page_is_what_the_code_gives() {
+    let two_percent = LifeTable::new(&[(0.0, 1.0), (3600.0, 0.98), (7200.0, 0.0)], 0.0).unwrap();
+    let options = WeigherOptions {
+        interruptions: Some(LifeTables::new(two_percent, Vec::new())),
+        ..WeigherOptions::default()
+    };
+    let weigher = by_name("interruption_risk", &options).unwrap();
+    let room = [2.0, 6.0, 16.0];
+    let chances = rooms(&room).preemptible().raw(weigher.as_ref()).unwrap();
+    let page = include_str!("../../../docs/weighers.md");
+    for ((name, room), chance) in ["gap", "half", "empty"].iter().zip(room).zip(chances) {
+        let weighted = chance * weigher.default_multiplier();
+        let row = format!("| {name} | {room} | {chance:.6} | {weighted:.2} |");
+        assert!(page.contains(&row), "docs/weighers.md should have the row\n{row}");
+    }
 }
 
 proptest! {
