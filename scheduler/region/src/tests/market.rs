@@ -163,3 +163,22 @@ fn the_engine_is_told_what_owners_pay_at_most() {
         ("0.42".to_owned(), "1.00".to_owned())
     );
 }
+
+#[test]
+fn whoever_does_not_pay_leaves_a_host_that_is_disabled_too() {
+    let mut world = world(&[("host-a", 4), ("host-b", 4)]);
+    let flavor = priced(&mut world, 4, &[]);
+    world.run(EVERY);
+    let poor = buy(&mut world, &flavor, Some("0.12")).expect("it costs 0.10");
+    world.run(5);
+    let name = world.server(poor).host.clone().expect("it has one");
+    let disabled = world.command(Command::DisableHost {
+        name,
+        reason: "its fan is to be changed".to_owned(),
+    });
+    disabled.expect("it is there");
+    buy(&mut world, &flavor, None).expect("there is room on the other");
+    world.run(3 * EVERY);
+    assert_eq!(world.status(poor), ServerStatus::Preempted);
+    assert_eq!(world.evacuation(poor).cause, EvacuationCause::OutOfBid);
+}

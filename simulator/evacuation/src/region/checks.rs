@@ -184,7 +184,8 @@ impl RegionWorld {
             EvacuationCause::MaxLifetime | EvacuationCause::OutOfBid => true,
         };
         let told = Message::from_bytes(&message.body).map(|m| m.body);
-        let hurried = matches!(&told, Ok(Body::Notice(notice)) if notice.grace_seconds < evacuation.grace);
+        let hurried =
+            matches!(&told, Ok(Body::Notice(notice)) if notice.grace_seconds < evacuation.grace);
         if hurried {
             let what = "a notice gives less time than the victim was promised".to_owned();
             return self.fail(Promise::NobodyDiesForNothing, what);

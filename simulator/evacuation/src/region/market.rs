@@ -92,8 +92,8 @@ impl RegionWorld {
         let here = |c: &Change| matches!(c, Change::PutEvacuation(e) if e.id == evacuation.id);
         let at = changes.iter().position(here).unwrap_or(changes.len());
         let victim = self.database.server(evacuation.victim_id);
-        evacuation.preemptor_id.is_none()
-            && victim.is_some_and(|victim| self.is_outbid(victim, changes, at))
+        // Somebody may wait for its room by now: an evacuation that is under way serves whoever needs it.
+        victim.is_some_and(|victim| self.is_outbid(victim, changes, at))
     }
 
     /// What must hold of bids, prices and bills before a transaction is written.
@@ -136,33 +136,52 @@ impl RegionWorld {
         let base = Bids::base(flavor.vcpus).micros();
         let price = point.price.micros();
         if price * 100 < base * 20 || price > base * 2 {
-            let what = format!("{} costs {}, which is out of bounds", point.flavor, point.price);
+            let what = format!(
+                "{} costs {}, which is out of bounds",
+                point.flavor, point.price
+            );
             self.fail(Promise::Deterministic, what);
         }
         let last = self.database.prices.get(&point.flavor_id);
         let last = last.and_then(|line| line.last_key_value());
         if last.is_some_and(|(at, _)| *at >= point.at) {
-            let what = format!("a price of {} is not later than the one before", point.flavor);
+            let what = format!(
+                "a price of {} is not later than the one before",
+                point.flavor
+            );
             self.fail(Promise::MemoryIsDurable, what);
         }
     }
 
     /// A life that ended out of bid is one whose server had to leave for that, and its bill says so.
     fn check_life(&mut self, life: &PastLife, changes: &[Change]) {
-        let of_it = |e: &Evacuation| {
-            e.victim_id == life.server_id && e.cause == EvacuationCause::OutOfBid
-        };
-        let written = changes.iter().any(|c| matches!(c, Change::PutEvacuation(e) if of_it(e)));
-        let known = self.database.active.values().chain(self.database.ended.values());
+        let of_it =
+            |e: &Evacuation| e.victim_id == life.server_id && e.cause == EvacuationCause::OutOfBid;
+        let written = changes
+            .iter()
+            .any(|c| matches!(c, Change::PutEvacuation(e) if of_it(e)));
+        let known = self
+            .database
+            .active
+            .values()
+            .chain(self.database.ended.values());
         if life.end == LifeEnd::OutOfBid && !written && !known.into_iter().any(of_it) {
             let what = "a life ended out of bid, and nobody was told to leave for that".to_owned();
             self.fail(Promise::NobodyDiesForNothing, what);
         }
-        let Some(flavor) = self.database.flavors.values().find(|f| f.name == life.flavor) else {
+        let Some(flavor) = self
+            .database
+            .flavors
+            .values()
+            .find(|f| f.name == life.flavor)
+        else {
             return;
         };
         let points = self.database.prices.get(&flavor.id);
-        let points: Vec<PricePoint> = points.into_iter().flat_map(|line| line.values().cloned()).collect();
+        let points: Vec<PricePoint> = points
+            .into_iter()
+            .flat_map(|line| line.values().cloned())
+            .collect();
         if points.is_empty() {
             return;
         }
@@ -186,7 +205,10 @@ impl RegionWorld {
             hour.charged != due || (hour.charge == Charge::EndedByProvider) == (whole || owner)
         });
         if life.preemptible && wrong {
-            let what = format!("the bill of a life that ended {} is wrong", life.end.as_str());
+            let what = format!(
+                "the bill of a life that ended {} is wrong",
+                life.end.as_str()
+            );
             self.fail(Promise::ExactlyOnce, what);
         }
     }
@@ -200,7 +222,10 @@ impl RegionWorld {
     pub(super) fn stays_unpaid(&self) -> Option<String> {
         let mut servers = self.database.servers.values();
         let stays = servers.find(|s| {
-            s.status == ServerStatus::Active && !s.external && s.is_preemptible() && !self.pays_now(s)
+            s.status == ServerStatus::Active
+                && !s.external
+                && s.is_preemptible()
+                && !self.pays_now(s)
         });
         stays.map(|s| format!("{} does not pay and stays for ever", self.story.of(s.id.0)))
     }
@@ -210,11 +235,16 @@ impl RegionWorld {
         let Some(region) = &self.schedulers[who].region else {
             return;
         };
-        let memory: Vec<(FlavorId, Timestamp, Money)> =
-            region.prices().iter().map(|p| (p.flavor_id, p.at, p.price)).collect();
+        let memory: Vec<(FlavorId, Timestamp, Money)> = region
+            .prices()
+            .iter()
+            .map(|p| (p.flavor_id, p.at, p.price))
+            .collect();
         let durable = self.database.last_prices();
-        let durable: Vec<(FlavorId, Timestamp, Money)> =
-            durable.iter().map(|p| (p.flavor_id, p.at, p.price)).collect();
+        let durable: Vec<(FlavorId, Timestamp, Money)> = durable
+            .iter()
+            .map(|p| (p.flavor_id, p.at, p.price))
+            .collect();
         if memory != durable {
             let what = format!(
                 "{} prices are known in memory, {} are durable, and they differ",

@@ -4,9 +4,9 @@ use super::database::Commit;
 use super::world::RegionWorld;
 use crate::violation::Promise;
 use crate::{Mutation, fault::Fault};
-use ebbtide_model::{EvacuationCause, Seconds};
 use ebbtide_model::message::{Body, Evacuated, EvacuatedHow, Message};
 use ebbtide_model::record::{Change, OutboxMessage, Snapshot};
+use ebbtide_model::{EvacuationCause, Seconds};
 use ebbtide_region::{Command, Effects, Input, Region, RegionError, Reply};
 
 /// How long a lease lasts that is not renewed.
