@@ -24,6 +24,8 @@ pub const PRICE_PER_HOUR: &str = "ebbtide:price_per_hour";
 pub const PRIORITY: &str = "ebbtide:priority";
 /// Seconds after launch at which a preemptible instance ends, whoever needs its room; default never. Its notice comes a grace period before.
 pub const MAX_LIFETIME_SECONDS: &str = "ebbtide:max_lifetime_seconds";
+/// Seconds that the work of such an instance usually takes, for the weigher `interruption_risk`; default is the scheduler's horizon.
+pub const EXPECTED_SECONDS: &str = "ebbtide:expected_seconds";
 
 /// Longest maximum lifetime: a year.
 pub const MAX_LIFETIME: Seconds = Seconds(365 * 24 * 3600);
@@ -124,6 +126,8 @@ pub struct FlavorProperties {
     pub protected: Option<Seconds>,
     /// Time after launch at which an instance ends in any case.
     pub max_lifetime: Option<Seconds>,
+    /// How long the work of an instance usually takes.
+    pub expected: Option<Seconds>,
     /// Price of an instance-hour.
     pub price_per_hour: Money,
     /// Priority class, 0 goes first.
@@ -158,6 +162,7 @@ impl Flavor {
             grace: None,
             protected: None,
             max_lifetime: None,
+            expected: None,
             price_per_hour: Money::default(),
             priority: 0,
             required_traits: BTreeSet::new(),
@@ -292,6 +297,10 @@ impl FlavorProperties {
                         MIN_LIFETIME.0, MAX_LIFETIME.0
                     ));
                 }
+            },
+            EXPECTED_SECONDS => match value.parse::<u32>() {
+                Ok(n) if (1..=MAX_LIFETIME.0).contains(&n) => self.expected = Some(Seconds(n)),
+                _ => return Err(format!("use whole seconds, 1 to {}", MAX_LIFETIME.0)),
             },
             PRICE_PER_HOUR => {
                 self.price_per_hour = value.parse().map_err(|e: ModelError| e.to_string())?

@@ -9,6 +9,7 @@
 mod error;
 mod file;
 mod latency;
+mod lives;
 pub mod offline;
 mod plot;
 mod recorded;
@@ -19,6 +20,7 @@ mod trace;
 pub use error::SimError;
 pub use file::read as read_file;
 pub use latency::{Latencies, LatencySummary};
+pub use lives::{Ended, Lived, Lives};
 pub use plot::utilisation_svg;
 pub use recorded::{Comparison, Difference, HostPattern, RecordedPlacements};
 pub use report::{ClassSample, Report, Sample, Sampling};

@@ -4,8 +4,8 @@
 //! preemptor that is deleted while it waits leaves its victims to their end (the region does better; see its evacuations).
 
 use crate::{
-    ClassSample, EventKind, Latencies, PreemptibleShare, RecordedPlacements, Report, Sample,
-    Sampling, Shape, SimError, Trace, TraceEvent,
+    ClassSample, Ended, EventKind, Latencies, Lived, Lives, PreemptibleShare, RecordedPlacements,
+    Report, Sample, Sampling, Shape, SimError, Trace, TraceEvent,
 };
 use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, Phase};
 use ebbtide_model::{
@@ -42,6 +42,8 @@ pub struct OfflineOptions {
     pub grace: Seconds,
     /// A sample every so many seconds of trace time.
     pub sample_every: Option<f64>,
+    /// Preemptible VMs that would run so many seconds at most count as short work.
+    pub short_seconds: f64,
 }
 
 /// Replays a trace. `clock` is a monotonic clock, for the decision latencies; `progress` hears the number of events done and may stop the
@@ -68,10 +70,12 @@ pub fn replay(
         events_in_trace: trace.events.len() as u64,
         irregularities: trace.irregularities,
         placements: recorded.map(RecordedPlacements::comparison),
+        lives: Some(Lives::new(options.short_seconds)),
         ..Report::default()
     };
     let mut latencies = Latencies::default();
     let first = trace.span().0;
+    let ends = ends(trace);
     for (done, event) in trace.events.iter().enumerate() {
         if progress(done).is_break() {
             report.interrupted = true;
@@ -87,7 +91,8 @@ pub fn replay(
                 let asked = clock();
                 let decision = cloud.decide(event)?;
                 latencies.add(clock().saturating_sub(asked));
-                let host = cloud.create(event, &decision, &mut report)?;
+                let end = ends.get(done).copied().unwrap_or(event.at);
+                let host = cloud.create(event, end, &decision, &mut report)?;
                 if let (Some(recorded), Some(comparison)) = (recorded, &mut report.placements) {
                     recorded.compare(comparison, index, event.line, &event.vm, host.as_deref());
                 }
@@ -108,6 +113,26 @@ pub fn replay(
     Ok(report)
 }
 
+/// When the user deletes the VM that each event creates, in trace time: at the end of the trace if never. For deletes it means nothing.
+fn ends(trace: &Trace) -> Vec<f64> {
+    let last = trace.span().1;
+    let mut ends = vec![last; trace.events.len()];
+    let mut alive: HashMap<&str, usize> = HashMap::new();
+    for (at, event) in trace.events.iter().enumerate() {
+        match event.kind {
+            EventKind::Create => {
+                alive.insert(&event.vm, at);
+            }
+            EventKind::Delete => {
+                if let Some(created) = alive.remove(event.vm.as_str()) {
+                    ends[created] = event.at;
+                }
+            }
+        }
+    }
+    ends
+}
+
 /// Something that happens by itself, ordered by time, then by order of planning.
 type Planned = Reverse<(i64, u64, ServerId, bool)>;
 
@@ -119,6 +144,8 @@ struct Cloud<'a> {
     budgets: Budgets,
     flavors: BTreeMap<(Shape, bool), Flavor>,
     servers: HashMap<&'a str, ServerId>,
+    /// When their users end the preemptible ones, in trace time.
+    ends: HashMap<ServerId, f64>,
     planned: BinaryHeap<Planned>,
     sequence: u64,
 }
@@ -166,6 +193,7 @@ impl<'a> Cloud<'a> {
             budgets: Budgets::default(),
             flavors: BTreeMap::new(),
             servers: HashMap::new(),
+            ends: HashMap::new(),
             planned: BinaryHeap::new(),
             sequence: 0,
         })
@@ -180,11 +208,37 @@ impl<'a> Cloud<'a> {
             }
             self.planned.pop();
             if leaves {
-                report.preempted += u64::from(self.table.remove_instance(id));
+                let when = Timestamp::from_millis(when);
+                report.preempted += u64::from(self.remove(id, when, Ended::Preempted, report));
             } else {
                 self.start(id, Timestamp::from_millis(when));
             }
         }
+    }
+
+    /// Takes an instance away and notes what became of a preemptible one. True if it was there.
+    fn remove(&mut self, id: ServerId, now: Timestamp, ended: Ended, report: &mut Report) -> bool {
+        let end = self.ends.remove(&id);
+        let lived = self.table.instance(id).and_then(|instance| {
+            let launched = instance.launched_at?;
+            let seconds = now.millis_since(launched) as f64 / 1000.0;
+            let trace_now = now.millis_since(Timestamp::from_millis(ZERO_MILLIS)) as f64 / 1000.0;
+            let lost_seconds = match ended {
+                Ended::Preempted => (end? - trace_now).max(0.0),
+                Ended::Stopped => 0.0,
+            };
+            Some(Lived {
+                flavor: instance.flavor.to_owned(),
+                vcpus: u32::try_from(instance.resources.amount("VCPU")).unwrap_or(u32::MAX),
+                seconds,
+                ended,
+                lost_seconds,
+            })
+        });
+        if let (Some(_), Some(lived), Some(lives)) = (end, lived, &mut report.lives) {
+            lives.add(lived);
+        }
+        self.table.remove_instance(id)
     }
 
     /// A preemptor runs from now on, if it is still there.
@@ -251,6 +305,7 @@ impl<'a> Cloud<'a> {
     fn create(
         &mut self,
         event: &'a TraceEvent,
+        end: f64,
         decision: &Decision,
         report: &mut Report,
     ) -> Result<Option<String>, SimError> {
@@ -266,6 +321,9 @@ impl<'a> Cloud<'a> {
         report.placed += 1;
         report.waited += u64::from(placement.waits_for_room);
         self.occupy(event, placement, decision)?;
+        if self.options.preemptible.contains(&event.vm) {
+            self.ends.insert(placement.server_id, end);
+        }
         Ok(Some(placement.host.clone()))
     }
 
@@ -304,6 +362,8 @@ impl<'a> Cloud<'a> {
             protected_until: None,
             price_per_hour: properties.price_per_hour,
             max_price: properties.price_per_hour,
+            flavor: decision.request.flavor.name.clone(),
+            ends_at: None,
             priority: properties.priority,
             phase: if waits {
                 Phase::Claimed
@@ -321,7 +381,8 @@ impl<'a> Cloud<'a> {
 
     fn delete(&mut self, event: &TraceEvent, report: &mut Report) {
         let there = self.servers.remove(event.vm.as_str());
-        if there.is_some_and(|id| self.table.remove_instance(id)) {
+        let now = at(event.at);
+        if there.is_some_and(|id| self.remove(id, now, Ended::Stopped, report)) {
             report.deletes += 1;
         } else {
             report.deletes_without_server += 1;

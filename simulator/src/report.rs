@@ -1,6 +1,6 @@
 //! What came of a replay: counts, latencies, both states over time. Written as JSON and as a plot.
 
-use crate::{Comparison, Irregularities, LatencySummary, SimError, plot};
+use crate::{Comparison, Irregularities, LatencySummary, Lives, SimError, plot};
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
@@ -120,6 +120,9 @@ pub struct Report {
     pub deletes_without_server: u64,
     /// Preemptible VMs that were evacuated.
     pub preempted: u64,
+    /// What became of the preemptible ones; only of a replay without a region, which knows when each would have ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lives: Option<Lives>,
     /// Time from the question to the answer of each create.
     pub decision_latency: LatencySummary,
     /// The comparison with recorded placements, if there was one.
@@ -129,7 +132,7 @@ pub struct Report {
 }
 
 impl Report {
-    /// Writes `report.json` and `utilisation.svg` into a directory, which is made if it is not there. Answers with the files.
+    /// Writes `report.json`, `utilisation.svg` and, if lives are known, `lifetimes.csv` into a directory, which is made if it is not there. Answers with the files.
     ///
     /// # Errors
     /// [`SimError::Write`], [`SimError::Plot`].
@@ -143,7 +146,13 @@ impl Report {
             serde_json::to_string_pretty(self).map_err(|e| wrong(directory, e.to_string()))?;
         let svg = plot::utilisation_svg(&self.title(), &self.samples)?;
         let mut files = Vec::new();
-        for (name, text) in [("report.json", json + "\n"), ("utilisation.svg", svg)] {
+        let mut texts = vec![("report.json", json + "\n"), ("utilisation.svg", svg)];
+        texts.extend(
+            self.lives
+                .iter()
+                .map(|lives| ("lifetimes.csv", lives.csv())),
+        );
+        for (name, text) in texts {
             let path = directory.join(name);
             std::fs::write(&path, text).map_err(|e| wrong(&path, e.to_string()))?;
             files.push(path);

@@ -42,6 +42,7 @@ fn options(policy: Policy, hosts: &[&str], cpu: u32, mem_gb: u32, share: f64) ->
         preemptible: PreemptibleShare::new(share, 1).unwrap(),
         grace: Seconds(30),
         sample_every: None,
+        short_seconds: 3600.0,
     }
 }
 

@@ -268,7 +268,7 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
     let remote =
         [&config.grpc.listen, &config.http.listen].map(|listen| !listen.ip().is_loopback());
     let built_in = ebbtide_cost_modules::names().contains(&module);
-    let rows: [(&str, bool, &str, &str); 16] = [
+    let rows: [(&str, bool, &str, &str); 19] = [
         (
             "engine.period_seconds",
             built_in
@@ -288,6 +288,24 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
             built_in && !uses(&["fairness"]),
             "only the cost module fairness charges for further victims of a project",
             "remove it, or choose fairness",
+        ),
+        (
+            "engine.lifetime_model",
+            built_in && !uses(&["remaining_lifetime"]),
+            "only the cost module remaining_lifetime asks how long instances live",
+            "remove it, or choose remaining_lifetime",
+        ),
+        (
+            "engine.interruption_model",
+            !weighs("interruption_risk"),
+            "only the weigher interruption_risk asks how soon instances are interrupted",
+            "remove it, or add interruption_risk to engine.weighers",
+        ),
+        (
+            "engine.risk_horizon_seconds",
+            !weighs("interruption_risk"),
+            "only the weigher interruption_risk has a horizon",
+            "remove it, or add interruption_risk to engine.weighers",
         ),
         (
             "engine.host_subset_size",

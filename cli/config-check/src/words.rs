@@ -97,7 +97,15 @@ impl Meaning {
 }
 
 /// All built-in weighers.
-pub(crate) const MEANINGS: [Meaning; 17] = [
+pub(crate) const MEANINGS: [Meaning; 18] = [
+    ordinary(
+        "interruption_risk",
+        "",
+        "for preemptible requests, hosts where normal ones can claim less room, and calmer zones",
+        "for preemptible requests, hosts where they are interrupted most",
+        1.0,
+    )
+    .layer(Layer::Cost),
     ordinary(
         "soft_affinity",
         "ServerGroupSoftAffinityWeigher",

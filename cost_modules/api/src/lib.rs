@@ -24,11 +24,14 @@
 //! - Let the cost of one candidate depend on which others are in the batch. What depends on others belongs into the surcharge.
 //! - Keep state between calls, read a clock, do I/O, use random numbers.
 
-pub use ebbtide_model::facts::{Fact, FactColumn};
+pub use ebbtide_model::facts::{Fact, FactColumn, Texts};
 use thiserror::Error;
 
 /// Largest cost of one victim. 10⁴ victims of it, in millionths, still fit into 64 bits with room to spare.
 pub const MAX_COST: f64 = 1e9;
+
+/// [`VictimBatch::ends_in_seconds`] of instances that no maximum lifetime ends: 31,000 years.
+pub const NO_END: f64 = 1e12;
 
 /// The candidates of one call.
 #[derive(Debug, Clone, Copy)]
@@ -50,6 +53,10 @@ pub struct VictimBatch<'a> {
     /// A number for the project that owns the candidate: equal for the same project, different for others. It has no other meaning
     /// and may be another one in the next call.
     pub project: &'a [u32],
+    /// In how many seconds the maximum lifetime of its flavor ends each; [`NO_END`] if it has none.
+    pub ends_in_seconds: &'a [f64],
+    /// The names of their flavors, if the module [reads them](CostModule::reads_flavors); an empty name is an unknown one.
+    pub flavors: Option<&'a Texts>,
     /// What is known of the hosts on which they are: the facts that the module [reads](CostModule::facts), one value for each candidate.
     pub facts: &'a [(Fact, FactColumn)],
 }
@@ -104,6 +111,9 @@ pub enum CostError {
         /// What it gave.
         value: f64,
     },
+    /// It asked for the flavors without having declared it.
+    #[error("the flavors were not declared in reads_flavors()")]
+    MissingFlavors,
     /// It asked for a fact that it had not declared.
     #[error("the fact {0} was not declared in facts()")]
     MissingFact(Fact),
@@ -123,6 +133,11 @@ pub trait CostModule: Send + Sync {
     /// Which facts about the candidates' hosts it reads.
     fn facts(&self) -> &[Fact] {
         &[]
+    }
+
+    /// True if it reads the names of the candidates' flavors.
+    fn reads_flavors(&self) -> bool {
+        false
     }
 
     /// Writes the cost of each candidate into `out`, which has `victims.len` entries.

@@ -17,6 +17,7 @@ pub mod num_instances;
 pub mod oldest_first;
 pub mod partial_hour;
 pub mod priority_class;
+pub mod remaining_lifetime;
 pub mod revenue;
 
 pub use options::{ConfigError, CostModuleOptions};

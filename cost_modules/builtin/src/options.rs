@@ -1,5 +1,6 @@
 //! Options of the built-in cost modules, and what can be wrong with them.
 
+use ebbtide_model::LifeTables;
 use serde::Deserialize;
 use thiserror::Error;
 
@@ -12,7 +13,7 @@ pub const MAX_HORIZON_SECONDS: u32 = 1_000_000_000;
 pub const MAX_FAIRNESS_SECONDS: u32 = 1_000_000;
 
 /// Options of the built-in cost modules, as they stand in the configuration. Unknown keys are refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CostModuleOptions {
     /// Billing period in seconds, 1 to [`MAX_PERIOD_SECONDS`]; for `partial_hour` and `revenue`.
@@ -22,6 +23,10 @@ pub struct CostModuleOptions {
     /// What each further victim of the same project costs more than the one before it, in seconds, 1 to [`MAX_FAIRNESS_SECONDS`];
     /// for `fairness`.
     pub fairness_seconds: u32,
+    /// How long instances live; for `remaining_lifetime`, which cannot do without. No key of its own: whoever reads the configuration makes it of a
+    /// model.
+    #[serde(skip)]
+    pub lifetimes: Option<LifeTables>,
 }
 
 impl Default for CostModuleOptions {
@@ -31,6 +36,7 @@ impl Default for CostModuleOptions {
             period_seconds: 3600,
             horizon_seconds: 365 * 24 * 3600,
             fairness_seconds: 600,
+            lifetimes: None,
         }
     }
 }
@@ -96,6 +102,14 @@ pub enum ConfigError {
         /// What is allowed, in words.
         allowed: String,
     },
+    /// A module that needs to know how long instances live, and nobody has said it.
+    #[error(
+        "the cost module {name} needs to know how long instances live: write `ebbtide model fit … --output json` to a file and name it in engine.lifetime_model"
+    )]
+    NoLifetimes {
+        /// The module.
+        name: String,
+    },
 }
 
 impl ConfigError {
@@ -105,6 +119,7 @@ impl ConfigError {
         match self {
             Self::UnknownCostModule { .. } => "EB-COST-001",
             Self::OutOfRange { .. } => "EB-COST-002",
+            Self::NoLifetimes { .. } => "EB-COST-003",
         }
     }
 }

@@ -5,7 +5,7 @@
 use crate::options::{ConfigError, CostModuleOptions};
 use crate::{
     fairness, lowest_bid, newest_first, num_instances, oldest_first, partial_hour, priority_class,
-    revenue,
+    remaining_lifetime, revenue,
 };
 use ebbtide_cost_api::CostModule;
 use std::sync::Arc;
@@ -27,10 +27,13 @@ fn build(options: &CostModuleOptions) -> Vec<Arc<dyn CostModule>> {
             options.period_seconds,
             options.fairness_seconds,
         )),
+        Arc::new(remaining_lifetime::RemainingLifetime::new(
+            options.lifetimes.clone(),
+        )),
     ]
 }
 
-/// Every built-in cost module, with default options.
+/// Every built-in cost module, with default options: `remaining_lifetime` has no model then, and all cost the same.
 #[must_use]
 pub fn all() -> Vec<Arc<dyn CostModule>> {
     build(&CostModuleOptions::default())
@@ -48,13 +51,16 @@ pub fn names() -> Vec<String> {
 /// The cost module of that name. `partial-hour` is the same as `partial_hour`.
 ///
 /// # Errors
-/// [`ConfigError::UnknownCostModule`], which lists the names, or an option that is out of range.
+/// [`ConfigError::UnknownCostModule`], which lists the names, an option that is out of range, or [`ConfigError::NoLifetimes`].
 pub fn by_name(
     name: &str,
     options: &CostModuleOptions,
 ) -> Result<Arc<dyn CostModule>, ConfigError> {
     options.check()?;
     let wanted = name.replace('-', "_");
+    if wanted == remaining_lifetime::NAME && options.lifetimes.is_none() {
+        return Err(ConfigError::NoLifetimes { name: wanted });
+    }
     build(options)
         .into_iter()
         .find(|module| module.name() == wanted)

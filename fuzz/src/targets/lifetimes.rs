@@ -1,8 +1,10 @@
-//! Tables of lifetimes, and models as text. What is taken can be fitted or refused, and a model that is taken is a distribution.
+//! Tables of lifetimes, and models as text. What is taken can be fitted or refused, a model that is taken is a distribution, and whatever a scheduler would look up
+//! in it is a chance or a time.
 
 use ebbtide_lifetime::description::{Description, pick};
 use ebbtide_lifetime::fit::{Curve, kaplan_meier, observed};
 use ebbtide_lifetime::labelled::{check, groups};
+use ebbtide_lifetime::life_tables::tables;
 use ebbtide_lifetime::table::Table;
 use ebbtide_lifetime::{Lifetime, Observations};
 
@@ -20,6 +22,17 @@ pub(super) fn run(bytes: &[u8]) {
         && let Ok(model) = entry.description.model()
     {
         is_a_distribution(model.as_ref());
+    }
+    if let Ok(tables) = tables(text) {
+        for (flavor, zone) in [("", ""), ("m1.small", "nova")] {
+            let table = tables.find(flavor, zone);
+            for age in [0.0, 1.0, 3600.0, 86_400.0, 1e9, 1e15] {
+                assert!((0.0..=1.0).contains(&table.lives_on(age, 3600.0)));
+                let left = table.remaining(age, None);
+                assert!(left.is_finite() && left >= 0.0, "{left} at {age}");
+                assert!((0.0..=60.0).contains(&table.remaining(age, Some(60.0))));
+            }
+        }
     }
 }
 

@@ -388,6 +388,8 @@ impl Builder {
             protected_until: None,
             price_per_hour: Money::default(),
             max_price: Money::default(),
+            flavor: String::new(),
+            ends_at: None,
             priority: 0,
             phase: Phase::Running,
         }

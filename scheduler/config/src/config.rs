@@ -301,9 +301,10 @@ impl Config {
             let keys: Vec<String> = key.split('.').map(str::to_owned).collect();
             set(&mut table, &keys, value).map_err(|e| wrong(format!("option for {key}: {e}")))?;
         }
-        let config: Self = Value::Table(table)
+        let mut config: Self = Value::Table(table)
             .try_into()
             .map_err(|e| wrong(format!("configuration: {e}")))?;
+        crate::models::read_models(&mut config.engine)?;
         config.check().map_err(|error| match error {
             ConfigError::Wrong(problem) => wrong(problem),
             of_a_part => of_a_part,

@@ -2,9 +2,11 @@
 
 use ebbtide_bus::BusError;
 use ebbtide_engine::EngineError;
+use ebbtide_lifetime::LifetimeError;
 use ebbtide_plugins::PluginError;
 use ebbtide_region::RegionError;
 use ebbtide_store::StoreError;
+use std::path::PathBuf;
 use thiserror::Error;
 
 /// Why a configuration cannot be used; its words name the key.
@@ -19,6 +21,16 @@ pub enum ConfigError {
     /// The part `[engine]`.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// A lifetime model of the part `[engine]`.
+    #[error("engine.{key} = {path:?}: {source} ({})", source.code())]
+    Model {
+        /// The key.
+        key: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: LifetimeError,
+    },
     /// The part `[bus]`.
     #[error(transparent)]
     Bus(#[from] BusError),
@@ -35,7 +47,7 @@ impl ConfigError {
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Wrong(_) => "EB-SERVICE-004",
+            Self::Wrong(_) | Self::Model { .. } => "EB-SERVICE-004",
             Self::Region(error) => error.code(),
             Self::Engine(error) => error.code(),
             Self::Bus(error) => error.code(),

@@ -7,10 +7,10 @@
 #![allow(clippy::unwrap_used)]
 
 use criterion::{BenchmarkId, Criterion, criterion_group, criterion_main};
-use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, Phase};
+use ebbtide_engine::{Budgets, Engine, EngineConfig, HostTable, Instance, Phase, WeigherConfig};
 use ebbtide_model::{
-    DecisionId, Flavor, FlavorId, Host, Inventory, Money, PlacementRequest, ResourceClass,
-    Resources, ServerId, Timestamp,
+    DecisionId, Flavor, FlavorId, Host, Inventory, LifeTable, LifeTables, Money, PlacementRequest,
+    ResourceClass, Resources, ServerId, Timestamp,
 };
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -69,6 +69,8 @@ fn instance(number: u64, host: u64, preemptible: bool) -> Instance {
         protected_until: None,
         price_per_hour: Money::default(),
         max_price: Money::default(),
+        flavor: String::new(),
+        ends_at: None,
         priority: 0,
         phase: Phase::Running,
     }
@@ -128,8 +130,54 @@ fn benches(c: &mut Criterion) {
         group.bench_with_input(BenchmarkId::new("preempting", hosts), &full, |b, table| {
             b.iter(|| decide(&engine, table, &request(40)));
         });
+        // What models cost: another module that tells no form, and the one that looks lives up.
+        for module in ["newest_first", "remaining_lifetime"] {
+            let engine = with_models(EngineConfig {
+                cost_module: module.to_owned(),
+                ..EngineConfig::default()
+            });
+            let id = BenchmarkId::new(format!("preempting by {module}"), hosts);
+            group.bench_with_input(id, &full, |b, table| {
+                b.iter(|| decide(&engine, table, &request(40)));
+            });
+        }
+        let mut preemptible = request(4);
+        let spec = ("ebbtide:preemptible".to_owned(), "true".to_owned());
+        preemptible.flavor.extra_specs.extend([spec]);
+        let mut weighed = EngineConfig::default();
+        weighed
+            .weighers
+            .push(WeigherConfig::named("partial_hour_sum"));
+        let mut by_risk = EngineConfig::default();
+        by_risk
+            .weighers
+            .push(WeigherConfig::named("interruption_risk"));
+        for (name, config) in [
+            ("preemptible", EngineConfig::default()),
+            ("preemptible by partial_hour_sum", weighed),
+            ("preemptible by interruption_risk", by_risk),
+        ] {
+            let engine = with_models(config);
+            group.bench_with_input(BenchmarkId::new(name, hosts), &roomy, |b, table| {
+                b.iter(|| decide(&engine, table, &preemptible));
+            });
+        }
         group.finish();
     }
+}
+
+/// An engine that knows how long instances live.
+fn with_models(config: EngineConfig) -> Engine {
+    let points: Vec<(f64, f64)> = (0..=512_u32)
+        .map(|n| (f64::from(n) * 170.0, 1.0 - f64::from(n) / 512.0))
+        .collect();
+    let tables = LifeTables::new(LifeTable::new(&points, 0.0).unwrap(), Vec::new());
+    Engine::new(EngineConfig {
+        lifetimes: Some(tables.clone()),
+        interruptions: Some(tables),
+        ..config
+    })
+    .unwrap()
 }
 
 criterion_group!(decisions, benches);

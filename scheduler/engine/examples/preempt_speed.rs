@@ -81,6 +81,8 @@ fn instance(number: u64, host: u64, vcpus: u64, preemptible: bool) -> Instance {
         protected_until: None,
         price_per_hour: Money::default(),
         max_price: Money::default(),
+        flavor: String::new(),
+        ends_at: None,
         priority: 0,
         phase: Phase::Running,
     }

@@ -2,8 +2,10 @@
 
 use crate::EngineError;
 use ebbtide_cost_modules::CostModuleOptions;
+use ebbtide_model::LifeTables;
 use ebbtide_weighers::WeigherOptions;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
 
 /// How hosts that passed the filters are ordered.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -89,6 +91,21 @@ pub struct EngineConfig {
     /// What each further victim of the same project costs more than the one before it, in seconds, for the cost module `fairness`.
     /// Default: 600.
     pub fairness_seconds: u32,
+    /// A file that says how long preemptible instances live, for the cost module `remaining_lifetime`, as `ebbtide model fit --output json` writes it. Whoever
+    /// reads the configuration reads it, too, and puts it into `lifetimes`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lifetime_model: Option<PathBuf>,
+    /// A file that says how soon they are interrupted, for the weigher `interruption_risk`; goes into `interruptions`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interruption_model: Option<PathBuf>,
+    /// How long a preemptible instance is thought to run whose flavor does not say it, in seconds, for the weigher `interruption_risk`. Default: 3600.
+    pub risk_horizon_seconds: u32,
+    /// What `lifetime_model` says.
+    #[serde(skip)]
+    pub lifetimes: Option<LifeTables>,
+    /// What `interruption_model` says.
+    #[serde(skip)]
+    pub interruptions: Option<LifeTables>,
     /// Choose at random among so many of the best hosts (Nova's option). With `tiered` only among hosts that are equal but for
     /// their weights, with `first-fit` not at all. Default: 1, at least 1.
     pub host_subset_size: u32,
@@ -118,6 +135,11 @@ impl Default for EngineConfig {
             period_seconds: WeigherOptions::default().period_seconds,
             horizon_seconds: CostModuleOptions::default().horizon_seconds,
             fairness_seconds: CostModuleOptions::default().fairness_seconds,
+            lifetime_model: None,
+            interruption_model: None,
+            risk_horizon_seconds: WeigherOptions::default().risk_horizon_seconds,
+            lifetimes: None,
+            interruptions: None,
             host_subset_size: 1,
             shuffle_best_same_weighed_hosts: false,
             plugin_failure: PluginFailure::default(),
@@ -170,7 +192,11 @@ impl EngineConfig {
             }
         }
         if let Err(problem) = self.weigher_options().check() {
-            return wrong("period_seconds", problem.to_string());
+            let key = match problem {
+                ebbtide_weighers::ConfigError::OutOfRange { key, .. } => key,
+                _ => "weighers",
+            };
+            return wrong(key, problem.to_string());
         }
         if let Err(problem) = self.cost_module_options().check() {
             let key = match problem {
@@ -200,6 +226,8 @@ impl EngineConfig {
     pub(crate) fn weigher_options(&self) -> WeigherOptions {
         WeigherOptions {
             period_seconds: self.period_seconds,
+            risk_horizon_seconds: self.risk_horizon_seconds,
+            interruptions: self.interruptions.clone(),
         }
     }
 
@@ -209,6 +237,7 @@ impl EngineConfig {
             period_seconds: self.period_seconds,
             horizon_seconds: self.horizon_seconds,
             fairness_seconds: self.fairness_seconds,
+            lifetimes: self.lifetimes.clone(),
         }
     }
 }

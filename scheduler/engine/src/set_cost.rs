@@ -9,10 +9,12 @@ use crate::ranking::facts;
 use crate::state::State;
 use crate::table::{InstanceRow, Slot};
 use crate::{Engine, HostTable};
-use ebbtide_cost_api::{CostModule, Fact, FactColumn, MAX_COST, SetCost, VictimBatch};
+use ebbtide_cost_api::{
+    CostModule, Fact, FactColumn, MAX_COST, NO_END, SetCost, Texts, VictimBatch,
+};
 use ebbtide_model::Timestamp;
 use ebbtide_solver::{Cost, MAX_CANDIDATES};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -133,6 +135,25 @@ fn cost_of(units: f64) -> Result<Cost, Failure> {
     }
 }
 
+/// Names of flavors, of which many candidates share one.
+#[derive(Debug, Default)]
+struct Flavors {
+    column: Texts,
+    /// The place of each flavor's name, by the table's number.
+    known: HashMap<u32, u32>,
+}
+
+impl Flavors {
+    fn add(&mut self, table: &HostTable, flavor: u32) {
+        let texts = &mut self.column.texts;
+        let place = *self.known.entry(flavor).or_insert_with(|| {
+            texts.push(table.flavor_name(flavor).to_owned());
+            u32::try_from(texts.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.column.codes.push(place);
+    }
+}
+
 /// What a cost module is told about some candidates.
 #[derive(Debug, Default)]
 pub(crate) struct BatchColumns {
@@ -143,6 +164,8 @@ pub(crate) struct BatchColumns {
     max_prices: Vec<f64>,
     priorities: Vec<u8>,
     projects: Vec<u32>,
+    ends: Vec<f64>,
+    flavors: Option<Texts>,
     facts: Vec<(Fact, FactColumn)>,
 }
 
@@ -172,6 +195,7 @@ impl BatchColumns {
         let mut columns = Self::default();
         let mut hosts = Vec::new();
         let reads_facts = !module.facts().is_empty();
+        let mut flavors = module.reads_flavors().then(Flavors::default);
         for slot in slots {
             let row = table.row(slot);
             if reads_facts {
@@ -188,7 +212,16 @@ impl BatchColumns {
             columns.max_prices.push(row.max_price.micros() as f64 / 1e6);
             columns.priorities.push(row.priority);
             columns.projects.push(row.project);
+            columns
+                .ends
+                .push(row.ends_at.millis().map_or(NO_END, |end| {
+                    end.saturating_sub(now.as_millis()).max(0) as f64 / 1000.0
+                }));
+            if let Some(flavors) = &mut flavors {
+                flavors.add(table, row.flavor);
+            }
         }
+        columns.flavors = flavors.map(|flavors| flavors.column);
         let facts = module.facts().iter();
         columns.facts = facts
             .map(|fact| (fact.clone(), facts::column(table, &hosts, fact)))
@@ -206,6 +239,8 @@ impl BatchColumns {
             max_price: &self.max_prices,
             priority: &self.priorities,
             project: &self.projects,
+            ends_in_seconds: &self.ends,
+            flavors: self.flavors.as_ref(),
             facts: &self.facts,
         }
     }

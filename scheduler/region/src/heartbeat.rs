@@ -88,6 +88,13 @@ impl HostEntry {
         }
     }
 
+    /// Whether its agent is there to be told something; an operator may have disabled the host all the same.
+    pub(crate) fn is_heard(&self, now: Timestamp, down_after_millis: i64) -> bool {
+        let seen = self.host.last_seen;
+        let lately = seen.is_some_and(|seen| now.millis_since(seen) <= down_after_millis);
+        lately || now < self.trusted_until
+    }
+
     /// True if a heartbeat is older than one that came before it.
     ///
     /// Sessions have no order of their own, and reports can overtake one another, however many sessions there were between them. So another

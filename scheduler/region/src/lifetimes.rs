@@ -4,9 +4,7 @@ use crate::Region;
 use crate::evacuate::Why;
 use crate::step::Step;
 use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
-use ebbtide_model::{
-    EvacuationCause, HostHealth, Seconds, Server, ServerId, ServerStatus, Timestamp,
-};
+use ebbtide_model::{EvacuationCause, Seconds, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeSet, HashMap};
 
 /// When running servers have to have their notice because of their maximum lifetime.
@@ -56,9 +54,11 @@ impl Region {
                 continue;
             };
             let host = server.host.as_ref().and_then(|host| self.hosts.get(host));
-            let is_up = host.is_some_and(|host| host.health == HostHealth::Up);
+            // On a host that is disabled, too: it only gets nobody new.
+            let down_after = self.config.host_down_seconds.as_millis();
+            let is_heard = host.is_some_and(|host| host.is_heard(step.now, down_after));
             let rests = self.resting.get(&id).is_some_and(|until| *until > step.now);
-            if is_up && !rests {
+            if is_heard && !rests {
                 let why = Why {
                     cause: EvacuationCause::MaxLifetime,
                     preemptor_id: None,

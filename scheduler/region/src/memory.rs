@@ -173,6 +173,11 @@ impl Region {
             protected_until,
             price_per_hour: properties.price_per_hour,
             max_price: self.bid_of(server),
+            flavor: server.flavor.name.clone(),
+            ends_at: server
+                .launched_at
+                .zip(properties.max_lifetime)
+                .map(|(launched, most)| launched.plus(most)),
             priority: properties.priority,
             phase,
         }))

@@ -155,6 +155,7 @@ impl From<ConfigError> for ServiceError {
     fn from(error: ConfigError) -> Self {
         match error {
             ConfigError::Wrong(problem) => Self::Config(problem),
+            error @ ConfigError::Model { .. } => Self::Config(error.to_string()),
             ConfigError::Region(error) => error.into(),
             ConfigError::Engine(error) => error.into(),
             ConfigError::Bus(error) => error.into(),

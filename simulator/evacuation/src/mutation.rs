@@ -80,6 +80,10 @@ mutations! {
     ResumeWithoutToken, "resume-without-token", Region, "a server that is kept on shared storage goes on although nobody has taken its token";
     /// Who was evacuated comes back at once.
     NoStayAway, "no-stay-away", Region, "who had to leave comes back after a second, however often";
+    /// Whoever is out of bid goes without notice.
+    OutbidWithoutNotice, "outbid-without-notice", Region, "whoever does not pay the price any more has no time between notice and end (worlds with a market: seeds from 20,000,000)";
+    /// Prices are not read anew.
+    PricesForgotten, "prices-forgotten", Region, "a scheduler that reads everything anew does not read the prices (worlds with a market: seeds from 20,000,000)";
     /// Whoever fences is believed.
     FenceBelieved, "fence-believed", Region, "the word of a fence that lies is taken for a free room";
     /// Victims are told before Placement has taken the swap.
@@ -102,6 +106,17 @@ mutations! {
     OwnRowForgotten, "own-row-forgotten", Nova, "a row whose write lost its answer is driven by nobody until its scheduler starts anew";
     /// Usage is written without its key.
     UsageWithoutKey, "usage-without-key", Nova, "a usage record that is written again counts again";
+}
+
+impl Mutation {
+    /// The first seed of the worlds that have what it breaks.
+    #[must_use]
+    pub fn first_seed(self) -> u64 {
+        match self {
+            Self::OutbidWithoutNotice | Self::PricesForgotten => crate::region::MARKETS_FROM,
+            _ => 0,
+        }
+    }
 }
 
 impl std::str::FromStr for Mutation {

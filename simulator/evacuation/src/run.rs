@@ -62,6 +62,8 @@ pub struct Ends {
     pub moved: u64,
     /// How many of the evacuated had lived as long as they might.
     pub expired: u64,
+    /// How many of them did not pay the price any more.
+    pub outbid: u64,
 }
 
 impl Ends {
@@ -80,6 +82,7 @@ impl Ends {
         self.resumed += other.resumed;
         self.moved += other.moved;
         self.expired += other.expired;
+        self.outbid += other.outbid;
     }
 }
 

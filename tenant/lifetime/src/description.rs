@@ -191,23 +191,9 @@ struct Raw {
 /// # Errors
 /// [`LifetimeError::Description`] if the file is none of ours, or has no such model.
 pub fn pick(json: &str, group: Option<&str>) -> Result<Entry, LifetimeError> {
-    let mut entries = match serde_json::from_str::<File>(json) {
-        Ok(file) => file.groups,
-        // One description alone, written by hand.
-        Err(error) => match serde_json::from_str::<Description>(json) {
-            Ok(description) => {
-                return Ok(Entry {
-                    group: ALL.to_owned(),
-                    labels: BTreeMap::new(),
-                    description,
-                });
-            }
-            Err(_) => {
-                return refuse(format!(
-                    "this is not what `ebbtide model fit -o json` writes: {error}"
-                ));
-            }
-        },
+    let mut entries = match read(json)? {
+        Content::Groups(groups) => groups,
+        Content::One(description) => return Ok(of_all(description)),
     };
     let names: Vec<&str> = entries.iter().map(|e| e.group.as_str()).collect();
     let chosen = match group {
@@ -229,26 +215,80 @@ pub fn pick(json: &str, group: Option<&str>) -> Result<Entry, LifetimeError> {
             None => format!("which group? There are {}", names.join(", ")),
         });
     };
-    let Raw {
-        group,
-        labels,
-        rest,
-    } = entries.swap_remove(at);
-    if !rest.contains_key("model") {
-        let why = rest
+    let raw = entries.swap_remove(at);
+    if !raw.is_fitted() {
+        let why = raw
+            .rest
             .get("error")
             .and_then(|error| error["message"].as_str());
         return refuse(format!(
-            "the group {group} could not be fitted: {}",
+            "the group {} could not be fitted: {}",
+            raw.group,
             why.unwrap_or("its file does not say why")
         ));
     }
-    match serde_json::from_value(serde_json::Value::Object(rest)) {
-        Ok(description) => Ok(Entry {
+    raw.entry()
+}
+
+/// All models of such a file, in their order; groups that could not be fitted are left out. A description alone is the model of everybody.
+///
+/// # Errors
+/// [`LifetimeError::Description`] if the file is none of ours.
+pub fn entries(json: &str) -> Result<Vec<Entry>, LifetimeError> {
+    match read(json)? {
+        Content::One(description) => Ok(vec![of_all(description)]),
+        Content::Groups(groups) => {
+            let fitted = groups.into_iter().filter(Raw::is_fitted);
+            fitted.map(Raw::entry).collect()
+        }
+    }
+}
+
+/// What a file has in it.
+enum Content {
+    Groups(Vec<Raw>),
+    /// One description alone, written by hand.
+    One(Description),
+}
+
+fn read(json: &str) -> Result<Content, LifetimeError> {
+    match serde_json::from_str::<File>(json) {
+        Ok(file) => Ok(Content::Groups(file.groups)),
+        Err(error) => match serde_json::from_str::<Description>(json) {
+            Ok(description) => Ok(Content::One(description)),
+            Err(_) => refuse(format!(
+                "this is not what `ebbtide model fit -o json` writes: {error}"
+            )),
+        },
+    }
+}
+
+fn of_all(description: Description) -> Entry {
+    Entry {
+        group: ALL.to_owned(),
+        labels: BTreeMap::new(),
+        description,
+    }
+}
+
+impl Raw {
+    fn is_fitted(&self) -> bool {
+        self.rest.contains_key("model")
+    }
+
+    fn entry(self) -> Result<Entry, LifetimeError> {
+        let Self {
             group,
             labels,
-            description,
-        }),
-        Err(error) => refuse(format!("the group {group}: {error}")),
+            rest,
+        } = self;
+        match serde_json::from_value(serde_json::Value::Object(rest)) {
+            Ok(description) => Ok(Entry {
+                group,
+                labels,
+                description,
+            }),
+            Err(error) => refuse(format!("the group {group}: {error}")),
+        }
     }
 }

@@ -12,6 +12,7 @@ mod error;
 pub mod fit;
 mod integrate;
 pub mod labelled;
+pub mod life_tables;
 mod observation;
 pub mod plan;
 pub mod table;

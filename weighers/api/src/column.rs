@@ -25,6 +25,9 @@ pub enum Column {
     EvictionCost,
     /// How many victims that set has.
     EvictionVictims,
+    /// How many instances of the request's size the normal state h_n has room for: what normal instances can still claim of the host, preemptible ones or
+    /// not. 0 where the scheduler does not tell preemptible from normal.
+    NormalRoom,
     /// Builds that failed since the last that did not. Nova's `stats.failed_builds`.
     FailedBuilds,
     /// Version of the hypervisor as a number (8.2.0 is 8002000); 0 if unknown.
@@ -37,7 +40,7 @@ pub enum Column {
 
 impl Column {
     /// How many columns there are.
-    pub const COUNT: usize = 14;
+    pub const COUNT: usize = 15;
 
     /// All of them, in the order of their index.
     pub const ALL: [Self; Self::COUNT] = [
@@ -51,6 +54,7 @@ impl Column {
         Self::PreemptionNeeded,
         Self::EvictionCost,
         Self::EvictionVictims,
+        Self::NormalRoom,
         Self::FailedBuilds,
         Self::HypervisorVersion,
         Self::FreePciDevices,
@@ -77,6 +81,7 @@ impl Column {
             Self::PreemptionNeeded => "preemption_needed",
             Self::EvictionCost => "eviction_cost",
             Self::EvictionVictims => "eviction_victims",
+            Self::NormalRoom => "normal_room",
             Self::FailedBuilds => "failed_builds",
             Self::HypervisorVersion => "hypervisor_version",
             Self::FreePciDevices => "free_pci_devices",

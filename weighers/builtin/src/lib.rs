@@ -12,6 +12,7 @@
 //! | Nova's ordinary weighers | ±1 | Nova's defaults |
 //! | what an eviction costs: `eviction_cost`, `partial_hour_sum`, `preemptible_count` | 1,000 | opie's default: a difference of 1 % of the largest cost gives 10 and outweighs the 9 |
 //! | whether somebody has to leave: `preemption_needed` | 10,000 | more than the three of the layer below and the 9 together can take away (3,009) |
+//! | for preemptible requests only: `interruption_risk` | 10,000 | a difference of one in a thousand outweighs the 9; normal requests, which the layers above are about, get nothing of it |
 //! | Nova's emergencies: failed builds, forbidden cell | 1,000,000 | Nova's defaults: a broken host is not repaired by having room |
 //!
 //! Invariants: weighers keep no state; a weigher reads only columns that it names in `needs()`; what it writes is finite
@@ -28,6 +29,7 @@ pub mod disk;
 pub mod eviction_cost;
 pub mod hypervisor_version;
 pub mod image_props;
+pub mod interruption_risk;
 pub mod io_ops;
 pub mod metrics;
 pub mod num_instances;

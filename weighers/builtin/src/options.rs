@@ -1,24 +1,36 @@
 //! Options of the built-in weighers, and what can be wrong with them.
 
+use ebbtide_model::LifeTables;
 use serde::Deserialize;
 use thiserror::Error;
 
 /// Longest billing period: a leap year. A longer one is a typing error.
 pub const MAX_PERIOD_SECONDS: u32 = 366 * 24 * 3600;
 
+/// Longest horizon of `interruption_risk`: a year, as long as the longest maximum lifetime.
+pub const MAX_HORIZON_SECONDS: u32 = 365 * 24 * 3600;
+
 /// Options of the built-in weighers, as they stand in the configuration. Unknown keys are refused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WeigherOptions {
     /// Billing period in seconds, 1 to [`MAX_PERIOD_SECONDS`]; for `partial_hour_sum`.
     pub period_seconds: u32,
+    /// How long a preemptible instance is thought to run whose flavor does not say it, 1 to [`MAX_HORIZON_SECONDS`] seconds; for `interruption_risk`.
+    pub risk_horizon_seconds: u32,
+    /// How soon instances are interrupted; for `interruption_risk`, which cannot do without. No key of its own: whoever reads the configuration makes it
+    /// of a model.
+    #[serde(skip)]
+    pub interruptions: Option<LifeTables>,
 }
 
 impl Default for WeigherOptions {
-    /// An hour, as in the paper.
+    /// An hour, as in the paper, and an hour.
     fn default() -> Self {
         Self {
             period_seconds: 3600,
+            risk_horizon_seconds: 3600,
+            interruptions: None,
         }
     }
 }
@@ -29,15 +41,24 @@ impl WeigherOptions {
     /// # Errors
     /// [`ConfigError::OutOfRange`] with the key.
     pub fn check(&self) -> Result<(), ConfigError> {
-        if (1..=MAX_PERIOD_SECONDS).contains(&self.period_seconds) {
-            Ok(())
-        } else {
-            Err(ConfigError::OutOfRange {
-                key: "period_seconds",
-                value: u64::from(self.period_seconds),
-                allowed: format!("1 to {MAX_PERIOD_SECONDS} seconds; an hour is 3600"),
-            })
+        let table = [
+            ("period_seconds", self.period_seconds, MAX_PERIOD_SECONDS),
+            (
+                "risk_horizon_seconds",
+                self.risk_horizon_seconds,
+                MAX_HORIZON_SECONDS,
+            ),
+        ];
+        for (key, value, most) in table {
+            if !(1..=most).contains(&value) {
+                return Err(ConfigError::OutOfRange {
+                    key,
+                    value: u64::from(value),
+                    allowed: format!("1 to {most} seconds; an hour is 3600"),
+                });
+            }
         }
+        Ok(())
     }
 }
 
@@ -62,6 +83,14 @@ pub enum ConfigError {
         /// What is allowed, in words.
         allowed: String,
     },
+    /// A weigher that needs to know how soon instances are interrupted, and nobody has said it.
+    #[error(
+        "the weigher {name} needs to know how soon instances are interrupted: write `ebbtide model fit … --output json` to a file and name it in engine.interruption_model"
+    )]
+    NoInterruptions {
+        /// The weigher.
+        name: String,
+    },
 }
 
 impl ConfigError {
@@ -71,6 +100,7 @@ impl ConfigError {
         match self {
             Self::UnknownWeigher { .. } => "EB-WEIGHER-001",
             Self::OutOfRange { .. } => "EB-WEIGHER-002",
+            Self::NoInterruptions { .. } => "EB-WEIGHER-003",
         }
     }
 }

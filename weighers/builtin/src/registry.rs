@@ -5,8 +5,8 @@
 use crate::options::{ConfigError, WeigherOptions};
 use crate::{
     build_failure, cpu, cross_cell_move, disk, eviction_cost, hypervisor_version, image_props,
-    io_ops, metrics, num_instances, partial_hour_sum, pci, preemptible_count, preemption_needed,
-    ram, soft_affinity, soft_anti_affinity,
+    interruption_risk, io_ops, metrics, num_instances, partial_hour_sum, pci, preemptible_count,
+    preemption_needed, ram, soft_affinity, soft_anti_affinity,
 };
 use ebbtide_weigher_api::Weigher;
 use std::sync::Arc;
@@ -34,10 +34,14 @@ fn build(options: &WeigherOptions) -> Vec<Arc<dyn Weigher>> {
             options.period_seconds,
         )),
         Arc::new(preemptible_count::PreemptibleCount),
+        Arc::new(interruption_risk::InterruptionRisk::new(
+            options.risk_horizon_seconds,
+            options.interruptions.clone(),
+        )),
     ]
 }
 
-/// Every built-in weigher, with default options.
+/// Every built-in weigher, with default options: `interruption_risk` has no model then and says nothing.
 #[must_use]
 pub fn all() -> Vec<Arc<dyn Weigher>> {
     build(&WeigherOptions::default())
@@ -55,10 +59,13 @@ pub fn names() -> Vec<String> {
 /// The weigher of that name. `soft-affinity` is the same as `soft_affinity`.
 ///
 /// # Errors
-/// [`ConfigError::UnknownWeigher`], which lists the names, or an option that is out of range.
+/// [`ConfigError::UnknownWeigher`], which lists the names, an option that is out of range, or [`ConfigError::NoInterruptions`].
 pub fn by_name(name: &str, options: &WeigherOptions) -> Result<Arc<dyn Weigher>, ConfigError> {
     options.check()?;
     let wanted = name.replace('-', "_");
+    if wanted == interruption_risk::NAME && options.interruptions.is_none() {
+        return Err(ConfigError::NoInterruptions { name: wanted });
+    }
     build(options)
         .into_iter()
         .find(|weigher| weigher.name() == wanted)

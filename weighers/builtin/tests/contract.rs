@@ -54,12 +54,7 @@ fn an_unknown_name_is_refused_with_all_known_ones() {
 #[test]
 fn options_are_checked_and_the_message_names_the_key() {
     let read = |text: &str| toml::from_str::<WeigherOptions>(text);
-    assert_eq!(
-        read("").unwrap(),
-        WeigherOptions {
-            period_seconds: 3600
-        }
-    );
+    assert_eq!(read("").unwrap(), WeigherOptions::default());
     assert_eq!(read("period_seconds = 60").unwrap().period_seconds, 60);
     for bad in [
         "period_second = 60",
@@ -77,7 +72,11 @@ fn options_are_checked_and_the_message_names_the_key() {
         (31_622_400, true),
         (31_622_401, false),
     ] {
-        let result = by_name("partial_hour_sum", &WeigherOptions { period_seconds });
+        let options = WeigherOptions {
+            period_seconds,
+            ..WeigherOptions::default()
+        };
+        let result = by_name("partial_hour_sum", &options);
         assert_eq!(result.is_ok(), fine, "{period_seconds}");
         if let Err(error) = result {
             assert_eq!(error.code(), "EB-WEIGHER-002");
@@ -95,7 +94,11 @@ fn the_period_is_that_of_the_options() {
         (86_400, [-7261.5, -59.0]),
     ];
     for (period_seconds, expected) in table {
-        let weigher = by_name("partial_hour_sum", &WeigherOptions { period_seconds }).unwrap();
+        let options = WeigherOptions {
+            period_seconds,
+            ..WeigherOptions::default()
+        };
+        let weigher = by_name("partial_hour_sum", &options).unwrap();
         assert_eq!(
             hosts.raw(weigher.as_ref()).unwrap(),
             expected,

@@ -3,7 +3,7 @@
 use crate::chance::Chance;
 use crate::hosts::{Sort, picked, values};
 use crate::tried::{Answer, TriedCostModule};
-use ebbtide_cost_api::{CostError, Fact, FactColumn, VictimBatch};
+use ebbtide_cost_api::{CostError, Fact, FactColumn, NO_END, VictimBatch};
 
 /// Preemptible instances.
 #[derive(Debug, Clone, Default)]
@@ -15,6 +15,7 @@ pub(crate) struct Candidates {
     max_price: Vec<f64>,
     priority: Vec<u8>,
     project: Vec<u32>,
+    ends: Vec<f64>,
     facts: Vec<(Fact, FactColumn)>,
 }
 
@@ -34,6 +35,7 @@ impl Candidates {
             all.project
                 .push(u32::try_from(chance.below(20)).unwrap_or(0));
         }
+        all.ends = vec![NO_END; len];
         all.facts = facts(module, len, Sort::Usual, &mut chance);
         all
     }
@@ -49,6 +51,7 @@ impl Candidates {
             max_price: number(1e6),
             priority: vec![if large { u8::MAX } else { 0 }; len],
             project: vec![0; len],
+            ends: number(NO_END),
             facts: facts(module, len, Sort::Empty, &mut Chance::new(1)),
         }
     }
@@ -63,6 +66,7 @@ impl Candidates {
             max_price: pick(&self.max_price),
             priority: rows.iter().map(|at| self.priority[*at]).collect(),
             project: rows.iter().map(|at| self.project[*at]).collect(),
+            ends: pick(&self.ends),
             facts: picked(&self.facts, rows),
         }
     }
@@ -77,6 +81,8 @@ impl Candidates {
             max_price: &self.max_price,
             priority: &self.priority,
             project: &self.project,
+            ends_in_seconds: &self.ends,
+            flavors: None,
             facts: &self.facts,
         })
     }

@@ -1,7 +1,7 @@
 //! A real service behind gRPC: good ones, and all the ways to be a bad one.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::disallowed_methods)] // A test that cannot go on fails.
 
-use ebbtide_cost_api::{CostModule, VictimBatch};
+use ebbtide_cost_api::{CostModule, NO_END, VictimBatch};
 use ebbtide_model::Resources;
 use ebbtide_proto::plugin::v1;
 use ebbtide_proto::plugin::v1::description::Kind;
@@ -245,6 +245,8 @@ fn a_service_prices_victims_and_charges_for_the_second_of_a_project() {
         max_price: &[0.5, 0.25],
         priority: &[0, 0],
         project: &[1, 1],
+        ends_in_seconds: &[NO_END, NO_END],
+        flavors: None,
         facts: &[],
     };
     let mut costs = [0.0; 2];

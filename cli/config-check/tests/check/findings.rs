@@ -169,6 +169,7 @@ fn keys_of_the_scheduler_that_are_probably_not_meant_so() {
         ("[engine]\ncost_module = \"num_instances\"\nperiod_seconds = 60\n", Warning, code::NO_EFFECT, "engine.period_seconds", 3, "billing period"),
         ("[engine]\nhorizon_seconds = 60\n", Warning, code::NO_EFFECT, "engine.horizon_seconds", 2, "oldest_first"),
         ("[engine]\nfairness_seconds = 60\n", Warning, code::NO_EFFECT, "engine.fairness_seconds", 2, "fairness"),
+        ("[engine]\nrisk_horizon_seconds = 60\n", Warning, code::NO_EFFECT, "engine.risk_horizon_seconds", 2, "interruption_risk"),
         ("[engine]\npolicy = \"first-fit\"\nhost_subset_size = 3\n", Warning, code::NO_EFFECT, "engine.host_subset_size", 3, "first"),
         ("[engine]\npolicy = \"first-fit\"\nshuffle_best_same_weighed_hosts = true\n", Warning, code::NO_EFFECT, "engine.shuffle_best_same_weighed_hosts", 3, "weighs nothing"),
         ("[engine]\nplugin_failure = \"refuse\"\ncost_module_failure = \"refuse\"\n", Warning, code::NO_EFFECT, "engine.cost_module_failure", 3, "says the same"),

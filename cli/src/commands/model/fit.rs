@@ -10,7 +10,7 @@ use crate::errors::CliError;
 use crate::hours::Maximum;
 use crate::json::Json;
 use crate::output::{Listing, number, text};
-use clap::Args;
+use clap::{Args, ValueEnum};
 use ebbtide_lifetime::labelled::groups;
 use std::path::PathBuf;
 
@@ -25,7 +25,17 @@ Examples:
   ebbtide model fit preemptions.csv --by flavor,zone --method mle --model best
   ebbtide model fit lifetimes.csv.gz --svg lifetimes.svg -o json > model.json
   ebbtide model fit --from-region --all-projects --by flavor
+  ebbtide model fit lifetimes.csv --end stopped --method mle --max-lifetime none --model weibull -o json > work.json
   ebbtide model fit lifetimes.csv --where zone=nova --since 2026-05-01 --max-lifetime none --model weibull";
+
+/// Who ended the lives that a model is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum End {
+    /// The provider.
+    Preempted,
+    /// Their users.
+    Stopped,
+}
 
 /// Options of `model fit`.
 #[derive(Debug, Clone, Args)]
@@ -54,6 +64,17 @@ pub struct FitArgs {
     /// The provider's maximum lifetime, or none [default: 24h for files, what its flavors say for the region]
     #[arg(long, value_name = "TIME")]
     max_lifetime: Option<Maximum>,
+    /// Which ends the model is about: the provider's (how soon instances are interrupted), or their users' (how long they run if nobody interrupts
+    /// them). The others are censored
+    #[arg(
+        long,
+        value_enum,
+        default_value = "preempted",
+        hide_possible_values = true,
+        conflicts_with = "from_region",
+        value_name = "preempted|stopped"
+    )]
+    end: End,
     /// Draw distribution and hazard over the data into this file
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
@@ -61,7 +82,12 @@ pub struct FitArgs {
 
 /// Fits and shows.
 pub(super) async fn run(context: &mut Context, args: &FitArgs) -> Result<(), CliError> {
-    let source = source::read(context, &args.source, args.max_lifetime).await?;
+    let mut source = source::read(context, &args.source, args.max_lifetime).await?;
+    if args.end == End::Stopped {
+        for row in &mut source.rows {
+            row.observation.ended = !row.observation.ended;
+        }
+    }
     of_observations(context, args, &source)
         .map_err(|error| error.in_file_of_lifetimes(&source.place))
 }

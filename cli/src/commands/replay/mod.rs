@@ -14,6 +14,7 @@ mod shown;
 use crate::Context;
 use crate::errors::CliError;
 use clap::{Args, ValueHint};
+use ebbtide_engine::WeigherConfig;
 use ebbtide_simulator::{
     HostPattern, PreemptibleShare, ReadOptions, RecordedPlacements, Report, Sampling, Trace,
 };
@@ -38,7 +39,9 @@ Examples:
   ebbtide replay requests.csv --preemptible-share 0.3 --report /tmp/report
   ebbtide replay requests.csv --speed-up max --in-flight 16 --limit 2000
   ebbtide replay requests.csv --speed-up max --expect-placements placement_firstfit.csv.zst
-  ebbtide replay requests.csv --offline --hosts 10 --host-cpu 40 --host-mem-gb 90 --policy first-fit";
+  ebbtide replay requests.csv --offline --hosts 10 --host-cpu 40 --host-mem-gb 90 --policy first-fit
+  ebbtide replay requests.csv --offline --hosts 4 --preemptible-share 0.5 --weigher interruption_risk \
+    --interruption-model model.json";
 
 /// Options of `replay`.
 #[derive(Debug, Args)]
@@ -111,6 +114,18 @@ pub struct CloudArgs {
     /// Cost module [default: the engine's]
     #[arg(long, value_name = "NAME", requires = "offline")]
     pub cost_module: Option<String>,
+    /// One more weigher behind the engine's, with a multiplier if not its own; can be said several times
+    #[arg(long = "weigher", value_name = "NAME[=MULTIPLIER]", requires = "offline", value_parser = weigher)]
+    pub weighers: Vec<WeigherConfig>,
+    /// How long instances live, for the cost module remaining_lifetime: what `ebbtide model fit -o json` writes
+    #[arg(long, value_name = "FILE", requires = "offline", value_hint = ValueHint::FilePath)]
+    pub lifetime_model: Option<PathBuf>,
+    /// How soon they are interrupted, for the weigher interruption_risk: what `ebbtide model fit -o json` writes
+    #[arg(long, value_name = "FILE", requires = "offline", value_hint = ValueHint::FilePath)]
+    pub interruption_model: Option<PathBuf>,
+    /// How long preemptible work takes, for the weigher interruption_risk; and which VMs the report counts as short work
+    #[arg(long, default_value_t = 3600, value_name = "SECONDS", requires = "offline", value_parser = clap::value_parser!(u32).range(1..=31_536_000))]
+    pub horizon: u32,
 }
 
 /// How fast.
@@ -120,6 +135,20 @@ pub enum Speed {
     Times(f64),
     /// Without waiting.
     Max,
+}
+
+fn weigher(text: &str) -> Result<WeigherConfig, String> {
+    let (name, multiplier) = match text.split_once('=') {
+        None => (text, None),
+        Some((name, number)) => match number.parse::<f64>() {
+            Ok(number) if number.is_finite() => (name, Some(number)),
+            _ => return Err(format!("{number:?} is no multiplier: use a number")),
+        },
+    };
+    Ok(WeigherConfig {
+        multiplier,
+        ..WeigherConfig::named(name)
+    })
 }
 
 fn speed(text: &str) -> Result<Speed, String> {

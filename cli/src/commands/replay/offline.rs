@@ -4,6 +4,7 @@ use super::Job;
 use super::progress::Progress;
 use crate::errors::CliError;
 use crate::{Context, clock};
+use ebbtide_config::ConfigError;
 use ebbtide_engine::{EngineConfig, Policy};
 use ebbtide_model::Seconds;
 use ebbtide_simulator::Report;
@@ -11,6 +12,14 @@ use ebbtide_simulator::offline::{OfflineOptions, replay};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What is wrong with a file of models.
+fn of_model(error: ConfigError) -> CliError {
+    match error {
+        ConfigError::Model { path, source, .. } => CliError::lifetimes(&path, source),
+        other => CliError::Usage(other.to_string()),
+    }
+}
 
 /// Replays against the engine alone.
 pub(super) fn run(context: &mut Context, job: &Job) -> Result<Report, CliError> {
@@ -27,6 +36,13 @@ pub(super) fn run(context: &mut Context, job: &Job) -> Result<Report, CliError> 
     if let Some(module) = &cloud.cost_module {
         engine.cost_module.clone_from(module);
     }
+    engine.weighers.extend(cloud.weighers.iter().cloned());
+    engine.lifetime_model.clone_from(&cloud.lifetime_model);
+    engine
+        .interruption_model
+        .clone_from(&cloud.interruption_model);
+    engine.risk_horizon_seconds = cloud.horizon;
+    ebbtide_config::read_models(&mut engine).map_err(of_model)?;
     let options = OfflineOptions {
         hosts: (0..cloud.hosts)
             .map(|number| job.pattern.host(number))
@@ -37,6 +53,7 @@ pub(super) fn run(context: &mut Context, job: &Job) -> Result<Report, CliError> 
         preemptible: job.share,
         grace: Seconds(job.args.grace.unwrap_or(30)),
         sample_every: job.args.sample_every,
+        short_seconds: f64::from(cloud.horizon),
     };
     let stop = Arc::new(AtomicBool::new(false));
     let stopped = stop.clone();

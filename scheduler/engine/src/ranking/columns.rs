@@ -122,6 +122,7 @@ fn fill(state: &State<'_>, places: &[Place], column: Column) -> Vec<f64> {
         Column::EvictionVictims => {
             each(&|p| p.eviction.as_ref().map_or(0.0, |e| e.victims.len() as f64))
         }
+        Column::NormalRoom => places.iter().map(|p| normal_room(state, p.host)).collect(),
         // What an engine's host does not tell: alike everywhere, so that the weighers that read it decide nothing.
         Column::FailedBuilds
         | Column::HypervisorVersion
@@ -135,6 +136,20 @@ fn placed<'a>(state: &'a State<'_>, class: &ResourceClass) -> impl Fn(HostIndex)
     let need = state.ask.needs.iter().find(|need| need.class == class);
     let amount = need.map_or(0, |need| need.amount);
     move |host| state.pending(host).map_or(0, |p| p.placed) * amount
+}
+
+/// How many instances of the request's size fit into h_n.
+fn normal_room(state: &State<'_>, host: HostIndex) -> f64 {
+    let placed = match state.ask.preemptible() {
+        true => 0,
+        false => state.pending(host).map_or(0, |p| p.placed),
+    };
+    let rooms = state.ask.needs.iter().filter(|need| need.amount > 0);
+    let rooms = rooms.map(|need| {
+        let free = need.columns.map_or(0, |c| c.free_normal(host));
+        (free / need.amount - placed).max(0)
+    });
+    rooms.min().unwrap_or(0) as f64
 }
 
 /// total − used, without the allocation ratio, as Nova's `free_ram_mb` and `free_disk_mb`.

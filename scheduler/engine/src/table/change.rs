@@ -24,6 +24,8 @@ impl HostTable {
             project: self.acquire_project(&instance.project_id),
             host,
             shape: self.acquire_shape(Shape::of(instance)),
+            flavor: self.flavors.acquire(instance.flavor.clone()),
+            ends_at: Moment::new(instance.ends_at),
             group: instance.group_id,
             launched_at: Moment::new(instance.launched_at),
             protected_until: Moment::new(instance.protected_until),
@@ -57,8 +59,9 @@ impl HostTable {
         let row = &mut self.instances[slot];
         // The slot may stay free for long: what it held on the heap goes now.
         row.name = Box::default();
-        let (project, shape) = (row.project, row.shape);
+        let (project, shape, flavor) = (row.project, row.shape, row.flavor);
         self.projects.release(project);
+        self.flavors.release(flavor);
         self.shapes.release(shape);
         self.free_instances.push(slot);
         true

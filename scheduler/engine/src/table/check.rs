@@ -193,10 +193,12 @@ impl HostTable {
     fn check_interned(&self) -> Result<(), String> {
         let mut projects: BTreeMap<u32, u32> = BTreeMap::new();
         let mut shapes: BTreeMap<u32, u32> = BTreeMap::new();
+        let mut flavors: BTreeMap<u32, u32> = BTreeMap::new();
         for slot in self.instance_numbers.values() {
             let row = self.row(*slot);
             *projects.entry(row.project).or_default() += 1;
             *shapes.entry(row.shape).or_default() += 1;
+            *flavors.entry(row.flavor).or_default() += 1;
         }
         let mut traits: BTreeMap<u32, u32> = BTreeMap::new();
         for &host in &self.order {
@@ -206,6 +208,8 @@ impl HostTable {
             .all(|n| self.projects.count(n) == projects.get(&n).copied().unwrap_or(0))
             && (0..index_of(self.shapes.slots()))
                 .all(|n| self.shapes.count(n) == shapes.get(&n).copied().unwrap_or(0))
+            && (0..index_of(self.flavors.slots()))
+                .all(|n| self.flavors.count(n) == flavors.get(&n).copied().unwrap_or(0))
             && (0..index_of(self.trait_sets.slots()))
                 .all(|n| self.trait_sets.count(n) == traits.get(&n).copied().unwrap_or(0));
         if counted {

@@ -124,6 +124,7 @@ impl WeightColumns {
             | Column::PreemptionNeeded
             | Column::EvictionCost
             | Column::EvictionVictims
+            | Column::NormalRoom
             | Column::FailedBuilds
             | Column::HypervisorVersion
             | Column::FreePciDevices

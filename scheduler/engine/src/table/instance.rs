@@ -38,6 +38,10 @@ pub struct Instance {
     pub retained: Resources,
     /// True if it may be evacuated for a normal request.
     pub preemptible: bool,
+    /// The name of its flavor; empty if it is not known.
+    pub flavor: String,
+    /// When its flavor's maximum lifetime ends it, if it has one.
+    pub ends_at: Option<Timestamp>,
     /// Its server group.
     pub group_id: Option<GroupId>,
     /// When it began to run; `None` if it has not: it counts as age zero, the youngest of all.
@@ -71,6 +75,10 @@ pub struct InstanceView<'a> {
     pub retained: &'a Resources,
     /// True if it may be evacuated for a normal request.
     pub preemptible: bool,
+    /// The name of its flavor; empty if it is not known.
+    pub flavor: &'a str,
+    /// When its flavor's maximum lifetime ends it, if it has one.
+    pub ends_at: Option<Timestamp>,
     /// Its server group.
     pub group_id: Option<GroupId>,
     /// When it began to run.
@@ -99,6 +107,8 @@ impl InstanceView<'_> {
             resources: self.resources.clone(),
             retained: self.retained.clone(),
             preemptible: self.preemptible,
+            flavor: self.flavor.to_owned(),
+            ends_at: self.ends_at,
             group_id: self.group_id,
             launched_at: self.launched_at,
             protected_until: self.protected_until,
@@ -181,6 +191,8 @@ pub(crate) struct InstanceRow {
     pub(crate) project: u32,
     pub(crate) host: HostIndex,
     pub(crate) shape: u32,
+    pub(crate) flavor: u32,
+    pub(crate) ends_at: Moment,
     pub(crate) group: Option<GroupId>,
     pub(crate) launched_at: Moment,
     pub(crate) protected_until: Moment,
@@ -218,6 +230,8 @@ impl HostTable {
             resources: self.shapes.get(row.shape).takes(),
             retained: self.shapes.get(row.shape).retained(),
             preemptible: row.preemptible,
+            flavor: self.flavor_name(row.flavor),
+            ends_at: row.ends_at.get(),
             group_id: row.group,
             launched_at: row.launched_at.get(),
             protected_until: row.protected_until.get(),

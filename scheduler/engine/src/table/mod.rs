@@ -152,6 +152,7 @@ pub struct HostTable {
     instances: Rows,
     free_instances: Vec<Slot>,
     projects: Interner<String>,
+    flavors: Interner<String>,
     shapes: Interner<Shape>,
     /// By number of the shape.
     shape_amounts: Vec<Amounts>,
@@ -540,6 +541,11 @@ impl HostTable {
     /// The preemptible instances on a host that are not leaving, in the order of its lanes.
     pub(crate) fn candidates_on(&self, host: HostIndex) -> &[Slot] {
         &self.slots_on(host)[..self.counts.preemptible[host.at()] as usize]
+    }
+
+    /// The name of a flavor that an instance has.
+    pub(crate) fn flavor_name(&self, number: u32) -> &str {
+        self.flavors.get(number)
     }
 
     /// The number of a project; `None` if it has no instance.

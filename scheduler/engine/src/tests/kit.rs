@@ -73,6 +73,8 @@ pub(crate) fn normal(number: u128, host: &str, vcpus: u64) -> Instance {
         protected_until: None,
         price_per_hour: Money::default(),
         max_price: Money::default(),
+        flavor: String::new(),
+        ends_at: None,
         priority: 0,
         phase: Phase::Running,
     }
@@ -277,6 +279,8 @@ pub(crate) fn apply(table: &mut HostTable, decision: &Decision) {
                 protected_until: None,
                 price_per_hour: properties.price_per_hour,
                 max_price: properties.price_per_hour,
+                flavor: decision.request.flavor.name.clone(),
+                ends_at: None,
                 priority: properties.priority,
                 phase: Phase::Claimed,
             })

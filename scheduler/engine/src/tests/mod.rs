@@ -14,6 +14,7 @@ mod joint;
 mod kit;
 mod policies;
 mod properties;
+mod remaining_lifetime;
 mod retained;
 mod same_answer;
 mod several;

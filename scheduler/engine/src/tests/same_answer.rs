@@ -3,7 +3,9 @@
 use super::kit::*;
 use super::table::any_phase;
 use crate::{Budgets, Engine, EngineConfig, HostTable, Instance, Policy, WeigherConfig};
-use ebbtide_model::{GroupPolicy, HostHealth, PlacementRequest, ResourceClass};
+use ebbtide_model::{
+    GroupPolicy, HostHealth, LifeGroup, LifeTable, LifeTables, PlacementRequest, ResourceClass,
+};
 use ebbtide_weigher_api::{Column, HostBatch, RequestView, Weigher, WeigherError};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -236,6 +238,20 @@ impl Weigher for Plugin {
     }
 }
 
+/// Tables that know flavors and zones.
+fn lifetimes() -> LifeTables {
+    let even = |hours: f64| LifeTable::new(&[(0.0, 1.0), (hours * 3600.0, 0.0)], 0.0).unwrap();
+    let zone = LifeGroup {
+        flavor: None,
+        zone: Some("az-1".to_owned()),
+    };
+    let flavor = LifeGroup {
+        flavor: Some("v2".to_owned()),
+        zone: None,
+    };
+    LifeTables::new(even(20.0), vec![(zone, even(50.0)), (flavor, even(3.0))])
+}
+
 fn any_engine() -> impl Strategy<Value = Engine> {
     let policy = prop_oneof![
         6 => Just(Policy::Tiered),
@@ -246,6 +262,7 @@ fn any_engine() -> impl Strategy<Value = Engine> {
         4 => Just(None),
         1 => Just(Some(vec![("preemptible_count", 3.0), ("cpu", -1.5), ("num_instances", 0.3)])),
         1 => Just(Some(vec![("ram", 1.0), ("plugin", 1.0)])),
+        2 => Just(Some(vec![("cpu", 1.0), ("interruption_risk", 100.0), ("ram", 1.0)])),
         1 => Just(Some(vec![("partial_hour_sum", 1.0), ("disk", 1e300)])),
         1 => Just(Some(vec![]))
     ];
@@ -254,6 +271,7 @@ fn any_engine() -> impl Strategy<Value = Engine> {
         1 => Just("num_instances"),
         1 => Just("oldest_first"),
         2 => Just("fairness"),
+        1 => Just("remaining_lifetime"),
         1 => Just("revenue")
     ];
     let period = prop_oneof![3 => Just(3600_u32), 1 => Just(60)];
@@ -273,6 +291,8 @@ fn any_engine() -> impl Strategy<Value = Engine> {
                 explain_hosts: listed,
                 explain_dropped: listed / 2,
                 shuffle_best_same_weighed_hosts: shuffle,
+                lifetimes: Some(lifetimes()),
+                interruptions: Some(lifetimes()),
                 ..EngineConfig::default()
             };
             if let Some(weighers) = weighers {

@@ -49,7 +49,8 @@ fn of_host(column: Column, host: &HostState, spec: &RequestSpec) -> Result<f64, 
         | Column::NumPreemptible
         | Column::PreemptionNeeded
         | Column::EvictionCost
-        | Column::EvictionVictims => 0.0,
+        | Column::EvictionVictims
+        | Column::NormalRoom => 0.0,
     })
 }
 

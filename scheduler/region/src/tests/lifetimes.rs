@@ -113,3 +113,18 @@ fn one_that_is_not_longer_than_the_grace_period_of_the_region_is_refused() {
         .command(create(mortal(4, "stop")))
         .expect("it has a grace period of its own");
 }
+
+#[test]
+fn on_a_host_that_is_disabled_a_lifetime_ends_all_the_same() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let id = world.create(&mortal(4, "terminate"));
+    world.run(5);
+    let disabled = world.command(Command::DisableHost {
+        name: "host-a".to_owned(),
+        reason: "its fan is to be changed".to_owned(),
+    });
+    disabled.expect("it is there");
+    world.run(LIFETIME + 10);
+    assert_eq!(world.status(id), ServerStatus::Preempted);
+    assert_eq!(world.evacuation(id).cause, EvacuationCause::MaxLifetime);
+}

@@ -222,3 +222,22 @@ fn places_are_counted_on_hosts_that_the_flavor_may_be_on() {
     assert_eq!(of(&everywhere), (8, 4));
     assert_eq!(of(&picky), (2, 2), "all places that it can have are taken");
 }
+
+#[test]
+fn whoever_does_not_pay_leaves_a_host_that_is_disabled_too() {
+    let mut world = world(&[("host-a", 4), ("host-b", 4)]);
+    let flavor = priced(&mut world, 4, &[]);
+    world.run(EVERY);
+    let poor = buy(&mut world, &flavor, Some("0.12")).expect("it costs 0.10");
+    world.run(5);
+    let name = world.server(poor).host.clone().expect("it has one");
+    let disabled = world.command(Command::DisableHost {
+        name,
+        reason: "its fan is to be changed".to_owned(),
+    });
+    disabled.expect("it is there");
+    buy(&mut world, &flavor, None).expect("there is room on the other");
+    world.run(3 * EVERY);
+    assert_eq!(world.status(poor), ServerStatus::Preempted);
+    assert_eq!(world.evacuation(poor).cause, EvacuationCause::OutOfBid);
+}

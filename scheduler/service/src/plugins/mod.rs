@@ -156,6 +156,11 @@ impl Plugins {
                     cost_module: config.engine.cost_module,
                     plugin_failure: config.engine.plugin_failure,
                     cost_module_failure: config.engine.cost_module_failure,
+                    lifetime_model: config.engine.lifetime_model,
+                    interruption_model: config.engine.interruption_model,
+                    risk_horizon_seconds: config.engine.risk_horizon_seconds,
+                    lifetimes: config.engine.lifetimes,
+                    interruptions: config.engine.interruptions,
                     ..held.file.engine
                 };
                 let file = FromFile {

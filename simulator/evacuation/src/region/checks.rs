@@ -23,6 +23,7 @@ impl RegionWorld {
     /// What a transaction must not do to what is durable already.
     pub(super) fn check_before(&mut self, changes: &[Change]) {
         self.check_comebacks(changes);
+        self.check_market(changes);
         for change in changes {
             match change {
                 Change::PutServer(server) => self.check_server(server),
@@ -121,8 +122,7 @@ impl RegionWorld {
             && match evacuation.cause {
                 EvacuationCause::Preemption => for_whom == Some(Some(false)),
                 EvacuationCause::MaxLifetime => self.has_lived_long(evacuation),
-                // There is no market in this world.
-                EvacuationCause::OutOfBid => false,
+                EvacuationCause::OutOfBid => self.leaves_out_of_bid(evacuation, changes),
             };
         let over = |id: EvacuationId| {
             changes
@@ -183,6 +183,13 @@ impl RegionWorld {
             }),
             EvacuationCause::MaxLifetime | EvacuationCause::OutOfBid => true,
         };
+        let told = Message::from_bytes(&message.body).map(|m| m.body);
+        let hurried =
+            matches!(&told, Ok(Body::Notice(notice)) if notice.grace_seconds < evacuation.grace);
+        if hurried {
+            let what = "a notice gives less time than the victim was promised".to_owned();
+            return self.fail(Promise::NobodyDiesForNothing, what);
+        }
         let written = changes
             .iter()
             .any(|c| matches!(c, Change::PutEvacuation(e) if e.id == id));
@@ -245,6 +252,7 @@ impl RegionWorld {
 
     /// The region agrees with itself and with the database.
     pub(super) fn check_region(&mut self, who: usize) {
+        self.check_prices_known(who);
         let Some(region) = &self.schedulers[who].region else {
             return;
         };

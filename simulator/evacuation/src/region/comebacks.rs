@@ -172,7 +172,7 @@ impl RegionWorld {
             let Some(host) = server
                 .host
                 .as_deref()
-                .filter(|_| server.waits_to_come_back())
+                .filter(|_| server.waits_to_come_back() && self.pays_now(server))
             else {
                 continue;
             };

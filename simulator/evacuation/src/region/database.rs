@@ -2,8 +2,8 @@
 
 use ebbtide_model::record::{Change, OutboxMessage, REMEMBER_GONE, Snapshot};
 use ebbtide_model::{
-    BudgetScope, DisruptionBudget, Evacuation, EvacuationId, GroupId, Host, Seconds, Server,
-    ServerGroup, ServerId, Timestamp,
+    BudgetScope, DisruptionBudget, Evacuation, EvacuationId, Flavor, FlavorId, GroupId, Host,
+    Money, PricePoint, Seconds, Server, ServerGroup, ServerId, Timestamp,
 };
 use std::collections::BTreeMap;
 
@@ -41,6 +41,10 @@ pub(crate) struct Database {
     /// Evacuations that have ended. Identifiers count up, so the latest are last.
     pub(crate) ended: BTreeMap<EvacuationId, Evacuation>,
     pub(crate) outbox: Vec<OutboxMessage>,
+    /// Where there is a market; elsewhere flavors come with requests only.
+    pub(crate) flavors: BTreeMap<FlavorId, Flavor>,
+    /// All prices that were ever published.
+    pub(crate) prices: BTreeMap<FlavorId, BTreeMap<Timestamp, PricePoint>>,
     pub(crate) lease: Lease,
     pub(crate) disk_full: bool,
     /// A commit fails after so many that do not.
@@ -152,13 +156,16 @@ impl Database {
                 }
                 Change::Enqueue(message) => self.outbox.push(message.clone()),
                 Change::Dequeue(id) => self.outbox.retain(|m| m.id != *id),
-                // Decisions are read by people only; the world has neither aggregates nor flavors of its own.
+                Change::PutFlavor(f) => drop(self.flavors.insert(f.id, f.clone())),
+                Change::PutPrice(p) => {
+                    let line = self.prices.entry(p.flavor_id).or_default();
+                    line.insert(p.at, p.clone());
+                }
+                // Decisions and past lives are read by people only; the world has no aggregates, and deletes no flavors.
                 Change::PutDecision(_)
                 | Change::PutLife(_)
-                | Change::PutPrice(_)
                 | Change::PutAggregate(_)
                 | Change::DeleteAggregate(_)
-                | Change::PutFlavor(_)
                 | Change::DeleteFlavor(_) => {}
             }
         }
@@ -172,6 +179,19 @@ impl Database {
     /// An evacuation, also one that has ended.
     pub(crate) fn evacuation(&self, id: EvacuationId) -> Option<&Evacuation> {
         self.active.get(&id).or_else(|| self.ended.get(&id))
+    }
+
+    /// The last price of each flavor, as the store reads it: the latest.
+    pub(crate) fn last_prices(&self) -> Vec<PricePoint> {
+        let lines = self.prices.values();
+        let last = lines.filter_map(|line| line.last_key_value());
+        last.map(|(_, point)| point.clone()).collect()
+    }
+
+    /// The last price of one.
+    pub(crate) fn price_of(&self, flavor: FlavorId) -> Option<Money> {
+        let last = self.prices.get(&flavor)?.last_key_value();
+        last.map(|(_, point)| point.price)
     }
 
     /// What a scheduler reads that begins to lead.
@@ -197,10 +217,10 @@ impl Database {
             self.active.values().chain(lately).cloned().collect();
         evacuations.sort_by_key(|e| (e.claimed_at, e.id));
         Snapshot {
-            prices: Vec::new(),
+            prices: self.last_prices(),
             hosts,
             aggregates: Vec::new(),
-            flavors: Vec::new(),
+            flavors: self.flavors.values().cloned().collect(),
             groups: self.groups.values().cloned().collect(),
             budgets: self.budgets.values().cloned().collect(),
             servers,

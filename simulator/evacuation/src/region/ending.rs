@@ -65,6 +65,9 @@ impl RegionWorld {
         if let Some(what) = self.could_come_back() {
             return Some(what);
         }
+        if let Some(what) = self.stays_unpaid() {
+            return Some(what);
+        }
         if let Some(what) = self.token_astray() {
             return Some(what);
         }

@@ -7,6 +7,7 @@ mod decisions;
 mod ending;
 mod faults;
 mod flow;
+mod market;
 mod scheduler;
 mod shell;
 mod tenants;
@@ -14,6 +15,7 @@ mod turn;
 mod words;
 mod world;
 
+pub(crate) use market::MARKETS_FROM;
 #[cfg(test)]
 pub(crate) use tenants::LIFETIMES_FROM;
 pub(crate) use world::{RegionWorld, broken_engine, engine};

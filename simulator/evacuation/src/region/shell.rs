@@ -4,9 +4,9 @@ use super::database::Commit;
 use super::world::RegionWorld;
 use crate::violation::Promise;
 use crate::{Mutation, fault::Fault};
-use ebbtide_model::Seconds;
 use ebbtide_model::message::{Body, Evacuated, EvacuatedHow, Message};
 use ebbtide_model::record::{Change, OutboxMessage, Snapshot};
+use ebbtide_model::{EvacuationCause, Seconds};
 use ebbtide_region::{Command, Effects, Input, Region, RegionError, Reply};
 
 /// How long a lease lasts that is not renewed.
@@ -76,6 +76,10 @@ impl RegionWorld {
     fn restore_from(&mut self, who: usize, snapshot: Snapshot) {
         let clock = self.schedulers[who].clock(self.now);
         let rows = snapshot.outbox.clone();
+        let mut snapshot = snapshot;
+        if self.breaks(Mutation::PricesForgotten) {
+            snapshot.prices.clear();
+        }
         let mut config = self.config.clone();
         if self.breaks(Mutation::NoStayAway) {
             config.comeback.first_seconds = Seconds(1);
@@ -228,6 +232,36 @@ impl RegionWorld {
         };
         if self.breaks(Mutation::SpareForgotten) || self.breaks(Mutation::RemainsForgotten) {
             changes.retain(|change| !matches!(change, Change::Enqueue(m) if unwanted(m)));
+        }
+        if self.breaks(Mutation::OutbidWithoutNotice) {
+            self.take_time_from_outbid(changes);
+        }
+    }
+
+    /// Broken on purpose: whoever does not pay has no time.
+    fn take_time_from_outbid(&self, changes: &mut [Change]) {
+        let outbid: Vec<_> = changes
+            .iter()
+            .filter_map(|change| match change {
+                Change::PutEvacuation(e) if e.cause == EvacuationCause::OutOfBid => Some(e.id),
+                _ => None,
+            })
+            .collect();
+        for change in changes {
+            let Change::Enqueue(row) = change else {
+                continue;
+            };
+            let Ok(mut message) = Message::from_bytes(&row.body) else {
+                continue;
+            };
+            if let Body::Notice(notice) = &mut message.body
+                && outbid.contains(&notice.evacuation_id)
+            {
+                notice.grace_seconds = Seconds(0);
+                if let Ok(body) = message.to_bytes() {
+                    row.body = body;
+                }
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Tenants: they ask, hear nothing and ask again, change their minds, release early, and delete.
 
+use super::market::Bids;
 use super::scheduler::Counting;
 use super::world::RegionWorld;
 use crate::Mutation;
@@ -42,6 +43,8 @@ pub(super) struct Tenants {
     pub(super) lose_answer: bool,
     chance: Chance,
     has_lifetimes: bool,
+    /// What they offer, where there is a market.
+    bids: Option<Bids>,
     flavors: BTreeMap<(u32, u32, bool), Flavor>,
 }
 
@@ -52,6 +55,7 @@ impl Tenants {
     pub(super) fn new(chance: Chance, seed: u64) -> Self {
         Self {
             has_lifetimes: seed >= LIFETIMES_FROM,
+            bids: super::market::market_of(seed).map(|_| Bids::new(seed)),
             requests: Vec::new(),
             of: BTreeMap::new(),
             unanswered: VecDeque::new(),
@@ -79,6 +83,10 @@ impl Tenants {
                     extra_specs.insert(key.to_owned(), value.to_owned());
                 }
                 let lifetime = ["60", "90", ""][kind as usize / 4 % 3];
+                if self.bids.is_some() {
+                    let key = "ebbtide:price_per_hour".to_owned();
+                    extra_specs.insert(key, Bids::base(vcpus).to_string());
+                }
                 if self.has_lifetimes && !lifetime.is_empty() {
                     let key = "ebbtide:max_lifetime_seconds".to_owned();
                     extra_specs.insert(key, lifetime.to_owned());
@@ -114,6 +122,11 @@ impl RegionWorld {
             self.story.name(id.0, kind);
             server_ids.push(id);
         }
+        let mut max_price = None;
+        if spot && let Some(bids) = &mut self.tenants.bids {
+            max_price = bids.next(vcpus);
+            self.make_known(&flavor);
+        }
         let grouped = !spot && (b / 6).is_multiple_of(8);
         let request = PlacementRequest {
             server_ids,
@@ -126,7 +139,7 @@ impl RegionWorld {
             alternates: 0,
         };
         let create = CreateServers {
-            max_price: None,
+            max_price,
             name: "vm".to_owned(),
             request,
             external: (b / 48).is_multiple_of(25),

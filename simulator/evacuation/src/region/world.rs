@@ -157,7 +157,10 @@ impl RegionWorld {
             .collect();
         let mut world = Self {
             ground: Ground::new(agents, mutation, story),
-            config: config(),
+            config: RegionConfig {
+                market: super::market::market_of(seed).unwrap_or_default(),
+                ..config()
+            },
             engine,
             database: Database {
                 unfenced: mutation == Some(Mutation::StaleLeaseAccepted),
@@ -349,6 +352,7 @@ impl RegionWorld {
                 EvacuationState::Evacuated => {
                     ends.evacuated += 1;
                     ends.expired += u64::from(evacuation.cause == EvacuationCause::MaxLifetime);
+                    ends.outbid += u64::from(evacuation.cause == EvacuationCause::OutOfBid);
                 }
                 EvacuationState::Spared => ends.spared += 1,
                 EvacuationState::Failed => ends.failed += 1,

@@ -1,10 +1,10 @@
 //! Builds batches of hosts and does with a weigher what the engine does.
 #![allow(dead_code, reason = "each test program uses its part")]
 
-use ebbtide_model::{GroupPolicy, Resources};
+use ebbtide_model::{GroupPolicy, LifeGroup, LifeTable, LifeTables, Resources};
 use ebbtide_weigher_api::{
-    Column, Details, HostBatch, PreemptibleRows, RequestDetails, RequestView, Weigher,
-    WeigherError, WeigherForm, arithmetic,
+    Column, Details, Fact, FactColumn, HostBatch, PreemptibleRows, RequestDetails, RequestView,
+    Texts, Weigher, WeigherError, WeigherForm, arithmetic,
 };
 use ebbtide_weighers::{WeigherOptions, by_name};
 use std::sync::Arc;
@@ -17,6 +17,9 @@ pub(crate) struct Hosts {
     offsets: Vec<u32>,
     ages: Vec<f64>,
     policy: Option<GroupPolicy>,
+    preemptible: bool,
+    extra_specs: Vec<(&'static str, &'static str)>,
+    facts: Vec<(Fact, FactColumn)>,
 }
 
 impl Hosts {
@@ -25,6 +28,7 @@ impl Hosts {
             len,
             columns: std::array::from_fn(|_| vec![0.0; len]),
             offsets: vec![0; len + 1],
+            facts: vec![(Fact::AvailabilityZone, Fact::AvailabilityZone.unknown(len))],
             ..Self::default()
         }
     }
@@ -52,6 +56,27 @@ impl Hosts {
         self
     }
 
+    /// A request for a preemptible instance.
+    pub(crate) fn preemptible(mut self) -> Self {
+        self.preemptible = true;
+        self
+    }
+
+    pub(crate) fn spec(mut self, key: &'static str, value: &'static str) -> Self {
+        self.extra_specs.push((key, value));
+        self
+    }
+
+    /// Each host's zone; of hosts that are not named nothing is known.
+    pub(crate) fn zones(mut self, zones: &[&str]) -> Self {
+        let column = Texts {
+            codes: (0..u32::try_from(self.len).unwrap()).collect(),
+            texts: zones.iter().map(|&zone| zone.to_owned()).collect(),
+        };
+        self.facts = vec![(Fact::AvailabilityZone, FactColumn::Texts(column))];
+        self
+    }
+
     /// What the weigher says, as it says it. It sees only the columns that it declares.
     pub(crate) fn raw(&self, weigher: &dyn Weigher) -> Result<Vec<f64>, WeigherError> {
         let columns: [Vec<f64>; Column::COUNT] = std::array::from_fn(|i| {
@@ -68,15 +93,21 @@ impl Hosts {
                 offsets: &self.offsets,
                 age_seconds: &self.ages,
             }),
-            details: Details::default(),
+            details: Details {
+                facts: &self.facts,
+                ..Details::default()
+            },
         };
         let resources = Resources::new();
         let request = RequestView {
             project_id: "p",
             resources: &resources,
-            preemptible: false,
+            preemptible: self.preemptible,
             group_policy: self.policy,
-            details: RequestDetails::default(),
+            details: RequestDetails {
+                extra_specs: &self.extra_specs,
+                ..RequestDetails::default()
+            },
         };
         let mut out = vec![f64::NAN; self.len];
         weigher.weigh(&request, &batch, &mut out)?;
@@ -89,7 +120,7 @@ impl Hosts {
         let request = RequestView {
             project_id: "p",
             resources: &resources,
-            preemptible: false,
+            preemptible: self.preemptible,
             group_policy: self.policy,
             details: RequestDetails::default(),
         };
@@ -126,7 +157,24 @@ impl Hosts {
 }
 
 pub(crate) fn named(name: &str) -> Arc<dyn Weigher> {
-    by_name(name, &WeigherOptions::default()).unwrap()
+    by_name(name, &with_a_model(3600)).unwrap()
+}
+
+/// Instances that are interrupted evenly within two days, and others in the zone `calm` that nearly never are.
+pub(crate) fn with_a_model(risk_horizon_seconds: u32) -> WeigherOptions {
+    let even = |seconds: f64| LifeTable::new(&[(0.0, 1.0), (seconds, 0.0)], 0.0).unwrap();
+    let calm = LifeGroup {
+        flavor: None,
+        zone: Some("calm".to_owned()),
+    };
+    WeigherOptions {
+        risk_horizon_seconds,
+        interruptions: Some(LifeTables::new(
+            even(2.0 * 86_400.0),
+            vec![(calm, even(1e9))],
+        )),
+        ..WeigherOptions::default()
+    }
 }
 
 /// Hosts by falling totals; equal ones keep their order.

@@ -2,7 +2,7 @@
 //! README shows.
 
 use crate::support::{built, cargo, failures};
-use ebbtide_cost_api::{CostModule, VictimBatch};
+use ebbtide_cost_api::{CostModule, NO_END, VictimBatch};
 use ebbtide_model::{GroupPolicy, Resources};
 use ebbtide_plugin_kit::{Check, Subject, check};
 use ebbtide_wasm::{Grants, Limits, Sandbox, Settings, WIT, WasmCostModule, WasmWeigher};
@@ -288,6 +288,8 @@ fn costs_on(module: &WasmCostModule, rows: &[[f64; 4]], facts: &[(Fact, FactColu
         max_price: &column(3),
         priority: &vec![0; len],
         project: &vec![0; len],
+        ends_in_seconds: &vec![NO_END; len],
+        flavors: None,
         facts,
     };
     let mut out = vec![f64::NAN; len];

@@ -1,7 +1,7 @@
 //! Cost modules as components.
 
 use super::kit::{cost_guest, sandbox, settings, try_cost, weigher_guest};
-use ebbtide_cost_api::{CostModule, SetCost, VictimBatch};
+use ebbtide_cost_api::{CostModule, NO_END, SetCost, VictimBatch};
 use ebbtide_wasm::{Grants, Kind, Limits};
 
 const TWO: VictimBatch<'_> = VictimBatch {
@@ -13,6 +13,8 @@ const TWO: VictimBatch<'_> = VictimBatch {
     max_price: &[4.0, 1.0],
     priority: &[3, 0],
     project: &[7, 8],
+    ends_in_seconds: &[NO_END, NO_END],
+    flavors: None,
     facts: &[],
 };
 
