@@ -307,10 +307,8 @@ impl Manager {
     }
 
     fn is_leaving(&self, name: &str) -> bool {
-        !matches!(
-            self.state(name),
-            Some(State::Active | State::Draining) | None
-        )
+        let ours = self.names.iter().any(|one| one == name);
+        ours && !matches!(self.state(name), Some(State::Active | State::Draining))
     }
 
     /// What Slurm is told of a node with an instance, if it does not know yet.
