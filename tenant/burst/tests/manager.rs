@@ -252,3 +252,26 @@ fn slurm_knows_the_instance_of_a_node_and_since_when() {
     });
     assert_eq!(label.unwrap().comment, "ebbtide-burst: id-c1 since 1");
 }
+
+#[test]
+fn a_node_that_slurm_started_by_itself_is_one_of_those_that_were_wanted() {
+    let mut manager = manager();
+    let mut scene = Scene::busy();
+    // Nothing is away yet as far as Slurm knows: nobody gets a node.
+    for at in 1..=6 {
+        scene.set(node(
+            &format!("c{at}"),
+            Base::Allocated,
+            &["CLOUD", "POWERING_UP"],
+        ));
+    }
+    assert_eq!(said(&scene.look(&mut manager, 0)), [""; 0]);
+    for at in 1..=6 {
+        scene.set(up(&format!("c{at}")));
+        scene
+            .instances
+            .push(instance(&format!("c{at}"), Status::Active));
+    }
+    let six: Vec<String> = (1..=6).map(|at| format!("open c{at}")).collect();
+    assert_eq!(said(&scene.look(&mut manager, 5)), six);
+}

@@ -40,7 +40,7 @@ pub(crate) async fn run(settings: &Settings, slurm: &Slurm) -> Result<(), CliErr
         let node: Option<&Node> = found(name);
         let problem = match node {
             None => format!(
-                "node {name} of slurm.nodes is not there: NodeName={} State=CLOUD",
+                "node {name} of slurm.nodes is not there; it needs NodeName={} State=CLOUD, and PrivateData=cloud, without which Slurm hides nodes that are away",
                 settings.slurm.nodes
             ),
             Some(node) if !node.is_cloud() => {

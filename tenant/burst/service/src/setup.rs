@@ -65,6 +65,9 @@ pub(crate) fn run(settings: &Settings, config: &Path, programs: &Path) -> Result
     println!(
         "# Addresses are those from which nodes register.\nSlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend"
     );
+    println!(
+        "# Nodes that are away are seen; without this, nobody could ask for them.\nPrivateData=cloud"
+    );
     println!("TreeWidth=65533");
     Ok(())
 }

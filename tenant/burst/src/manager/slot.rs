@@ -73,10 +73,15 @@ impl Manager {
         }
     }
 
-    /// Takes in a node with an instance that is there already.
+    /// Takes in a node with an instance that is there already: Slurm has asked for it, or another controller has.
     fn adopt(&mut self, now: i64, node: &Node, instance: Option<&Instance>) {
         let up = node.is_up() && instance.is_some_and(|one| one.status != Status::Coming);
-        let server = self.controller.adopt(self.micros(now), up);
+        // It is one of those that were wanted and had no node yet, if there is such a one.
+        let server = if self.waiting.is_empty() {
+            self.controller.adopt(self.micros(now), up)
+        } else {
+            self.waiting.remove(0)
+        };
         let mut slot = Slot::asked(server, now);
         slot.instance = instance.map(|one| one.id.clone());
         if up {
