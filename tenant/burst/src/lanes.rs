@@ -128,6 +128,8 @@ esac
 # A notice: what runs may save its work; the lane goes on when it is started again, with the task that is not done.
 child=
 trap '[ -z "$child" ] || kill -USR1 "$child"' USR1
+# The lane is put back: nothing new is begun.
+trap 'exit 143' TERM
 failed=0
 for task in $tasks; do
     [ -e "$dir/done/$task" ] && continue
@@ -140,6 +142,8 @@ for task in $tasks; do
         kill -0 "$child" 2>/dev/null || break
     done
     child=
+    # Ended from outside, as when the node is lost: the lane will be started again.
+    case $code in 137 | 143) exit "$code" ;; esac
     if [ "$code" -ne 0 ]; then
         echo "$(date +%s) failed $task ${SLURM_JOB_ID} exit code $code" >>"$dir/log"
         failed=1

@@ -444,7 +444,10 @@ impl Record {
         let running = last.as_ref().is_some_and(|run| run.end.is_none());
         // Cancelled while it waited: no start, no run.
         let has_run = job.start_ms > 0 && !job.nodes.is_empty();
-        let uses = job.runs() || job.state == JobState::Completing || job.is_over();
+        // Whoever waits for a node that boots has not started yet.
+        let uses = (job.runs() && job.state != JobState::Configuring)
+            || job.state == JobState::Completing
+            || job.is_over();
         let newer = last.as_ref().is_none_or(|run| job.start_ms > run.start);
         if uses && has_run && newer && runs <= job.restarts as usize + 1 {
             let event = Event::Start {

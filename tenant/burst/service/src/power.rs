@@ -49,20 +49,25 @@ pub(crate) async fn resume(settings: &Settings, slurm: &Slurm, list: &str) -> Re
                     continue;
                 }
                 Err(error) => {
-                    let why = format!("{}: {error}", error.code());
+                    let why = words(&error);
                     first.get_or_insert(error);
                     why
                 }
             },
-            None => first
-                .as_ref()
-                .map(|error| format!("{}: {error}", error.code()))
-                .unwrap_or_default(),
+            None => first.as_ref().map(words).unwrap_or_default(),
         };
         let reason = format!("reason=ebbtide-burst: {why}");
         slurm.node(&node, &["state=down", &reason]).await?;
     }
     first.map_or(Ok(()), Err)
+}
+
+/// For Slurm, which names the node itself.
+fn words(error: &CliError) -> String {
+    match error {
+        CliError::Burst(BurstError::NoInstance { problem, .. }) => problem.clone(),
+        other => format!("{}: {other}", other.code()),
+    }
 }
 
 async fn begin(settings: &Settings) -> Result<Cloud, CliError> {

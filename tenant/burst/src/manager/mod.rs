@@ -124,6 +124,7 @@ impl Manager {
         // Who may spend nothing wants nothing: what is there is drained and given back, a node at a time.
         let long = if world.budget_used_up { 0 } else { long };
         self.tell(now, Event::Load { long, on_demand }, world)?;
+        self.cancel(now, world)?;
         self.give_nodes(now, world);
         self.start_again(now, world);
         self.said.retain(|_, at| *at + 10 * AGAIN_MS > now);
@@ -239,6 +240,20 @@ impl Manager {
         if due {
             self.said.insert(action.clone(), now);
             self.actions.push(action);
+        }
+    }
+
+    /// Servers that have no node yet and are not needed any more: nobody was asked for them.
+    fn cancel(&mut self, now: i64, world: &World<'_>) -> Result<(), BurstError> {
+        loop {
+            let census = self.controller.census();
+            if census.provisioning + census.active <= self.controller.wanted() {
+                return Ok(());
+            }
+            let Some(server) = self.waiting.pop() else {
+                return Ok(());
+            };
+            self.tell(now, Event::Gone(server), world)?;
         }
     }
 

@@ -1,6 +1,6 @@
 //! One node of the cloud: where it is on its way from asked for to gone, and what comes next.
 
-use super::{AGAIN_MS, Action, Instance, Manager, OURS, Status, World};
+use super::{AGAIN_MS, Action, Instance, Manager, OURS, SOON_MS, Status, World};
 use crate::error::BurstError;
 use crate::slurm::Node;
 use ebbtide_elastic::{Event, ServerId, State};
@@ -99,6 +99,10 @@ impl Manager {
         }
         let name = node.name.clone();
         if node.is_stopping() {
+            // Slurm forgets that a node is drained when it gives it back, and would start it for the next job as soon as it is away.
+            if !node.is_drained() {
+                self.say(now, SOON_MS, Action::Rest { node: name });
+            }
             return;
         }
         if node.is_starting() {
@@ -107,7 +111,7 @@ impl Manager {
         }
         if node.is_off() && !node.is_down() {
             if !node.is_drained() {
-                self.say(now, AGAIN_MS, Action::Rest { node: name });
+                self.say(now, SOON_MS, Action::Rest { node: name });
             }
             // What comes up next here is new.
             match self.ages.label(0.0, String::new()) {
@@ -156,7 +160,7 @@ impl Manager {
             _ => {}
         }
         // Slurm has given up waiting, or the resume program has said that there is nothing.
-        if node.is_down() && now > slot.since + super::SOON_MS {
+        if node.is_down() && now > slot.since + SOON_MS {
             match instance {
                 Some(one) => {
                     self.troubles.push(BurstError::NeverUp {
@@ -167,7 +171,8 @@ impl Manager {
                 }
                 None => self.troubles.push(BurstError::NoInstance {
                     node: name,
-                    problem: node.reason.clone(),
+                    // As our resume program has said it, or Slurm.
+                    problem: node.reason.trim_start_matches("ebbtide-burst: ").to_owned(),
                 }),
             }
             self.quiet_until = now + self.launch_again_ms;
