@@ -2,9 +2,9 @@
 
 use crate::Context;
 use crate::commands::{
-    advice, aggregate, audit, bench, billing, budget, completion, config, conform, decision,
-    evacuation, explain, flavor, host, model, plan, plugin, price, replay, run, server, simulate,
-    status, token, watch, what_if,
+    advice, aggregate, audit, bag, bench, billing, budget, burst, completion, config, conform,
+    decision, evacuation, explain, flavor, host, model, plan, plugin, price, replay, run, server,
+    simulate, status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -185,6 +185,12 @@ pub enum Command {
     /// Plan work on preemptible instances: checkpoints, reuse, bids, bags of tasks; needs no region
     #[command(subcommand)]
     Plan(plan::PlanCommand),
+    /// Bags of tasks with a deadline, run by Slurm on preemptible nodes
+    #[command(subcommand)]
+    Bag(bag::BagCommand),
+    /// Preemptible nodes of a Slurm cluster: what they were good for; `ebbtide-burst` looks after them
+    #[command(subcommand)]
+    Burst(burst::BurstCommand),
     /// Run a command on preemptible instances: saved by schedule and on notice, gone on with elsewhere
     #[command(after_help = run::HELP)]
     Run(Box<run::RunArgs>),

@@ -3,6 +3,7 @@
 use ebbtide_access::AccessError;
 use ebbtide_bag::BagError;
 use ebbtide_bench::BenchError;
+use ebbtide_burst::BurstError;
 use ebbtide_chart::ChartError;
 use ebbtide_checkpointing::CheckpointingError;
 use ebbtide_elastic::ElasticError;
@@ -192,6 +193,9 @@ pub enum CliError {
         /// How many.
         problem: String,
     },
+    /// Slurm, preemptible nodes, or what is kept of them.
+    #[error(transparent)]
+    Burst(#[from] BurstError),
     /// A run that cannot begin or go on.
     #[error(transparent)]
     Run(#[from] crate::commands::run::RunFault),
@@ -237,6 +241,7 @@ impl CliError {
             Self::Access(error) => error.code(),
             Self::Bag(error) => error.code(),
             Self::BagFile { .. } => "EB-BAG-011",
+            Self::Burst(error) => error.code(),
             Self::Run(fault) => fault.code(),
             Self::Ended { .. } => "EB-RUN-011",
         }
@@ -263,6 +268,7 @@ impl CliError {
                 error: ElasticError::Setting { .. },
                 ..
             } => USAGE,
+            Self::Burst(BurstError::Setting { .. } | BurstError::NotOurs { .. }) => USAGE,
             Self::Run(fault) if fault.is_usage() => USAGE,
             Self::Ended { code } => *code,
             Self::Unreachable { .. } | Self::StreamEnded(_) => UNREACHABLE,

@@ -26,6 +26,7 @@ pub mod pages;
 pub mod process;
 pub mod render;
 pub mod resolve;
+pub mod slurm;
 pub mod task;
 
 use args::Cli;

@@ -58,6 +58,10 @@ _packages_present() {
             [ -d /usr/include/wasm32-wasi ] || return 1
             compgen -G '/usr/lib/llvm-*/lib/clang/*/lib/wasi/libclang_rt.builtins-wasm32.a' >/dev/null ;;
         plugins-python) python3 -c 'import ensurepip, venv' 2>/dev/null ;;
+        # A batch cluster: its controller, its nodes, its commands, what proves to them who speaks, and the plugins that slurm.conf names.
+        slurm)
+            for dir in slurmctld slurmd sbatch scontrol sinfo squeue munged unshare nsenter ip; do _packages_have "$dir" || return 1; done
+            compgen -G '/usr/lib/*/slurm-wlm/select_cons_tres.so' >/dev/null ;;
         openstack)
             for dir in nova-api nova-conductor nova-scheduler nova-manage placement-api keystone-manage glance-api memcached uwsgi \
                 eatmydata openstack curl mariadb-dump /usr/lib/python3/dist-packages/{nova,fixtures,pika,pymysql}/__init__.py; do
@@ -80,6 +84,7 @@ _packages_names() {
         faketime) echo libfaketime ;;
         plugins-c) echo make gcc libc6-dev clang lld wasi-libc libclang-rt-dev-wasm32 ;;
         plugins-python) echo python3-venv ;;
+        slurm) echo slurmctld slurmd slurm-client slurm-wlm-basic-plugins munge iproute2 util-linux ;;
         # nova-compute would bring libvirt and QEMU; its code is in python3-nova, and the fake driver needs python3-fixtures.
         openstack) echo nova-api nova-conductor nova-scheduler python3-nova python3-fixtures placement-api keystone glance-api \
             memcached mariadb-client python3-openstackclient python3-pika python3-pymysql uwsgi-core uwsgi-plugin-python3 eatmydata curl ;;
@@ -95,6 +100,7 @@ _packages_units() {
         oslo-messaging|nova-weighers) ;;
         network) echo nftables.service ;;
         faketime | plugins-*) ;;
+        slurm) echo slurmctld.service slurmd.service munge.service ;;
         libvirt) echo libvirtd.service libvirt-guests.service virtlogd.{service,socket} virtlockd.{service,socket} libvirtd{,-ro,-admin}.socket ;;
         openstack) echo {nova-api,nova-api-metadata,nova-conductor,nova-scheduler,placement-api,keystone,glance-api,memcached}.service ;;
     esac
@@ -180,12 +186,12 @@ _packages_install() (
     exit 0
 )
 
-# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, nova-weighers, plugins-c, plugins-python, openstack.
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, nova-weighers, plugins-c, plugins-python, slurm, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, nova-weighers, plugins-c, plugins-python, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, nova-weighers, plugins-c, plugins-python, slurm, openstack" >&2
             return 1
         fi
     done
@@ -230,7 +236,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|nova-weighers|plugins-c|plugins-python|openstack ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|nova-weighers|plugins-c|plugins-python|slurm|openstack ..." >&2
         exit 2
     fi
     ensure_packages "$@"

@@ -3,9 +3,11 @@
 pub mod advice;
 pub mod aggregate;
 pub mod audit;
+pub mod bag;
 pub mod bench;
 pub mod billing;
 pub mod budget;
+pub mod burst;
 pub mod completion;
 pub mod config;
 pub mod conform;
@@ -46,6 +48,8 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Flavor(command) => flavor::run(context, command).await,
         Command::Server(command) => server::run(context, command).await,
         Command::Aggregate(command) => aggregate::run(context, command).await,
+        Command::Bag(command) => Box::pin(bag::run(context, &command)).await,
+        Command::Burst(command) => burst::run(context, &command),
         Command::Budget(command) => budget::run(context, command).await,
         Command::Config(command) => config::run(context, &command),
         Command::Plugin(command) => plugin::run(context, command).await,

@@ -405,3 +405,26 @@ proptest! {
         prop_assert_eq!(policy.wanted(long, on_demand), least);
     }
 }
+
+#[test]
+fn a_server_that_was_there_before_is_neither_asked_for_again_nor_forgotten() {
+    let mut controller = Controller::new(policy());
+    let up = controller.adopt(0, true);
+    let coming = controller.adopt(0, false);
+    assert_eq!(controller.census().up(), 1);
+    // 40 are wanted, two are there.
+    let actions = controller.handle(1, load(3_800), &mut idle).unwrap();
+    assert_eq!(launched(&actions).len(), 38);
+    controller.handle(2, Event::Up(coming), &mut idle).unwrap();
+    assert_eq!(controller.state(coming), Some(State::Active));
+    let actions = controller.handle(3, load(0), &mut idle).unwrap();
+    assert_eq!(
+        actions
+            .iter()
+            .filter(|a| matches!(a, Action::Drain(_)))
+            .count(),
+        1
+    );
+    controller.handle(4, Event::Gone(up), &mut idle).unwrap();
+    assert_eq!(controller.state(up), None);
+}

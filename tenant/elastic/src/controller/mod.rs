@@ -77,6 +77,22 @@ impl Controller {
         }
     }
 
+    /// Takes in a server that is there already and that another controller has asked for, as after a restart; `up` if it takes tasks. It counts against the budget even if there
+    /// are more than that allows: nobody is released but by what the load says. Report [`Event::Up`] for one that is not up yet.
+    pub fn adopt(&mut self, now_us: u64, up: bool) -> ServerId {
+        let id = ServerId(self.next);
+        self.next += 1;
+        let state = if up {
+            State::Active
+        } else {
+            State::Provisioning
+        };
+        let since_us = now_us.max(self.now_us);
+        self.servers.insert(id, Server { state, since_us });
+        self.census.enter(state);
+        id
+    }
+
     /// The policy that it follows.
     #[must_use]
     pub fn policy(&self) -> &Policy {

@@ -1,0 +1,163 @@
+//! Days on which something is away, broken or too dear.
+
+use crate::bed::{Bed, PATIENCE, Wanted};
+use ebbtide_harness::eventually;
+use std::os::unix::fs::PermissionsExt;
+
+/// Both nodes that stay have long jobs: instances are wanted.
+async fn fill(bed: &Bed) {
+    for at in 1..=2 {
+        bed.submit("long", &format!("long{at}"), 300, "out").await;
+    }
+}
+
+/// Waits until a file says so.
+async fn says(bed: &Bed, file: &str, words: &str) {
+    eventually(PATIENCE, async || {
+        let said = bed.text(file);
+        if said.contains(words) {
+            Ok(())
+        } else {
+            Err(said)
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_node_that_never_comes_up_is_given_up_and_its_instance_deleted() {
+    // Nobody starts machines: slurmd never answers.
+    let bed = Bed::new(Wanted {
+        region: true,
+        machines: false,
+        resume_timeout: 5,
+    })
+    .await;
+    let config = bed.settings("with", "");
+    let controller = bed.burst("run", &config, &[]);
+    fill(&bed).await;
+    eventually(PATIENCE, async || {
+        let there = bed.instances().await.len();
+        if there == 6 {
+            Ok(())
+        } else {
+            Err(format!("{there}: {}", controller.log_tail()))
+        }
+    })
+    .await;
+    let first: Vec<String> = bed
+        .instances()
+        .await
+        .into_iter()
+        .map(|one| one.id)
+        .collect();
+    says(&bed, "with/record.jsonl", "never_up").await;
+    eventually(PATIENCE, async || {
+        let left: Vec<String> = bed
+            .instances()
+            .await
+            .into_iter()
+            .map(|one| one.id)
+            .filter(|id| first.contains(id))
+            .collect();
+        if left.is_empty() {
+            Ok(())
+        } else {
+            Err(format!("{left:?}: {}", controller.log_tail()))
+        }
+    })
+    .await;
+    bed.end(controller).await;
+}
+
+#[tokio::test]
+async fn a_budget_used_up_gives_everything_back_and_asks_for_nothing() {
+    let bed = Bed::new(Wanted {
+        region: true,
+        machines: true,
+        resume_timeout: 30,
+    })
+    .await;
+    // Six instances at 0.10 an hour: after some six seconds it is spent.
+    let config = bed.settings("with", "budget = \"0.001\"");
+    let controller = bed.burst("run", &config, &[]);
+    fill(&bed).await;
+    says(&bed, "run-with.log", "takes jobs").await;
+    says(&bed, "with/record.jsonl", "EB-BURST-007").await;
+    eventually(PATIENCE, async || {
+        let left = bed.instances().await.len();
+        if left == 0 {
+            Ok(())
+        } else {
+            Err(format!("{left} left: {}", controller.log_tail()))
+        }
+    })
+    .await;
+    // Slurm's own request is refused as well, and the node goes back.
+    bed.slurm
+        .run("scontrol", &["update", "nodename=c1", "state=power_up"])
+        .await
+        .unwrap();
+    says(&bed, "with/programs.log", "EB-BURST-007").await;
+    assert!(bed.instances().await.is_empty());
+    bed.end(controller).await;
+}
+
+#[tokio::test]
+async fn a_slurm_that_goes_away_is_said_once_and_waited_for() {
+    let mut bed = Bed::new(Wanted {
+        region: true,
+        machines: true,
+        resume_timeout: 30,
+    })
+    .await;
+    let config = bed.path("with.toml");
+    let controller = bed.burst("run", &config, &[]);
+    fill(&bed).await;
+    says(&bed, "run-with.log", "takes jobs").await;
+    bed.kill_cluster();
+    says(&bed, "run-with.log", "EB-BURST-002").await;
+    // What is there stays there: Slurm may come back, with its jobs.
+    assert_eq!(bed.instances().await.len(), 6);
+    assert_eq!(controller.exit_status(), None);
+    let check = bed.burst("check", &config, &[]);
+    assert_eq!(check.wait_exit(PATIENCE).await.unwrap().code(), Some(1));
+    assert!(
+        check.log_tail().contains("EB-BURST-002"),
+        "{}",
+        check.log_tail()
+    );
+    assert_eq!(bed.text("run-with.log").matches("EB-BURST-002").count(), 1);
+    bed.end(controller).await;
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_json_is_refused_and_nothing_is_done() {
+    let bed = Bed::new(Wanted {
+        region: false,
+        machines: false,
+        resume_timeout: 30,
+    })
+    .await;
+    let odd = bed.path("odd");
+    std::fs::create_dir(&odd).unwrap();
+    for program in ["squeue", "sinfo"] {
+        let path = odd.join(program);
+        std::fs::write(&path, "#!/bin/sh\necho '{\"nodes\": [{\"name\": 7}'\n").unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let text = std::fs::read_to_string(bed.path("with.toml")).unwrap();
+    let config = bed.path("odd.toml");
+    let text = text.replace(
+        "[slurm]",
+        &format!("[slurm]\nbin_dir = \"{}\"", odd.display()),
+    );
+    std::fs::write(&config, text).unwrap();
+    let check = bed.burst("check", &config, &[]);
+    assert_eq!(check.wait_exit(PATIENCE).await.unwrap().code(), Some(1));
+    assert!(
+        check.log_tail().contains("EB-BURST-001"),
+        "{}",
+        check.log_tail()
+    );
+}

@@ -1,0 +1,358 @@
+//! The test bed: a region, a cluster, machines for instances, and the controller.
+
+use ebbtide_cli::slurm::Slurm;
+use ebbtide_cli::task::{self, Task};
+use ebbtide_harness::{Command, Process, Signal, eventually};
+use ebbtide_integration_tests::{Region, RegionOptions, bin};
+use ebbtide_proto::v1;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Long enough for two busy cores.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(90);
+/// Nodes that stay, and nodes of the cloud.
+const STAY: u16 = 2;
+const CLOUD: u16 = 6;
+/// The project of the cluster's instances.
+const PROJECT: &str = "batch";
+
+/// What a job of the tests is: it works for some seconds, and says on one line when it began, that it saved its work, and when it has ended.
+const JOB: &str = r#"#!/bin/bash
+saved=
+trap 'saved=1; echo "saved $1 $SLURM_JOB_ID" >>$3' USR1
+echo "start $1 $SLURM_JOB_ID $SLURMD_NODENAME ${SLURM_RESTART_COUNT:-0}" >>$3
+sleep "$2" & child=$!
+wait $child; code=$?
+[ -z "$saved" ] || { kill $child; exec sleep 300; }
+[ $code = 0 ] || exit $code
+echo "end $1 $SLURM_JOB_ID $SLURMD_NODENAME" >>$3
+"#;
+
+/// Everything, ended in this order.
+pub(crate) struct Bed {
+    _machines: Option<Task>,
+    cluster: Option<Process>,
+    pub(crate) region: Option<Region>,
+    pub(crate) slurm: Slurm,
+    dir: tempfile::TempDir,
+}
+
+/// What a bed is to be like.
+pub(crate) struct Wanted {
+    /// Whether there is a region.
+    pub(crate) region: bool,
+    /// Whether instances get machines.
+    pub(crate) machines: bool,
+    /// Slurm's ResumeTimeout, seconds.
+    pub(crate) resume_timeout: u32,
+}
+
+/// So many ports behind one another that are free.
+fn ports(count: u16) -> u16 {
+    for _ in 0..200 {
+        let first = ebbtide_harness::free_port().unwrap();
+        let all: Vec<_> = (first..first.saturating_add(count))
+            .map(|port| TcpListener::bind(("127.0.0.1", port)))
+            .collect();
+        if all.iter().all(Result::is_ok) {
+            return first;
+        }
+    }
+    panic!("no {count} free ports behind one another");
+}
+
+impl Bed {
+    pub(crate) async fn new(wanted: Wanted) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        let region = if wanted.region {
+            Some(region().await)
+        } else {
+            None
+        };
+        let at = |name: &str| dir.path().join(name);
+        let conf = at("cluster/slurm.conf");
+        let mut bed = Self {
+            _machines: None,
+            cluster: None,
+            region,
+            slurm: Slurm {
+                conf: Some(conf),
+                bin_dir: None,
+                timeout: Duration::from_secs(20),
+            },
+            dir,
+        };
+        std::fs::write(bed.path("job.sh"), JOB).unwrap();
+        bed.settings("with", "");
+        bed.programs("with").await;
+        bed.start_cluster(wanted.resume_timeout).await;
+        if wanted.machines {
+            bed._machines = Some(bed.machines().await);
+        }
+        bed
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub(crate) fn text(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap_or_default()
+    }
+
+    /// Writes the configuration NAME.toml of a controller; `policy` replaces lines of its policy.
+    pub(crate) fn settings(&self, name: &str, policy: &str) -> PathBuf {
+        let endpoint = self.region.as_ref().map_or_else(
+            || "http://127.0.0.1:1".to_owned(),
+            |region| region.endpoint().unwrap(),
+        );
+        let base = self.dir.path().display();
+        let text = format!(
+            "state_dir = \"{base}/{name}\"\npoll_seconds = 0.3\n\
+             [slurm]\nnodes = \"c[1-{CLOUD}]\"\nconf = \"{base}/cluster/slurm.conf\"\nlong_partitions = [\"long\"]\n\
+             [region]\nendpoint = \"{endpoint}\"\nproject = \"{PROJECT}\"\nflavor = \"p.node\"\n\
+             [policy]\nshort_servers = 2\non_demand_price = \"0.30\"\npreemptible_price = \"0.10\"\nthreshold = 0.25\n\
+             release_seconds = 2\nlaunch_seconds = 60\nlaunch_again_seconds = 3\ncheckpoint_seconds = 1\nmargin_seconds = 2\n{policy}\n\
+             [age]\nfeatures = [\"cloud\"]\nmodel = \"uniform:max=0.5\"\njob_hours = [0.01]\n"
+        );
+        let path = self.path(&format!("{name}.toml"));
+        std::fs::write(&path, text).unwrap();
+        path
+    }
+
+    /// Lets `ebbtide-burst setup` write what slurmctld calls.
+    async fn programs(&self, name: &str) {
+        let config = self.path(&format!("{name}.toml"));
+        let process = self.burst(
+            "setup",
+            &config,
+            &["--programs", self.path("bin").to_str().unwrap()],
+        );
+        let status = process.wait_exit(PATIENCE).await.unwrap();
+        assert!(status.success(), "{}", process.log_tail());
+    }
+
+    async fn start_cluster(&mut self, resume_timeout: u32) {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../devstack/lib/slurm.sh");
+        let dir = self.path("cluster");
+        std::fs::create_dir_all(&dir).unwrap();
+        let program = |task: &str| {
+            self.path(&format!("bin/ebbtide-burst-{task}"))
+                .display()
+                .to_string()
+        };
+        let lines = [
+            format!("ResumeProgram={}", program("resume")),
+            format!("SuspendProgram={}", program("suspend")),
+            format!("ResumeFailProgram={}", program("resume-failed")),
+            format!("ResumeTimeout={resume_timeout}"),
+            "SuspendTime=3600\nSuspendTimeout=2\nResumeRate=0\nSuspendRate=0\nReturnToService=2\nJobRequeue=1\nTreeWidth=65533".to_owned(),
+            "SlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend,power_save_interval=1,power_save_min_interval=0".to_owned(),
+            // The same nodes without instances, and a partition where nothing ever starts.
+            format!("PartitionName=alone Nodes=s[1-{STAY}] MaxTime=INFINITE State=UP"),
+            format!("PartitionName=closed Nodes=s[1-{STAY}] MaxTime=INFINITE State=DOWN"),
+        ];
+        let process = Command::new("a Slurm cluster", "/bin/bash")
+            .arg(script)
+            .arg("serve")
+            .arg(&dir)
+            .args([ports(1 + STAY + CLOUD), STAY, CLOUD].map(|number| number.to_string()))
+            .args(lines)
+            .env("FEATURES", "cloud,fits_0.01h")
+            .spawn(self.path("cluster.log"))
+            .unwrap();
+        self.cluster = Some(process);
+        eventually(PATIENCE, async || {
+            if let Some(status) = self.cluster.as_ref().unwrap().exit_status() {
+                panic!("the cluster ended ({status}): `bash devstack/lib/packages.sh slurm` installs it; it needs root. {}", self.text("cluster.log"));
+            }
+            match self.path("cluster/ready").exists() {
+                true => Ok(()),
+                false => Err(self.text("cluster/log/slurmctld.log")),
+            }
+        })
+        .await;
+    }
+
+    /// Ends the whole cluster without warning.
+    pub(crate) fn kill_cluster(&mut self) {
+        self.cluster.take().unwrap().kill();
+    }
+
+    /// A machine for each instance that is there: this is the data centre, no part of the product.
+    async fn machines(&self) -> Task {
+        let mut servers = self.region.as_ref().unwrap().servers().await.unwrap();
+        let (file, next) = (self.path("cluster/instances"), self.path("cluster/next"));
+        task::start(async move {
+            let mut looks = tokio::time::interval(Duration::from_millis(100));
+            loop {
+                looks.tick().await;
+                let Ok(answer) = servers.list_servers(list()).await else {
+                    continue;
+                };
+                let runs = |server: &&v1::Server| {
+                    ["active", "evacuating"].contains(&server.status.as_str())
+                };
+                let all = answer.into_inner().servers;
+                let lines: String = all
+                    .iter()
+                    .filter(runs)
+                    .map(|server| format!("{} {}\n", server.id, server.name))
+                    .collect();
+                std::fs::write(&next, lines).unwrap();
+                std::fs::rename(&next, &file).unwrap();
+            }
+        })
+    }
+
+    /// The cluster's instances that are not gone.
+    pub(crate) async fn instances(&self) -> Vec<v1::Server> {
+        let mut servers = self.region.as_ref().unwrap().servers().await.unwrap();
+        servers
+            .list_servers(list())
+            .await
+            .unwrap()
+            .into_inner()
+            .servers
+    }
+
+    /// Starts `ebbtide-burst`.
+    pub(crate) fn burst(&self, task: &str, config: &Path, more: &[&str]) -> Process {
+        let name = config.file_stem().unwrap().to_string_lossy().into_owned();
+        Command::new("ebbtide-burst", bin("ebbtide-burst"))
+            .arg(task)
+            .arg("--config")
+            .arg(config)
+            .args(more.iter().copied())
+            .spawn(self.path(&format!("{task}-{name}.log")))
+            .unwrap()
+    }
+
+    /// Ends a controller as an operator would.
+    pub(crate) async fn end(&self, controller: Process) {
+        controller.signal(Signal::Term).unwrap();
+        let status = controller.wait_exit(PATIENCE).await.unwrap();
+        assert!(status.success(), "{}", controller.log_tail());
+    }
+
+    /// Submits a job of two processors; what it does is appended to the file `out`.
+    pub(crate) async fn submit(&self, partition: &str, name: &str, seconds: u32, out: &str) {
+        let script = self.path("job.sh").display().to_string();
+        let out = self.path(out).display().to_string();
+        let seconds = seconds.to_string();
+        let arguments = [
+            "--parsable",
+            "-p",
+            partition,
+            "-c",
+            "2",
+            "-J",
+            name,
+            "-o",
+            "/dev/null",
+            &script,
+            name,
+            &seconds,
+            &out,
+        ];
+        self.slurm.run("sbatch", &arguments).await.unwrap();
+    }
+
+    /// Waits until all jobs are over.
+    pub(crate) async fn all_over(&self) {
+        eventually(Duration::from_secs(150), async || {
+            let jobs = self.slurm.jobs().await.map_err(|error| error.to_string())?;
+            let open: Vec<String> = jobs
+                .iter()
+                .filter(|job| !job.is_over())
+                .map(|job| {
+                    format!(
+                        "{} {} {} {:?}",
+                        job.name, job.state_word, job.reason, job.nodes
+                    )
+                })
+                .collect();
+            if open.is_empty() {
+                Ok(())
+            } else {
+                Err(format!("{open:?}"))
+            }
+        })
+        .await;
+    }
+
+    /// Runs `ebbtide` to its end; its JSON.
+    pub(crate) async fn ebbtide(&self, arguments: &[&str]) -> serde_json::Value {
+        let out = self.path("answer.json");
+        let process = Command::new("ebbtide", "/bin/sh")
+            .args(["-c", "out=$1; shift; exec \"$@\" > \"$out\"", "sh"])
+            .arg(&out)
+            .arg(bin("ebbtide"))
+            .args(arguments.iter().copied())
+            .args(["--output", "json"])
+            .env("SLURM_CONF", self.path("cluster/slurm.conf"))
+            .spawn(self.path("ebbtide.log"))
+            .unwrap();
+        let status = process.wait_exit(PATIENCE).await.unwrap();
+        assert!(status.success(), "{}", process.log_tail());
+        serde_json::from_str(&std::fs::read_to_string(out).unwrap()).unwrap()
+    }
+}
+
+fn list() -> v1::ListServersRequest {
+    v1::ListServersRequest {
+        project_id: PROJECT.to_owned(),
+        ..Default::default()
+    }
+}
+
+/// Three hosts, each for two nodes; normal servers are as large as nodes.
+async fn region() -> Region {
+    let options = RegionOptions {
+        hosts: ["host-A", "host-B", "host-C"].map(str::to_owned).to_vec(),
+        ..Default::default()
+    };
+    let region = Region::start(options).await.unwrap();
+    let mut admin = region.admin().await.unwrap();
+    for (name, specs) in [
+        (
+            "p.node",
+            &[
+                ("ebbtide:preemptible", "true"),
+                ("ebbtide:grace_seconds", "8"),
+            ][..],
+        ),
+        ("node", &[]),
+    ] {
+        let flavor = v1::Flavor {
+            name: name.to_owned(),
+            vcpus: 4,
+            ram_mb: 4_000,
+            disk_gb: 20,
+            extra_specs: specs
+                .iter()
+                .map(|(k, v)| ((*k).to_owned(), (*v).to_owned()))
+                .collect(),
+            ..Default::default()
+        };
+        let flavor = Some(flavor);
+        admin
+            .create_flavor(v1::CreateFlavorRequest { flavor })
+            .await
+            .unwrap();
+    }
+    region
+}
+
+/// Lines of a log that begin so, by their second word, counted.
+pub(crate) fn counted(log: &str, word: &str) -> std::collections::BTreeMap<String, usize> {
+    let mut counts = std::collections::BTreeMap::new();
+    for line in log.lines() {
+        let mut words = line.split(' ');
+        if words.next() == Some(word) {
+            *counts.entry(words.next().unwrap().to_owned()).or_default() += 1;
+        }
+    }
+    counts
+}

@@ -1,0 +1,166 @@
+//! A burst of short jobs among long ones, with preemptible nodes and without.
+
+use crate::bed::{Bed, PATIENCE, Wanted, counted};
+use ebbtide_harness::eventually;
+use ebbtide_proto::v1;
+
+/// How many short jobs come at once, and how long each works, seconds.
+const SHORT: u32 = 18;
+const SHORT_SECONDS: u32 = 3;
+/// How long each of the two long ones works: they have all nodes that stay.
+const LONG_SECONDS: u32 = 28;
+
+async fn burst(bed: &Bed, partition: &str, out: &str) {
+    for at in 1..=2 {
+        bed.submit("long", &format!("long{at}"), LONG_SECONDS, out)
+            .await;
+    }
+    for at in 1..=SHORT {
+        bed.submit(partition, &format!("short{at}"), SHORT_SECONDS, out)
+            .await;
+    }
+}
+
+/// Every job began, and ended once.
+fn nothing_is_lost_or_done_twice(log: &str) {
+    let ends = counted(log, "end");
+    assert_eq!(ends.len(), SHORT as usize + 2, "{log}");
+    let twice: Vec<_> = ends.iter().filter(|(_, count)| **count != 1).collect();
+    assert!(twice.is_empty(), "{twice:?}: {log}");
+}
+
+#[tokio::test]
+async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken() {
+    let bed = Bed::new(Wanted {
+        region: true,
+        machines: true,
+        resume_timeout: 30,
+    })
+    .await;
+
+    // Without: the same jobs on the nodes that stay. The controller only writes down what it sees.
+    let without = bed.settings("without", "");
+    let observer = bed.burst("run", &without, &["--observe"]);
+    burst(&bed, "alone", "out-without").await;
+    bed.all_over().await;
+    eventually(PATIENCE, async || {
+        let ends = bed
+            .text("without/record.jsonl")
+            .matches("\"event\":\"end\"")
+            .count();
+        if ends == SHORT as usize + 2 {
+            Ok(())
+        } else {
+            Err(ends)
+        }
+    })
+    .await;
+    bed.end(observer).await;
+    nothing_is_lost_or_done_twice(&bed.text("out-without"));
+
+    // With: six instances at most, three of which a normal request takes when all of them work.
+    let with = bed.path("with.toml");
+    let controller = bed.burst("run", &with, &[]);
+    burst(&bed, "short", "out").await;
+    eventually(PATIENCE, async || {
+        let jobs = bed.slurm.jobs().await.map_err(|error| error.to_string())?;
+        let on_cloud = |job: &&ebbtide_burst::slurm::Job| {
+            job.runs() && job.nodes.iter().any(|node| node.starts_with('c'))
+        };
+        let busy = jobs.iter().filter(on_cloud).count();
+        if busy >= 5 {
+            Ok(())
+        } else {
+            Err(format!(
+                "{busy} jobs on instances: {}",
+                controller.log_tail()
+            ))
+        }
+    })
+    .await;
+    // Slurm knows the instance of each node and since when.
+    let nodes = bed.slurm.nodes().await.unwrap();
+    let instances = bed.instances().await;
+    assert_eq!(instances.len(), 6);
+    for instance in &instances {
+        let node = nodes
+            .iter()
+            .find(|node| node.name == instance.name)
+            .unwrap();
+        assert!(node.comment.contains(&instance.id), "{node:?}");
+        assert!(node.features.contains(&"fits_0.01h".to_owned()), "{node:?}");
+    }
+    let normal = v1::CreateServersRequest {
+        name: "urgent".to_owned(),
+        request: Some(v1::PlacementRequest {
+            count: 3,
+            flavor: "node".to_owned(),
+            project_id: "corporate".to_owned(),
+            ..Default::default()
+        }),
+        max_price: String::new(),
+    };
+    let mut servers = bed.region.as_ref().unwrap().servers().await.unwrap();
+    servers.create_servers(normal).await.unwrap();
+    bed.all_over().await;
+    // With nothing to do, all instances are given back.
+    eventually(PATIENCE, async || {
+        let left: Vec<String> = bed
+            .instances()
+            .await
+            .into_iter()
+            .map(|one| one.name + " " + &one.status)
+            .collect();
+        let ends = bed
+            .text("with/record.jsonl")
+            .matches("\"event\":\"gone\"")
+            .count();
+        if left.is_empty() && ends >= 6 {
+            Ok(())
+        } else {
+            Err(format!("{left:?}, {ends} gone: {}", controller.log_tail()))
+        }
+    })
+    .await;
+    bed.end(controller).await;
+    let log = bed.text("out");
+    nothing_is_lost_or_done_twice(&log);
+    let said = bed.text("run-with.log");
+    assert_eq!(said.matches("the instance has notice").count(), 3, "{said}");
+    // Those that were cut have saved their work before, and began again elsewhere.
+    for job in counted(&log, "saved").keys() {
+        assert_eq!(counted(&log, "start")[job], 2, "{log}");
+    }
+    assert!(!counted(&log, "saved").is_empty(), "{log}\n{said}");
+
+    let state = bed.path("with").display().to_string();
+    let other = bed.path("without").display().to_string();
+    let measured = bed
+        .ebbtide(&["burst", "report", "--state", &state, "--baseline", &other])
+        .await;
+    eprintln!("{measured:#}");
+    assert_eq!(measured["measured"], true);
+    assert!(
+        measured["improvement"].as_f64().unwrap() > 1.5,
+        "{measured}"
+    );
+    let short = &measured["kinds"][0];
+    assert_eq!(
+        (&short["jobs"], &short["completed"]),
+        (&SHORT.into(), &SHORT.into())
+    );
+    assert_eq!(measured["money"]["interrupted"], 3);
+    let paid: f64 = measured["money"]["paid"].as_str().unwrap().parse().unwrap();
+    let hours = measured["money"]["hours"].as_f64().unwrap();
+    // 0.10 an hour, in whole millionths for each instance.
+    assert!(
+        paid > 0.0 && (paid - hours * 0.10).abs() < 1e-4,
+        "{paid} for {hours} h"
+    );
+    let reckoned = bed.ebbtide(&["burst", "report", "--state", &state]).await;
+    assert_eq!(reckoned["measured"], false);
+    assert!(
+        reckoned["improvement"].as_f64().unwrap() > 1.0,
+        "{reckoned}"
+    );
+}

@@ -1,0 +1,96 @@
+//! One look: what is seen, and what is wrong with the cluster's configuration.
+
+use crate::diary;
+use crate::power::now;
+use crate::region::Cloud;
+use ebbtide_burst::slurm::Node;
+use ebbtide_burst::{BurstError, Manager, Settings, World};
+use ebbtide_cli::errors::CliError;
+use ebbtide_cli::slurm::Slurm;
+
+/// What `scontrol show config` has to say, and why.
+const NEEDED: [(&str, &str, &str); 3] = [
+    (
+        "ResumeProgram",
+        "(null)",
+        "ResumeProgram is not set: nobody would create instances; see `ebbtide-burst setup`",
+    ),
+    (
+        "SuspendProgram",
+        "(null)",
+        "SuspendProgram is not set: nobody would give instances back; see `ebbtide-burst setup`",
+    ),
+    (
+        "JobRequeue",
+        "0",
+        "JobRequeue=0: jobs that lose their node would be lost; set JobRequeue=1",
+    ),
+];
+
+/// Looks.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub(crate) async fn run(settings: &Settings, slurm: &Slurm) -> Result<(), CliError> {
+    let nodes = slurm.nodes().await?;
+    let jobs = slurm.jobs().await?;
+    let names = settings.nodes()?;
+    let found = |name: &String| nodes.iter().find(|node| node.name == *name);
+    for name in &names {
+        let node: Option<&Node> = found(name);
+        let problem = match node {
+            None => format!(
+                "node {name} of slurm.nodes is not there; it needs NodeName={} State=CLOUD, and PrivateData=cloud, without which Slurm hides nodes that are away",
+                settings.slurm.nodes
+            ),
+            Some(node) if !node.is_cloud() => {
+                format!("node {name} is not State=CLOUD: it would never be powered up")
+            }
+            Some(_) => continue,
+        };
+        return Err(BurstError::Cluster { problem }.into());
+    }
+    let config = slurm.run("scontrol", &["show", "config"]).await?;
+    for (key, wrong, problem) in NEEDED {
+        let line = config
+            .lines()
+            .find(|line| line.trim_start().starts_with(key));
+        let value = line
+            .and_then(|line| line.split_once('='))
+            .map(|(_, value)| value.trim());
+        if value.is_none_or(|value| value == wrong) {
+            let problem = problem.to_owned();
+            return Err(BurstError::Cluster { problem }.into());
+        }
+    }
+    let cloud = Cloud::connect(settings).await?;
+    let instances = cloud.instances().await?;
+    let budget = diary::within_budget(settings, &diary::read(settings)?, now());
+    let world = World {
+        nodes: &nodes,
+        jobs: &jobs,
+        instances: &instances,
+        budget_used_up: budget.is_err(),
+    };
+    let heard = Manager::new(settings)?.look(now(), &world)?;
+    println!(
+        "nodes:      {} of the cloud, {} that stay",
+        names.len(),
+        nodes.len() - names.len()
+    );
+    println!(
+        "jobs:       {} run, {} in all",
+        jobs.iter().filter(|job| job.runs()).count(),
+        jobs.len()
+    );
+    println!("instances:  {}", instances.len());
+    println!(
+        "long-load ratio {:.2}, above {} more are wanted: {} of at most {}",
+        heard.ratio.unwrap_or(0.0),
+        settings.policy.threshold,
+        heard.wanted,
+        settings.elastic()?.budget()
+    );
+    budget?;
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! The loop: look at Slurm and the region, write down what is new, do what the manager says.
+
+use crate::diary::{self, Diary};
+use crate::power::now;
+use crate::region::Cloud;
+use ebbtide_burst::{Action, BurstError, Event, Fact, Instance, Manager, RESTING, Settings, World};
+use ebbtide_cli::errors::CliError;
+use ebbtide_cli::slurm::Slurm;
+use std::collections::BTreeMap;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::MissedTickBehavior;
+
+/// A controller at work.
+struct Controller {
+    settings: Settings,
+    slurm: Slurm,
+    /// None while the region cannot be reached.
+    cloud: Option<Cloud>,
+    manager: Manager,
+    diary: Diary,
+    /// What is wrong now, by its code, so that it is said once.
+    wrong: BTreeMap<String, String>,
+    last: String,
+    began: bool,
+    observe: bool,
+}
+
+/// Looks after the cluster until SIGTERM or SIGINT.
+///
+/// # Errors
+/// What makes it impossible from the beginning: settings, the record. What goes wrong later is said, written down, and tried again.
+pub(crate) async fn run(settings: Settings, slurm: Slurm, observe: bool) -> Result<(), CliError> {
+    let mut poll = tokio::time::interval(Duration::from_secs_f64(settings.poll_seconds));
+    poll.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut terminate = signal(SignalKind::terminate())?;
+    let mut interrupt = signal(SignalKind::interrupt())?;
+    let mut controller = Controller {
+        manager: Manager::new(&settings)?,
+        diary: Diary::open(&settings)?,
+        cloud: None,
+        wrong: BTreeMap::new(),
+        last: String::new(),
+        began: false,
+        settings,
+        slurm,
+        observe,
+    };
+    loop {
+        tokio::select! {
+            _ = terminate.recv() => break,
+            _ = interrupt.recv() => break,
+            _ = poll.tick() => {}
+        }
+        match controller.look().await {
+            Ok(()) => controller.well("look"),
+            Err(error) => controller.trouble("look", &error)?,
+        }
+    }
+    println!("ended; the instances that are there stay, and are found again");
+    Ok(())
+}
+
+impl Controller {
+    async fn look(&mut self) -> Result<(), CliError> {
+        let nodes = self.slurm.nodes().await?;
+        let jobs = self.slurm.jobs().await?;
+        let at = now();
+        let ours = self.settings.nodes()?;
+        if !self.began {
+            let stays = nodes.iter().filter(|node| !ours.contains(&node.name));
+            let event = Event::Began {
+                stays: stays.map(|node| (node.name.clone(), node.cpus)).collect(),
+                preemptible: self.settings.policy.preemptible_price.micros(),
+                on_demand: self.settings.policy.on_demand_price.micros(),
+            };
+            self.diary.note(&Fact { at, event })?;
+            self.began = true;
+        }
+        let facts = self.diary.record.learn(at, &jobs, &self.settings.slurm);
+        self.diary.write(&facts)?;
+        if self.observe {
+            return Ok(());
+        }
+        let cloud = self.cloud().await?;
+        let instances = cloud.instances().await?;
+        self.account(at, &cloud, &instances).await?;
+        let budget = diary::within_budget(&self.settings, &self.diary.record, at);
+        let world = World {
+            nodes: &nodes,
+            jobs: &jobs,
+            instances: &instances,
+            budget_used_up: budget.is_err(),
+        };
+        let heard = self.manager.look(at, &world)?;
+        match budget {
+            Ok(()) => self.well("budget"),
+            Err(error) => self.trouble("budget", &error.into())?,
+        }
+        for error in heard.troubles {
+            self.note(&error.into())?;
+        }
+        let mut first = None;
+        for action in heard.actions {
+            if let Err(error) = self.act(&cloud, &instances, &action).await {
+                first.get_or_insert(error);
+            }
+        }
+        let there = instances.iter().filter(|one| one.status.is_there()).count();
+        let line = format!(
+            "long-load ratio {:.2}, {} instances wanted, {there} there",
+            heard.ratio.unwrap_or(0.0),
+            heard.wanted
+        );
+        if line != self.last {
+            self.say(&line);
+            self.last = line;
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    async fn cloud(&mut self) -> Result<Cloud, CliError> {
+        if let Some(cloud) = &self.cloud {
+            return Ok(cloud.clone());
+        }
+        let cloud = Cloud::connect(&self.settings).await?;
+        self.cloud = Some(cloud.clone());
+        Ok(cloud)
+    }
+
+    /// Writes down what is new of the instances.
+    async fn account(
+        &mut self,
+        at: i64,
+        cloud: &Cloud,
+        listed: &[Instance],
+    ) -> Result<(), CliError> {
+        let mut all = listed.to_vec();
+        let record = &self.diary.record;
+        let open = record.lives.iter().filter(|(_, life)| life.end.is_none());
+        let missing = open.filter(|(id, _)| !listed.iter().any(|one| one.id == **id));
+        for (id, _) in missing {
+            // When it ended, and by whose will, is known to the region.
+            all.extend(cloud.instance(id).await?);
+        }
+        let fresh = listed
+            .iter()
+            .any(|one| one.launched_ms.is_some() && !self.diary.record.lives.contains_key(&one.id));
+        let own = self.settings.policy.preemptible_price.micros();
+        let hourly = if fresh {
+            cloud
+                .price()
+                .await
+                .filter(|price| *price > 0)
+                .unwrap_or(own)
+        } else {
+            own
+        };
+        let manager = &self.manager;
+        let facts = self
+            .diary
+            .record
+            .learn_instances(at, &all, hourly, |id| manager.has_come_up(id));
+        self.diary.write(&facts)?;
+        Ok(())
+    }
+
+    async fn act(
+        &mut self,
+        cloud: &Cloud,
+        instances: &[Instance],
+        action: &Action,
+    ) -> Result<(), CliError> {
+        let slurm = &self.slurm;
+        let done = match action {
+            Action::PowerUp { node } => slurm.node(node, &["state=power_up"]).await,
+            Action::Open { node } => slurm.node(node, &["state=undrain"]).await,
+            Action::Drain { node, reason } => {
+                let reason = format!("reason={reason}");
+                slurm.node(node, &["state=drain", &reason]).await
+            }
+            Action::Rest { node } => {
+                let reason = format!("reason={RESTING}");
+                slurm.node(node, &["state=drain", &reason]).await
+            }
+            Action::Down { node, reason } => {
+                let reason = format!("reason={reason}");
+                slurm.node(node, &["state=down", &reason]).await
+            }
+            Action::PowerDown { node } => slurm.node(node, &["state=power_down_force"]).await,
+            Action::Delete { instance } => {
+                let one = instances.iter().find(|one| one.id == *instance);
+                match one {
+                    Some(one) => cloud.give_back(one).await?,
+                    None => cloud.delete(instance).await?,
+                }
+                Ok(())
+            }
+            Action::Signal { job } => {
+                let signal = format!("--signal={}", self.settings.slurm.checkpoint_signal);
+                let job = job.to_string();
+                slurm
+                    .run("scancel", &["--batch", &signal, &job])
+                    .await
+                    .map(drop)
+            }
+            Action::Requeue { job } => {
+                let job = job.to_string();
+                slurm
+                    .run("scontrol", &["requeue", "incomplete", &job])
+                    .await
+                    .map(drop)
+            }
+            Action::StartNow { job } => {
+                let job = format!("jobid={job}");
+                slurm
+                    .run("scontrol", &["update", &job, "starttime=now"])
+                    .await
+                    .map(drop)
+            }
+            Action::Label { node, label } => {
+                let features = label.features.join(",");
+                let mut changes = vec![
+                    format!("weight={}", label.weight),
+                    format!("comment={}", label.comment),
+                ];
+                if !features.is_empty() {
+                    changes.push(format!("availablefeatures={features}"));
+                    changes.push(format!("activefeatures={features}"));
+                }
+                let changes: Vec<&str> = changes.iter().map(String::as_str).collect();
+                return Ok(slurm.node(node, &changes).await?);
+            }
+        };
+        self.say(&match &done {
+            Ok(()) => words(action),
+            Err(error) => format!("{}: {}: {error}", words(action), error.code()),
+        });
+        Ok(done?)
+    }
+
+    fn say(&self, words: &str) {
+        let at = ebbtide_cli::clock::now();
+        println!(
+            "{:02}:{:02}:{:02}.{:03} {words}",
+            at.hour(),
+            at.minute(),
+            at.second(),
+            at.millisecond()
+        );
+    }
+
+    /// Says and writes down what went wrong.
+    fn note(&mut self, error: &CliError) -> Result<(), BurstError> {
+        self.say(&format!("{}: {error}", error.code()));
+        let event = Event::Trouble {
+            code: error.code().to_owned(),
+            words: error.to_string(),
+        };
+        self.diary.note(&Fact { at: now(), event })
+    }
+
+    /// The same for what lasts: once, until it is well again.
+    fn trouble(&mut self, place: &str, error: &CliError) -> Result<(), BurstError> {
+        let code = error.code().to_owned();
+        if self.wrong.get(place) == Some(&code) {
+            return Ok(());
+        }
+        self.wrong.insert(place.to_owned(), code);
+        self.note(error)
+    }
+
+    fn well(&mut self, place: &str) {
+        if let Some(code) = self.wrong.remove(place) {
+            self.say(&format!("{code} is over"));
+        }
+    }
+}
+
+fn words(action: &Action) -> String {
+    match action {
+        Action::PowerUp { node } => format!("{node}: power up"),
+        Action::Open { node } => format!("{node}: takes jobs"),
+        Action::Drain { node, reason } => format!("{node}: drain, {reason}"),
+        Action::Rest { node } => format!("{node}: rests"),
+        Action::Down { node, reason } => format!("{node}: down, {reason}"),
+        Action::PowerDown { node } => format!("{node}: power down"),
+        Action::Delete { instance } => format!("instance {instance}: delete"),
+        Action::Signal { job } => format!("job {job}: signal to save its work"),
+        Action::Requeue { job } => format!("job {job}: back into the queue"),
+        Action::StartNow { job } => format!("job {job}: may start at once"),
+        Action::Label { node, .. } => format!("{node}: label"),
+    }
+}

@@ -1,0 +1,123 @@
+//! The record on disk: one file, only ever appended to, by one controller at a time.
+
+use crate::storage;
+use ebbtide_burst::{BurstError, Fact, Record, Settings};
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io::Write;
+use std::path::PathBuf;
+
+/// The name of the record in the state directory.
+pub(crate) const FILE: &str = "record.jsonl";
+
+/// The record that a controller writes.
+#[derive(Debug)]
+pub(crate) struct Diary {
+    file: File,
+    path: PathBuf,
+    /// The account of all that is written.
+    pub(crate) record: Record,
+}
+
+impl Diary {
+    /// Opens the record, and keeps others from writing it.
+    ///
+    /// # Errors
+    /// [`BurstError::Storage`], also if another controller has it; [`BurstError::Record`] if it cannot be used.
+    pub(crate) fn open(settings: &Settings) -> Result<Self, BurstError> {
+        let dir = &settings.state_dir;
+        std::fs::create_dir_all(dir).map_err(storage("make", dir))?;
+        let path = dir.join(FILE);
+        let options = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .read(true)
+            .clone();
+        let file = options.open(&path).map_err(storage("open", &path))?;
+        file.try_lock().map_err(|error| match error {
+            TryLockError::WouldBlock => BurstError::Storage {
+                what: "lock",
+                path: path.display().to_string(),
+                problem: "another ebbtide-burst runs with this state_dir".to_owned(),
+            },
+            TryLockError::Error(error) => storage("lock", &path)(error),
+        })?;
+        let text = std::fs::read_to_string(&path).map_err(storage("read", &path))?;
+        let record = Record::parse(&text)?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            // A line that was cut off: it is left out, and the next one begins at a beginning.
+            let whole = text.rfind('\n').map_or(0, |at| at + 1);
+            file.set_len(whole as u64).map_err(storage("cut", &path))?;
+        }
+        Ok(Self { file, path, record })
+    }
+
+    /// Writes facts down that the account has taken in already.
+    ///
+    /// # Errors
+    /// [`BurstError::Storage`].
+    pub(crate) fn write(&mut self, facts: &[Fact]) -> Result<(), BurstError> {
+        if facts.is_empty() {
+            return Ok(());
+        }
+        let mut text = String::new();
+        for fact in facts {
+            let line = serde_json::to_string(fact).map_err(std::io::Error::other);
+            text.push_str(&line.map_err(storage("write", &self.path))?);
+            text.push('\n');
+        }
+        self.file
+            .write_all(text.as_bytes())
+            .map_err(storage("write", &self.path))
+    }
+
+    /// Takes a fact in and writes it down.
+    ///
+    /// # Errors
+    /// [`BurstError::Storage`].
+    pub(crate) fn note(&mut self, fact: &Fact) -> Result<(), BurstError> {
+        self.record.apply(fact);
+        self.write(std::slice::from_ref(fact))
+    }
+}
+
+/// The account so far, for somebody who does not write.
+///
+/// # Errors
+/// [`BurstError::Storage`], [`BurstError::Record`].
+pub(crate) fn read(settings: &Settings) -> Result<Record, BurstError> {
+    let path = settings.state_dir.join(FILE);
+    match std::fs::read_to_string(&path) {
+        Ok(text) => Record::parse(&text),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Record::default()),
+        Err(error) => Err(storage("read", &path)(error)),
+    }
+}
+
+/// What the budget says now: an error if it is used up.
+///
+/// # Errors
+/// [`BurstError::Budget`].
+pub(crate) fn within_budget(
+    settings: &Settings,
+    record: &Record,
+    now: i64,
+) -> Result<(), BurstError> {
+    let policy = &settings.policy;
+    let Some(budget) = policy.budget else {
+        return Ok(());
+    };
+    let from = now - (policy.budget_hours * 3_600_000.0) as i64;
+    let spent = record.spent(from, now);
+    if spent < budget.micros() {
+        return Ok(());
+    }
+    Err(BurstError::Budget {
+        spent: money(spent),
+        budget: budget.to_string(),
+        hours: policy.budget_hours.to_string(),
+    })
+}
+
+fn money(micros: u64) -> String {
+    format!("{}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}

@@ -1,0 +1,131 @@
+//! `ebbtide-burst`: the controller beside slurmctld, and the programs that slurmctld calls.
+#![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: this program talks to its operator.
+
+mod check;
+mod controller;
+mod diary;
+mod power;
+mod region;
+mod setup;
+
+use clap::{Parser, Subcommand};
+use ebbtide_burst::{BurstError, Settings};
+use ebbtide_cli::errors::CliError;
+use ebbtide_cli::slurm::Slurm;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+const AFTER_HELP: &str = "\
+docs/burst.md has the configuration file, the lines for slurm.conf, and the traps.
+
+Examples:
+  ebbtide-burst setup --config /etc/ebbtide/burst.toml --programs /usr/local/lib/ebbtide
+  ebbtide-burst check --config /etc/ebbtide/burst.toml
+  ebbtide-burst run --config /etc/ebbtide/burst.toml";
+
+/// Preemptible instances of a region as nodes of a Slurm cluster.
+#[derive(Debug, Parser)]
+#[command(name = "ebbtide-burst", version, after_help = AFTER_HELP, max_term_width = 100)]
+struct Cli {
+    /// Configuration file
+    #[arg(
+        long,
+        env = "EBBTIDE_BURST_CONFIG",
+        global = true,
+        default_value = "/etc/ebbtide/burst.toml",
+        value_name = "FILE"
+    )]
+    config: PathBuf,
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Debug, Subcommand)]
+enum Task {
+    /// Look after the cluster until SIGTERM; what is there stays then
+    Run {
+        /// Write down what happens, and change nothing: to measure a cluster as it is
+        #[arg(long)]
+        observe: bool,
+    },
+    /// Create the instances of nodes; slurmctld's ResumeProgram
+    Resume {
+        /// Nodes, as Slurm lists them
+        nodes: String,
+    },
+    /// Give the instances of nodes back; slurmctld's SuspendProgram
+    Suspend {
+        /// Nodes, as Slurm lists them
+        nodes: String,
+    },
+    /// Delete the instances of nodes that never came up; slurmctld's ResumeFailProgram
+    ResumeFailed {
+        /// Nodes, as Slurm lists them
+        nodes: String,
+    },
+    /// Look once, and say what is seen and what is wrong with slurm.conf
+    Check,
+    /// Write the programs that slurmctld calls, and print the lines for slurm.conf
+    Setup {
+        /// The folder for the programs
+        #[arg(long, value_name = "DIR")]
+        programs: PathBuf,
+    },
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build();
+    let done = match runtime {
+        Ok(runtime) => runtime.block_on(run(cli)),
+        Err(error) => Err(error.into()),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{}: {error}", error.code());
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+async fn run(cli: Cli) -> Result<(), CliError> {
+    let settings = read(&cli.config)?;
+    let slurm = Slurm {
+        conf: settings.slurm.conf.clone(),
+        bin_dir: settings.slurm.bin_dir.clone(),
+        timeout: Duration::from_secs_f64(settings.slurm.timeout_seconds),
+    };
+    match cli.task {
+        Task::Run { observe } => Box::pin(controller::run(settings, slurm, observe)).await,
+        Task::Resume { nodes } => Box::pin(power::resume(&settings, &slurm, &nodes)).await,
+        Task::Suspend { nodes } => Box::pin(power::suspend(&settings, &nodes)).await,
+        Task::ResumeFailed { nodes } => Box::pin(power::failed(&settings, &nodes)).await,
+        Task::Check => Box::pin(check::run(&settings, &slurm)).await,
+        Task::Setup { programs } => setup::run(&settings, &cli.config, &programs),
+    }
+}
+
+fn read(path: &Path) -> Result<Settings, BurstError> {
+    let text = std::fs::read_to_string(path).map_err(storage("read", path))?;
+    Settings::parse(&text).map_err(|error| match error {
+        BurstError::Setting { key, problem } => BurstError::Setting {
+            key: format!("{}: {key}", path.display()),
+            problem,
+        },
+        other => other,
+    })
+}
+
+/// What the system said of a file.
+fn storage(what: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> BurstError {
+    let path = path.display().to_string();
+    move |error| BurstError::Storage {
+        what,
+        path,
+        problem: error.to_string(),
+    }
+}

@@ -1,0 +1,116 @@
+//! What slurmctld calls: nodes come, nodes go. These programs are done in the time of one call to the region, since slurmctld waits for many of them at a time; what is missing
+//! afterwards is seen by the controller.
+
+use crate::diary;
+use crate::region::Cloud;
+use ebbtide_burst::slurm::hosts;
+use ebbtide_burst::{BurstError, Settings};
+use ebbtide_cli::clock;
+use ebbtide_cli::errors::CliError;
+use ebbtide_cli::slurm::Slurm;
+
+/// Now, milliseconds since 1970.
+pub(crate) fn now() -> i64 {
+    i64::try_from(clock::now().unix_timestamp_nanos() / 1_000_000).unwrap_or(i64::MAX)
+}
+
+/// The nodes of a list, all of which have to be ours.
+fn ours(settings: &Settings, list: &str) -> Result<Vec<String>, BurstError> {
+    let known = settings.nodes()?;
+    let asked = hosts(list)?;
+    match asked.iter().find(|node| !known.contains(node)) {
+        Some(node) => Err(BurstError::NotOurs {
+            node: node.clone(),
+            nodes: settings.slurm.nodes.clone(),
+        }),
+        None => Ok(asked),
+    }
+}
+
+/// Creates the instances of nodes. A node that gets none is told to Slurm as down, with the reason, so that its jobs go back into the queue at once.
+///
+/// # Errors
+/// The first node's that got none.
+pub(crate) async fn resume(settings: &Settings, slurm: &Slurm, list: &str) -> Result<(), CliError> {
+    let nodes = ours(settings, list)?;
+    let mut first = None;
+    let cloud = match begin(settings).await {
+        Ok(cloud) => Some(cloud),
+        Err(error) => {
+            first = Some(error);
+            None
+        }
+    };
+    for node in nodes {
+        let why = match &cloud {
+            Some(cloud) => match create(cloud, &node).await {
+                Ok(id) => {
+                    println!("{node}: instance {id}");
+                    continue;
+                }
+                Err(error) => {
+                    let why = words(&error);
+                    first.get_or_insert(error);
+                    why
+                }
+            },
+            None => first.as_ref().map(words).unwrap_or_default(),
+        };
+        let reason = format!("reason=ebbtide-burst: {why}");
+        slurm.node(&node, &["state=down", &reason]).await?;
+    }
+    first.map_or(Ok(()), Err)
+}
+
+/// For Slurm, which names the node itself.
+fn words(error: &CliError) -> String {
+    match error {
+        CliError::Burst(BurstError::NoInstance { problem, .. }) => problem.clone(),
+        other => format!("{}: {other}", other.code()),
+    }
+}
+
+async fn begin(settings: &Settings) -> Result<Cloud, CliError> {
+    diary::within_budget(settings, &diary::read(settings)?, now())?;
+    Cloud::connect(settings).await
+}
+
+/// Asked twice, a node has one instance.
+async fn create(cloud: &Cloud, node: &str) -> Result<String, CliError> {
+    let all = cloud.instances().await?;
+    let there = all
+        .into_iter()
+        .find(|one| one.node == node && one.status.is_there());
+    match there {
+        Some(one) => Ok(one.id),
+        None => cloud.create(node).await,
+    }
+}
+
+/// Gives the instances of nodes back.
+///
+/// # Errors
+/// The region's; the controller sees what is left, and deletes it.
+pub(crate) async fn suspend(settings: &Settings, list: &str) -> Result<(), CliError> {
+    let nodes = ours(settings, list)?;
+    let cloud = Cloud::connect(settings).await?;
+    let all = cloud.instances().await?;
+    for one in all.iter().filter(|one| nodes.contains(&one.node)) {
+        cloud.give_back(one).await?;
+        println!("{}: instance {} given back", one.node, one.id);
+    }
+    Ok(())
+}
+
+/// Deletes the instances of nodes whose slurmd did not come up within ResumeTimeout. The nodes themselves are the controller's business.
+///
+/// # Errors
+/// The region's.
+pub(crate) async fn failed(settings: &Settings, list: &str) -> Result<(), CliError> {
+    for node in ours(settings, list)? {
+        let instance = "its own".to_owned();
+        let error = CliError::from(BurstError::NeverUp { node, instance });
+        eprintln!("{}: {error}", error.code());
+    }
+    suspend(settings, list).await
+}

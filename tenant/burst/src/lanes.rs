@@ -1,0 +1,167 @@
+//! A planned bag as job arrays of Slurm.
+//!
+//! A *lane* is a core of an instance of the plan: tasks that run one after another on one processor. All lanes of the primary map are the elements of one array on
+//! preemptible nodes, all lanes of the backup map those of another on nodes that stay, each of which begins at its latest start (equation 3 of the paper). A lane leaves out what
+//! is done, and a task that is done on both sides leaves one result: the first that is finished counts. So a lane that is cut and started again goes on with the
+//! task that was cut, and a backup whose tasks are done in time ends at once and needs no node for long.
+
+use crate::error::BurstError;
+use ebbtide_bag::{Bag, Plan};
+use std::fmt::Write as _;
+
+/// Tasks that run one after another.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lane {
+    /// Where in the plan: `vm1.2` is the second core of the first instance, `backup1.1` that of a backup.
+    pub name: String,
+    /// Names of its tasks.
+    pub tasks: Vec<String>,
+    /// Memory of the largest of them.
+    pub memory_mb: u64,
+    /// How long they take on this type, seconds.
+    pub seconds: u64,
+    /// When it is to begin, seconds after the submission.
+    pub begin: u64,
+}
+
+/// The lanes of both maps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Lanes {
+    /// On preemptible nodes, from now on. Lanes of the primary map that were bought on demand are among the backups, and begin now.
+    pub primary: Vec<Lane>,
+    /// On nodes that stay.
+    pub backup: Vec<Lane>,
+}
+
+/// The most lanes of an array: Slurm's MaxArraySize is 1001 unless somebody raised it.
+pub const MOST_LANES: usize = 1_000;
+
+/// The lanes of a plan.
+///
+/// # Errors
+/// [`BurstError::Lanes`] for names that cannot be written into a list, and more lanes than an array can have.
+pub fn lanes(bag: &Bag, plan: &Plan) -> Result<Lanes, BurstError> {
+    let refuse = |problem: String| BurstError::Lanes { problem };
+    for task in bag.tasks() {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.+:=@".contains(c);
+        let name = &task.name;
+        if name.is_empty() || name.starts_with('.') || !name.chars().all(plain) {
+            return Err(refuse(format!(
+                "task {name:?}: names of tasks become names of files; letters, digits and -_.+:=@ only"
+            )));
+        }
+    }
+    let lane = |name: String, ty: usize, core: &Vec<usize>, begin: u64| Lane {
+        name,
+        tasks: core.iter().map(|&t| bag.tasks()[t].name.clone()).collect(),
+        memory_mb: core
+            .iter()
+            .map(|&t| bag.tasks()[t].memory_mb)
+            .max()
+            .unwrap_or(0),
+        seconds: core.iter().filter_map(|&t| bag.runtime(t, ty)).sum(),
+        begin,
+    };
+    let mut lanes = Lanes {
+        primary: Vec::new(),
+        backup: Vec::new(),
+    };
+    let mut number = 0;
+    for (at, planned) in plan.vms.iter().enumerate() {
+        for (core, tasks) in planned.vm.cores.iter().enumerate() {
+            let name = format!("vm{}.{}", at + 1, core + 1);
+            let made = lane(name, planned.vm.ty, tasks, 0);
+            match planned.vm.market {
+                ebbtide_bag::Market::Preemptible => lanes.primary.push(made),
+                ebbtide_bag::Market::OnDemand => lanes.backup.push(made),
+            }
+        }
+        for backup in &planned.backups {
+            number += 1;
+            let begin = backup.latest_start(bag);
+            for (core, tasks) in backup.cores.iter().enumerate() {
+                let name = format!("backup{number}.{}", core + 1);
+                lanes.backup.push(lane(name, backup.ty, tasks, begin));
+            }
+        }
+    }
+    let all = [&mut lanes.primary, &mut lanes.backup];
+    for side in all {
+        side.retain(|lane| !lane.tasks.is_empty());
+        if side.len() > MOST_LANES {
+            let problem = format!(
+                "{} cores work on it at a time, and an array has at most {MOST_LANES} elements: split the bag",
+                side.len()
+            );
+            return Err(refuse(problem));
+        }
+    }
+    Ok(lanes)
+}
+
+/// The lanes of one side that begin at one time and are alike enough for one array, by begin: Slurm knows one begin for an array.
+#[must_use]
+pub fn by_begin(lanes: &[Lane]) -> Vec<(u64, Vec<&Lane>)> {
+    let mut groups: std::collections::BTreeMap<u64, Vec<&Lane>> = std::collections::BTreeMap::new();
+    for lane in lanes {
+        groups.entry(lane.begin).or_default().push(lane);
+    }
+    groups.into_iter().collect()
+}
+
+/// The batch script of an array: element N works through the N-th lane. `dir` is where all nodes see it; `command` is run for each task by `sh -c` with
+/// EBBTIDE_TASK in its environment.
+#[must_use]
+pub fn script(dir: &str, lanes: &[&Lane], command: &str) -> String {
+    let mut text = String::from(
+        "#!/bin/sh\n# Written by `ebbtide bag submit`: one lane of a bag, its tasks one after another.\n",
+    );
+    let _ = writeln!(text, "dir={}\ncommand={}", quoted(dir), quoted(command));
+    text.push_str("case $SLURM_ARRAY_TASK_ID in\n");
+    for (at, lane) in lanes.iter().enumerate() {
+        // Names of tasks are plain words.
+        let _ = writeln!(text, "{}) tasks='{}' ;;", at + 1, lane.tasks.join(" "));
+    }
+    text.push_str(
+        r#"*) echo "no lane $SLURM_ARRAY_TASK_ID" >&2; exit 1 ;;
+esac
+# A notice: what runs may save its work; the lane goes on when it is started again, with the task that is not done.
+child=
+trap '[ -z "$child" ] || kill -USR1 "$child"' USR1
+# The lane is put back: nothing new is begun.
+trap 'exit 143' TERM
+failed=0
+for task in $tasks; do
+    [ -e "$dir/done/$task" ] && continue
+    echo "$(date +%s) start $task ${SLURM_JOB_ID} ${SLURMD_NODENAME} ${SLURM_RESTART_COUNT:-0}" >>"$dir/log"
+    EBBTIDE_TASK=$task EBBTIDE_BAG_DIR=$dir sh -c "$command" &
+    child=$!
+    while :; do
+        wait "$child"; code=$?
+        # A signal that was passed on ends the wait, not the task.
+        kill -0 "$child" 2>/dev/null || break
+    done
+    child=
+    # Ended from outside, as when the node is lost: the lane will be started again.
+    case $code in 137 | 143) exit "$code" ;; esac
+    if [ "$code" -ne 0 ]; then
+        echo "$(date +%s) failed $task ${SLURM_JOB_ID} exit code $code" >>"$dir/log"
+        failed=1
+        continue
+    fi
+    # Both sides may finish it: a link is made once, and the first is the one that counts.
+    result=$dir/done/.$task.$SLURM_JOB_ID
+    echo "${SLURM_JOB_ID} ${SLURMD_NODENAME}" >"$result"
+    ln "$result" "$dir/done/$task" 2>/dev/null && echo "$(date +%s) done $task ${SLURM_JOB_ID} ${SLURMD_NODENAME}" >>"$dir/log"
+    rm -f "$result"
+done
+exit $failed
+"#,
+    );
+    text
+}
+
+/// As one word of a shell.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

@@ -1,0 +1,69 @@
+//! An instance has notice: its jobs save their work and go on elsewhere.
+//!
+//! The node takes nothing new. A job whose time limit ends before the instance does may end where it is. All others are signalled to save their work, and put back into the queue
+//! after `checkpoint_seconds`, at the latest `margin_seconds` before the instance ends. A job that has ended meanwhile is not put back: Slurm is asked to requeue what is incomplete
+//! only. When nothing is left the node is given back before its time, and whoever waits for the room has it sooner.
+
+use super::{Action, Instance, Manager, World};
+use crate::error::BurstError;
+use crate::slurm::{Job, JobState, Node};
+use ebbtide_elastic::{Event, State};
+
+impl Manager {
+    pub(super) fn leave(
+        &mut self,
+        now: i64,
+        node: &Node,
+        instance: &Instance,
+        world: &World<'_>,
+    ) -> Result<(), BurstError> {
+        let Some(slot) = self.slots.get_mut(&node.name) else {
+            return Ok(());
+        };
+        let server = slot.server;
+        let fresh = slot.notice.is_none();
+        let notice = slot.notice.get_or_insert_default();
+        if fresh {
+            notice.seen = now;
+        }
+        let (seen, signalled) = (notice.seen, notice.signalled.clone());
+        if self.state(&node.name) != Some(State::Leaving) {
+            // Says to drain it, too.
+            self.tell(now, Event::Notice(server), world)?;
+        }
+        let deadline = instance.deadline_ms.map(|at| at - self.margin_ms);
+        let put_back = (seen + self.checkpoint_ms).min(deadline.unwrap_or(i64::MAX));
+        let running = world.jobs_on(&node.name);
+        let running = running.filter(|job| job.requeues && job.state == JobState::Running);
+        for job in running {
+            if deadline.is_some_and(|deadline| ends_by(job, deadline)) {
+                continue;
+            }
+            if !signalled.contains(&job.id) {
+                self.actions.push(Action::Signal { job: job.id });
+                let slot = self.slots.get_mut(&node.name);
+                if let Some(notice) = slot.and_then(|slot| slot.notice.as_mut()) {
+                    notice.signalled.insert(job.id);
+                }
+            }
+            self.displaced.insert(job.id);
+            if now >= put_back {
+                self.say(now, super::SOON_MS, Action::Requeue { job: job.id });
+            }
+        }
+        let Some(slot) = self.slots.get(&node.name).cloned() else {
+            return Ok(());
+        };
+        self.drains(now, node, &slot, world)
+    }
+}
+
+/// Whether a job is over by then whatever it does.
+fn ends_by(job: &Job, deadline: i64) -> bool {
+    let limit = job
+        .limit_minutes
+        .and_then(|minutes| i64::try_from(minutes).ok());
+    limit.is_some_and(|minutes| {
+        job.start_ms.saturating_add(minutes.saturating_mul(60_000)) <= deadline
+    })
+}

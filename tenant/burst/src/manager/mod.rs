@@ -1,0 +1,352 @@
+//! The controller: what Slurm and the region say goes in, what is to be done comes out.
+//!
+//! It looks at the whole state each time and says what is missing (level-triggered): an action that was lost, refused or carried out twice does no harm, since the next look shows
+//! it. What is not seen to have had an effect is said again after [`AGAIN_MS`]. Nothing but the notices that were told and the ids of the elastic partition's controller is
+//! remembered, and a new controller finds those again by adopting the instances that are there.
+//!
+//! A node of the cloud that nobody asked for is *resting*: drained while it is powered down, so that Slurm does not start it by itself for a job that waits. One that was asked for is
+//! opened when its slurmd has answered, so that no job waits for a boot.
+
+mod leave;
+mod slot;
+mod world;
+
+pub use world::{Action, Instance, Status, World};
+
+use crate::age::{Ages, Label};
+use crate::error::BurstError;
+use crate::record::{HOUR_MS, Kind};
+use crate::settings::{Settings, SlurmSettings, millis};
+use crate::slurm::{Job, JobState, Node};
+use ebbtide_elastic::{Action as Elastic, Controller, Event, ServerId, State};
+use slot::Slot;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Why a node of the cloud is drained that nobody asked for.
+pub const RESTING: &str = "ebbtide-burst: resting";
+/// Why a node is drained that is to be given back.
+const SHRINK: &str = "ebbtide-burst: no longer needed";
+/// Why a node is drained whose instance has to leave.
+const NOTICE: &str = "ebbtide-burst: the instance has notice";
+/// With what all reasons begin that are set here.
+const OURS: &str = "ebbtide-burst";
+/// What had no effect is said again after so long: longer than Slurm takes to change a node's state.
+const AGAIN_MS: i64 = 5_000;
+/// What has to be had at once is said again after so long.
+const SOON_MS: i64 = 1_000;
+
+/// What the controller has to say beside its actions.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Heard {
+    /// What is to be done, in this order.
+    pub actions: Vec<Action>,
+    /// What went wrong.
+    pub troubles: Vec<BurstError>,
+    /// The long-load ratio, and how many instances there should be.
+    pub ratio: Option<f64>,
+    /// How many instances there should be.
+    pub wanted: u32,
+}
+
+/// The controller.
+#[derive(Debug)]
+pub struct Manager {
+    settings: SlurmSettings,
+    ages: Ages,
+    names: Vec<String>,
+    controller: Controller,
+    slots: BTreeMap<String, Slot>,
+    /// Servers of the partition that have no node yet.
+    waiting: Vec<ServerId>,
+    /// Jobs that lost their node, and are to be started again at once.
+    displaced: BTreeSet<u32>,
+    /// When an action was said last.
+    said: BTreeMap<Action, i64>,
+    /// Before then nothing is asked of the region.
+    quiet_until: i64,
+    /// When the first look was: the partition's times count from there.
+    began: Option<i64>,
+    checkpoint_ms: i64,
+    margin_ms: i64,
+    launch_again_ms: i64,
+    actions: Vec<Action>,
+    troubles: Vec<BurstError>,
+    /// Instances whose nodes have come up.
+    seen_up: BTreeSet<String>,
+}
+
+impl Manager {
+    /// A controller that has seen nothing yet.
+    ///
+    /// # Errors
+    /// [`BurstError::Setting`], [`BurstError::Hosts`].
+    pub fn new(settings: &Settings) -> Result<Self, BurstError> {
+        let policy = &settings.policy;
+        Ok(Self {
+            settings: settings.slurm.clone(),
+            ages: Ages::new(&settings.age)?,
+            names: settings.nodes()?,
+            controller: Controller::new(settings.elastic()?),
+            slots: BTreeMap::new(),
+            waiting: Vec::new(),
+            displaced: BTreeSet::new(),
+            said: BTreeMap::new(),
+            quiet_until: i64::MIN,
+            began: None,
+            checkpoint_ms: millis(policy.checkpoint_seconds),
+            margin_ms: millis(policy.margin_seconds),
+            launch_again_ms: millis(policy.launch_again_seconds),
+            actions: Vec::new(),
+            troubles: Vec::new(),
+            seen_up: BTreeSet::new(),
+        })
+    }
+
+    /// Looks at the world and says what is to be done.
+    ///
+    /// # Errors
+    /// [`BurstError::Setting`] if time runs backwards by more than a clock that is put right.
+    pub fn look(&mut self, now: i64, world: &World<'_>) -> Result<Heard, BurstError> {
+        let began = *self.began.get_or_insert(now);
+        // A clock that was set back stands still here until the old time is reached again.
+        let now = now.max(began);
+        self.actions.clear();
+        self.troubles.clear();
+        self.duplicates(now, world);
+        for name in self.names.clone() {
+            let Some(node) = world.nodes.iter().find(|node| node.name == name) else {
+                continue;
+            };
+            let instance = world.instance(&name);
+            self.one(now, node, instance, world)?;
+        }
+        let (long, on_demand) = self.figures(world);
+        // Who may spend nothing wants nothing: what is there is drained and given back, a node at a time.
+        let long = if world.budget_used_up { 0 } else { long };
+        self.tell(now, Event::Load { long, on_demand }, world)?;
+        self.cancel(now, world)?;
+        self.give_nodes(now, world);
+        self.start_again(now, world);
+        self.said.retain(|_, at| *at + 10 * AGAIN_MS > now);
+        Ok(Heard {
+            actions: std::mem::take(&mut self.actions),
+            troubles: std::mem::take(&mut self.troubles),
+            ratio: self.controller.long_load_ratio(),
+            wanted: self.controller.wanted(),
+        })
+    }
+
+    /// Whether the node of an instance has come up while this controller was there.
+    #[must_use]
+    pub fn has_come_up(&self, instance: &str) -> bool {
+        self.seen_up.contains(instance)
+    }
+
+    /// N_long and the servers that stay: nodes in service, and those of them that run long jobs or are wanted by one that waits.
+    fn figures(&self, world: &World<'_>) -> (u32, u32) {
+        let is_ours = |name: &String| self.names.contains(name);
+        let stay = world.nodes.iter().filter(|node| !is_ours(&node.name));
+        let stay: BTreeSet<&str> = stay
+            .filter(|node| node.in_service())
+            .map(|node| node.name.as_str())
+            .collect();
+        let is_long = |job: &&Job| Kind::of(job, &self.settings) == Kind::Long;
+        let mut busy = BTreeSet::new();
+        let mut waiting = 0u32;
+        for job in world.jobs.iter().filter(is_long) {
+            if job.runs() {
+                busy.extend(job.nodes.iter().map(String::as_str));
+            } else if job.state == JobState::Pending {
+                let nodes = job.node_count.max(1).saturating_mul(job.count);
+                waiting = waiting.saturating_add(nodes);
+            }
+        }
+        // One that waits will take a node that short jobs have now, but no more than there are.
+        let free = stay.iter().filter(|name| !busy.contains(*name)).count() as u32;
+        let long = busy.len() as u32 + waiting.min(free);
+        (long, stay.len() as u32)
+    }
+
+    /// Tells the partition's controller of an event, and turns what it wants into actions.
+    fn tell(&mut self, now: i64, event: Event, world: &World<'_>) -> Result<(), BurstError> {
+        let us = self.micros(now);
+        let nodes: BTreeMap<ServerId, String> = self
+            .slots
+            .iter()
+            .map(|(name, slot)| (slot.server, name.clone()))
+            .collect();
+        let mut work = |server: ServerId| {
+            let name = nodes.get(&server);
+            name.map_or(0, |name| world.work_on(name))
+        };
+        let wanted = self.controller.handle(us, event, &mut work);
+        let wanted = wanted.map_err(|error| BurstError::setting("policy", error.to_string()))?;
+        for action in wanted {
+            match action {
+                Elastic::Launch(server) => self.waiting.push(server),
+                Elastic::Drain(server) => {
+                    if let Some(node) = self.node_of(server) {
+                        self.drain(now, &node);
+                    }
+                }
+                Elastic::Keep(server) => {
+                    if let Some(node) = self.node_of(server) {
+                        self.say(now, AGAIN_MS, Action::Open { node });
+                    }
+                }
+                Elastic::Release(server) => match self.node_of(server) {
+                    Some(node) => self.say(now, AGAIN_MS, Action::PowerDown { node }),
+                    // It never got a node: it is gone as soon as that is said.
+                    None => {
+                        self.waiting.retain(|one| *one != server);
+                        self.tell(now, Event::Gone(server), world)?;
+                    }
+                },
+            }
+        }
+        Ok(())
+    }
+
+    fn micros(&self, now: i64) -> u64 {
+        let since = now - self.began.unwrap_or(now);
+        u64::try_from(since).unwrap_or(0).saturating_mul(1_000)
+    }
+
+    fn node_of(&self, server: ServerId) -> Option<String> {
+        let mut slots = self.slots.iter();
+        slots
+            .find(|(_, slot)| slot.server == server)
+            .map(|(name, _)| name.clone())
+    }
+
+    fn state(&self, name: &str) -> Option<State> {
+        let slot = self.slots.get(name)?;
+        self.controller.state(slot.server)
+    }
+
+    fn drain(&mut self, now: i64, node: &str) {
+        let noticed = self
+            .slots
+            .get(node)
+            .is_some_and(|slot| slot.notice.is_some());
+        let reason = if noticed { NOTICE } else { SHRINK }.to_owned();
+        let node = node.to_owned();
+        self.say(now, AGAIN_MS, Action::Drain { node, reason });
+    }
+
+    /// Says an action, unless it was said within the last `again_ms`.
+    fn say(&mut self, now: i64, again_ms: i64, action: Action) {
+        let due = self.said.get(&action).is_none_or(|at| at + again_ms <= now);
+        if due {
+            self.said.insert(action.clone(), now);
+            self.actions.push(action);
+        }
+    }
+
+    /// Servers that have no node yet and are not needed any more: nobody was asked for them.
+    fn cancel(&mut self, now: i64, world: &World<'_>) -> Result<(), BurstError> {
+        loop {
+            let census = self.controller.census();
+            if census.provisioning + census.active <= self.controller.wanted() {
+                return Ok(());
+            }
+            let Some(server) = self.waiting.pop() else {
+                return Ok(());
+            };
+            self.tell(now, Event::Gone(server), world)?;
+        }
+    }
+
+    /// Gives nodes that are away to servers that were asked for.
+    fn give_nodes(&mut self, now: i64, world: &World<'_>) {
+        if now < self.quiet_until {
+            return;
+        }
+        for name in self.names.clone() {
+            if self.waiting.is_empty() {
+                return;
+            }
+            let node = world.nodes.iter().find(|node| node.name == name);
+            // Slurm has to know that it is away, and the region not to have one for it.
+            let free = node
+                .is_some_and(|node| node.is_off() && !node.is_stopping() && !node.is_down())
+                && world.instance(&name).is_none()
+                && !self.slots.contains_key(&name);
+            if free {
+                let server = self.waiting.remove(0);
+                self.slots.insert(name.clone(), Slot::asked(server, now));
+                self.said.remove(&Action::Rest { node: name.clone() });
+                self.say(now, AGAIN_MS, Action::PowerUp { node: name });
+            }
+        }
+    }
+
+    /// Two instances for one node, as when Slurm asked twice: the older one stays.
+    fn duplicates(&mut self, now: i64, world: &World<'_>) {
+        for one in world.instances {
+            let counts = |other: &Instance| other.node == one.node && other.status.is_there();
+            let elder = |other: &&Instance| counts(other) && other.id < one.id;
+            if one.status.is_there() && world.instances.iter().find(elder).is_some() {
+                self.say(
+                    now,
+                    AGAIN_MS,
+                    Action::Delete {
+                        instance: one.id.clone(),
+                    },
+                );
+            }
+        }
+    }
+
+    /// Jobs that lost their node are started as soon as Slurm lets them: it would make them wait until old credentials have expired.
+    fn start_again(&mut self, now: i64, world: &World<'_>) {
+        for id in self.displaced.clone() {
+            let Some(job) = world.jobs.iter().find(|job| job.id == id) else {
+                self.displaced.remove(&id);
+                continue;
+            };
+            match job.state {
+                JobState::Pending if job.eligible_ms > now || job.reason == "BeginTime" => {
+                    self.say(now, SOON_MS, Action::StartNow { job: id });
+                }
+                JobState::Running | JobState::Completed | JobState::Ended => {
+                    // It runs on the node that it is going to lose, or somewhere else.
+                    let leaves = job.nodes.iter().any(|node| self.is_leaving(node));
+                    if !leaves || job.is_over() {
+                        self.displaced.remove(&id);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn is_leaving(&self, name: &str) -> bool {
+        let ours = self.names.iter().any(|one| one == name);
+        ours && !matches!(self.state(name), Some(State::Active | State::Draining))
+    }
+
+    /// What Slurm is told of a node with an instance, if it does not know yet.
+    fn label(&mut self, now: i64, node: &Node, instance: &Instance) -> Result<(), BurstError> {
+        let launched = instance.launched_ms.unwrap_or(now);
+        let age_hours = (now - launched).max(0) as f64 / HOUR_MS as f64;
+        let about = format!("{OURS}: {} since {}", instance.id, launched / 1_000);
+        let label = self.ages.label(age_hours, about)?;
+        self.tell_label(now, node, label);
+        Ok(())
+    }
+
+    fn tell_label(&mut self, now: i64, node: &Node, label: Label) {
+        let differs = |one: &[String], other: &[String]| {
+            let sorted = |all: &[String]| all.iter().cloned().collect::<BTreeSet<_>>();
+            sorted(one) != sorted(other)
+        };
+        if node.weight != label.weight
+            || node.comment != label.comment
+            || (differs(&node.features, &label.features) && !label.features.is_empty())
+        {
+            let node = node.name.clone();
+            self.say(now, AGAIN_MS, Action::Label { node, label });
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! What the controller sees, and what it can want.
+
+use crate::age::Label;
+use crate::slurm::{Job, Node};
+
+/// How an instance is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    /// Asked for.
+    Coming,
+    /// There.
+    Active,
+    /// There, and has notice to leave.
+    Leaving,
+    /// Frozen or stopped by the provider: of no use to a cluster.
+    Kept,
+    /// Being deleted.
+    Going,
+    /// The region could not start it, or had no place.
+    Failed,
+    /// Gone.
+    Gone,
+}
+
+impl Status {
+    /// Whether a node may run on it, now or soon.
+    #[must_use]
+    pub fn is_there(self) -> bool {
+        matches!(self, Self::Coming | Self::Active | Self::Leaving)
+    }
+}
+
+/// An instance as the region has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Instance {
+    /// Its id; ids sort by the time at which they were made.
+    pub id: String,
+    /// The node that it is for.
+    pub node: String,
+    /// How it is.
+    pub status: Status,
+    /// Since when it runs, milliseconds.
+    pub launched_ms: Option<i64>,
+    /// Until when it runs at most, once it has notice, milliseconds.
+    pub deadline_ms: Option<i64>,
+    /// When it ended, milliseconds.
+    pub ended_ms: Option<i64>,
+    /// True if the provider took it.
+    pub taken: bool,
+    /// Why, in the region's words.
+    pub reason: String,
+}
+
+/// All that is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct World<'a> {
+    /// Slurm's nodes.
+    pub nodes: &'a [Node],
+    /// Slurm's jobs.
+    pub jobs: &'a [Job],
+    /// The region's instances for this cluster.
+    pub instances: &'a [Instance],
+    /// Whether no more may be spent.
+    pub budget_used_up: bool,
+}
+
+impl<'a> World<'a> {
+    /// The instance of a node: the oldest that is there, else one that still has to be dealt with.
+    #[must_use]
+    pub fn instance(&self, node: &str) -> Option<&'a Instance> {
+        let own = self.instances.iter().filter(|one| one.node == node);
+        own.filter(|one| one.status != Status::Gone)
+            .min_by_key(|one| (!one.status.is_there(), &one.id))
+    }
+
+    /// The jobs that hold something on a node.
+    pub fn jobs_on<'b>(&self, node: &'b str) -> impl Iterator<Item = &'a Job> + use<'a, 'b> {
+        self.jobs.iter().filter(move |job| job.is_on(node))
+    }
+
+    /// How much a node has to do: the processors of its jobs.
+    #[must_use]
+    pub fn work_on(&self, node: &str) -> u64 {
+        self.jobs_on(node).map(|job| u64::from(job.cpus)).sum()
+    }
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Action {
+    /// Let Slurm start a node: it calls its resume program.
+    PowerUp {
+        /// Which.
+        node: String,
+    },
+    /// Let a node take jobs.
+    Open {
+        /// Which.
+        node: String,
+    },
+    /// Let a node take no new jobs.
+    Drain {
+        /// Which.
+        node: String,
+        /// Why.
+        reason: String,
+    },
+    /// Keep a node that is away from being started for jobs that wait.
+    Rest {
+        /// Which.
+        node: String,
+    },
+    /// Tell Slurm that a node does not exist any more: its jobs go back into the queue at once.
+    Down {
+        /// Which.
+        node: String,
+        /// Why.
+        reason: String,
+    },
+    /// Let Slurm give a node back: it calls its suspend program.
+    PowerDown {
+        /// Which.
+        node: String,
+    },
+    /// Delete an instance in the region.
+    Delete {
+        /// Its id.
+        instance: String,
+    },
+    /// Tell a job's batch script to save its work.
+    Signal {
+        /// Slurm's number.
+        job: u32,
+    },
+    /// Put a job that has not ended back into the queue.
+    Requeue {
+        /// Slurm's number.
+        job: u32,
+    },
+    /// Let a job that waits be started at once.
+    StartNow {
+        /// Slurm's number.
+        job: u32,
+    },
+    /// Tell Slurm what a node is like.
+    Label {
+        /// Which.
+        node: String,
+        /// What it is like.
+        label: Label,
+    },
+}

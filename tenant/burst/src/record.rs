@@ -1,0 +1,546 @@
+//! What happened, a line of JSON each, and the account that follows from it.
+//!
+//! The record is only ever appended to. What is in it is known by [`Record::apply`]; [`Record::learn`] says which lines are new in what Slurm and the region say now,
+//! so that a controller that was killed goes on with the same account.
+
+use crate::error::BurstError;
+use crate::manager::{Instance, Status};
+use crate::settings::SlurmSettings;
+use crate::slurm::{Job, JobState};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// Long jobs fill the servers that short ones wait for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Waits for little.
+    Short,
+    /// Runs long, on nodes that stay.
+    Long,
+}
+
+impl Kind {
+    /// Which one a job is, by its partition or its time limit.
+    #[must_use]
+    pub fn of(job: &Job, settings: &SlurmSettings) -> Self {
+        let by_partition = job
+            .partition
+            .split(',')
+            .any(|p| settings.long_partitions.iter().any(|long| long == p));
+        let hours = job.limit_minutes.map(|minutes| minutes as f64 / 60.0);
+        let by_limit = match (settings.long_hours, hours) {
+            (Some(long), Some(hours)) => hours >= long,
+            // Without a limit of its own it may run for ever.
+            (Some(_), None) => true,
+            (None, _) => false,
+        };
+        if by_partition || by_limit {
+            Self::Long
+        } else {
+            Self::Short
+        }
+    }
+
+    /// Its word.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Short => "short",
+            Self::Long => "long",
+        }
+    }
+}
+
+/// How an instance ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LifeEnd {
+    /// The provider took it.
+    Interrupted,
+    /// It was given back.
+    Released,
+    /// Its node never came up, or the region had no place.
+    NeverUp,
+}
+
+/// A line of the record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Fact {
+    /// When it was noticed, milliseconds since 1970.
+    pub at: i64,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", rename_all = "snake_case")]
+pub enum Event {
+    /// The controller began to look: the nodes that stay, with their processors.
+    Began {
+        /// The nodes that stay.
+        stays: BTreeMap<String, u32>,
+        /// What an hour of an instance costs, millionths.
+        preemptible: u64,
+        /// What an hour of an on-demand server costs, millionths.
+        on_demand: u64,
+    },
+    /// A job was seen for the first time.
+    Job {
+        /// Slurm's number.
+        job: u32,
+        /// Its name.
+        name: String,
+        /// Long or short.
+        kind: Kind,
+        /// Processors over all nodes.
+        cpus: u32,
+        /// Nodes.
+        nodes: u32,
+        /// When it was submitted.
+        submitted: i64,
+    },
+    /// A job was started.
+    Start {
+        /// Slurm's number.
+        job: u32,
+        /// When.
+        start: i64,
+        /// Where.
+        on: Vec<String>,
+    },
+    /// A job was stopped before its end, and waits again.
+    Cut {
+        /// Slurm's number.
+        job: u32,
+    },
+    /// A job is over.
+    End {
+        /// Slurm's number.
+        job: u32,
+        /// When.
+        end: i64,
+        /// Whether it ended well.
+        well: bool,
+        /// In Slurm's word.
+        state: String,
+    },
+    /// An instance is there.
+    Launched {
+        /// Its id.
+        instance: String,
+        /// Its node.
+        node: String,
+        /// Since when it is paid for.
+        launch: i64,
+        /// What an hour costs, millionths.
+        hourly: u64,
+    },
+    /// An instance has notice to leave.
+    Notice {
+        /// Its id.
+        instance: String,
+        /// Until when.
+        deadline: i64,
+    },
+    /// An instance is gone.
+    Gone {
+        /// Its id.
+        instance: String,
+        /// When.
+        end: i64,
+        /// How.
+        how: LifeEnd,
+    },
+    /// Something that had to be said: an error with its code.
+    Trouble {
+        /// The code.
+        code: String,
+        /// In words.
+        words: String,
+    },
+}
+
+/// From a start to an end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// Milliseconds.
+    pub start: i64,
+    /// Milliseconds; none while it lasts.
+    pub end: Option<i64>,
+    /// Where.
+    pub on: Vec<String>,
+}
+
+/// All of a job.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct JobLife {
+    /// Its name.
+    pub name: String,
+    /// Long or short.
+    pub kind: Kind,
+    /// Processors over all nodes.
+    pub cpus: u32,
+    /// Nodes.
+    pub nodes: u32,
+    /// When it was submitted, milliseconds.
+    pub submitted: i64,
+    /// Each time that it ran; all but the last were cut.
+    pub runs: Vec<Run>,
+    /// Whether it ended, and well.
+    pub over: Option<bool>,
+}
+
+impl JobLife {
+    /// How long it waited before it was started for the first time, milliseconds: the queueing delay.
+    #[must_use]
+    pub fn delay(&self) -> Option<i64> {
+        self.runs
+            .first()
+            .map(|run| (run.start - self.submitted).max(0))
+    }
+
+    /// All that it waited, also after it was cut, milliseconds.
+    #[must_use]
+    pub fn waited(&self) -> Option<i64> {
+        let mut since = self.submitted;
+        let mut sum = 0;
+        for run in &self.runs {
+            sum += (run.start - since).max(0);
+            since = run.end.unwrap_or(run.start);
+        }
+        (!self.runs.is_empty()).then_some(sum)
+    }
+
+    /// How long it ran in the end, milliseconds, if it is over.
+    #[must_use]
+    pub fn length(&self) -> Option<i64> {
+        self.over?;
+        let run = self.runs.last()?;
+        run.end.map(|end| (end - run.start).max(0))
+    }
+
+    /// How often it was cut.
+    #[must_use]
+    pub fn cuts(&self) -> usize {
+        let ended_runs = self.runs.iter().filter(|run| run.end.is_some()).count();
+        ended_runs - usize::from(self.over.is_some() && ended_runs > 0)
+    }
+
+    /// How long it ran in vain, milliseconds: what a job loses that saves nothing.
+    #[must_use]
+    pub fn in_vain(&self) -> i64 {
+        let cut = self.runs.iter().take(self.cuts());
+        cut.map(|run| run.end.unwrap_or(run.start) - run.start)
+            .sum()
+    }
+}
+
+/// All of an instance.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Life {
+    /// Its node.
+    pub node: String,
+    /// Since when it is paid for, milliseconds.
+    pub launch: i64,
+    /// Until when; none while it is there.
+    pub end: Option<(i64, LifeEnd)>,
+    /// What an hour costs, millionths.
+    pub hourly: u64,
+    /// Whether it had notice.
+    pub noticed: bool,
+}
+
+/// Milliseconds in an hour.
+pub(crate) const HOUR_MS: i64 = 3_600_000;
+
+impl Life {
+    /// How long it was paid for between `from` and `until`, milliseconds. What never came up is paid for as well: the region charges for it.
+    #[must_use]
+    pub fn paid_ms(&self, from: i64, until: i64) -> i64 {
+        let end = self.end.map_or(until, |(end, _)| end.min(until));
+        (end - self.launch.max(from)).max(0)
+    }
+
+    /// What that cost, millionths.
+    #[must_use]
+    pub fn paid(&self, from: i64, until: i64) -> u64 {
+        price(self.paid_ms(from, until), self.hourly)
+    }
+}
+
+/// What so long costs, millionths: by the millisecond.
+pub(crate) fn price(ms: i64, hourly: u64) -> u64 {
+    let micros = i128::from(ms.max(0)) * i128::from(hourly) / i128::from(HOUR_MS);
+    u64::try_from(micros).unwrap_or(u64::MAX)
+}
+
+/// The account.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Record {
+    /// When the first fact was noticed, milliseconds.
+    pub from: Option<i64>,
+    /// When the last one was.
+    pub until: i64,
+    /// The nodes that stay, with their processors.
+    pub stays: BTreeMap<String, u32>,
+    /// What an hour of an on-demand server costs, millionths.
+    pub on_demand: u64,
+    /// By Slurm's number.
+    pub jobs: BTreeMap<u32, JobLife>,
+    /// By id.
+    pub lives: BTreeMap<String, Life>,
+    /// Codes of what went wrong, and how often.
+    pub troubles: BTreeMap<String, u64>,
+}
+
+impl Record {
+    /// Reads a record. A last line that was cut off, by a crash or a full disk, is left out.
+    ///
+    /// # Errors
+    /// [`BurstError::Record`] for any other line that is none.
+    pub fn parse(text: &str) -> Result<Self, BurstError> {
+        let mut record = Self::default();
+        let whole = text.ends_with('\n');
+        let count = text.lines().count();
+        for (at, line) in text.lines().enumerate() {
+            if line.trim().is_empty() {
+                continue;
+            }
+            match serde_json::from_str::<Fact>(line) {
+                Ok(fact) => record.apply(&fact),
+                Err(_) if at + 1 == count && !whole => break,
+                Err(error) => {
+                    return Err(BurstError::Record {
+                        line: at + 1,
+                        problem: error.to_string(),
+                    });
+                }
+            }
+        }
+        Ok(record)
+    }
+
+    /// Takes a fact in. What cannot be, such as the end of a job that nobody knows, changes nothing.
+    pub fn apply(&mut self, fact: &Fact) {
+        self.from = Some(self.from.map_or(fact.at, |from| from.min(fact.at)));
+        self.until = self.until.max(fact.at);
+        match &fact.event {
+            Event::Began {
+                stays, on_demand, ..
+            } => {
+                self.stays.clone_from(stays);
+                self.on_demand = *on_demand;
+            }
+            Event::Job {
+                job,
+                name,
+                kind,
+                cpus,
+                nodes,
+                submitted,
+            } => {
+                let life = JobLife {
+                    name: name.clone(),
+                    kind: *kind,
+                    cpus: *cpus,
+                    nodes: *nodes,
+                    submitted: *submitted,
+                    runs: Vec::new(),
+                    over: None,
+                };
+                self.jobs.entry(*job).or_insert(life);
+            }
+            Event::Start { job, start, on } => {
+                if let Some(life) = self.open(*job) {
+                    close(life, *start);
+                    life.runs.push(Run {
+                        start: *start,
+                        end: None,
+                        on: on.clone(),
+                    });
+                }
+            }
+            Event::Cut { job } => {
+                if let Some(life) = self.open(*job) {
+                    close(life, fact.at);
+                }
+            }
+            Event::End { job, end, well, .. } => {
+                if let Some(life) = self.open(*job) {
+                    close(life, *end);
+                    life.over = Some(*well);
+                }
+            }
+            Event::Launched {
+                instance,
+                node,
+                launch,
+                hourly,
+            } => {
+                let life = Life {
+                    node: node.clone(),
+                    launch: *launch,
+                    end: None,
+                    hourly: *hourly,
+                    noticed: false,
+                };
+                self.lives.entry(instance.clone()).or_insert(life);
+            }
+            Event::Notice { instance, .. } => {
+                if let Some(life) = self.lives.get_mut(instance) {
+                    life.noticed = true;
+                }
+            }
+            Event::Gone { instance, end, how } => {
+                if let Some(life) = self.lives.get_mut(instance) {
+                    life.end.get_or_insert((*end, *how));
+                }
+            }
+            Event::Trouble { code, .. } => {
+                *self.troubles.entry(code.clone()).or_default() += 1;
+            }
+        }
+    }
+
+    fn open(&mut self, job: u32) -> Option<&mut JobLife> {
+        self.jobs.get_mut(&job).filter(|life| life.over.is_none())
+    }
+
+    /// What is new in these jobs, taken in already.
+    pub fn learn(&mut self, now: i64, jobs: &[Job], settings: &SlurmSettings) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        for job in jobs.iter().filter(|job| !job.waits_for_many) {
+            self.learn_job(now, job, settings, &mut facts);
+        }
+        facts
+    }
+
+    fn tell(&mut self, at: i64, event: Event, facts: &mut Vec<Fact>) {
+        let fact = Fact { at, event };
+        self.apply(&fact);
+        facts.push(fact);
+    }
+
+    fn learn_job(&mut self, now: i64, job: &Job, settings: &SlurmSettings, facts: &mut Vec<Fact>) {
+        let id = job.id;
+        if !self.jobs.contains_key(&id) {
+            let event = Event::Job {
+                job: id,
+                name: job.name.clone(),
+                kind: Kind::of(job, settings),
+                cpus: job.cpus.max(1),
+                nodes: job.node_count.max(1),
+                submitted: job.submitted_ms,
+            };
+            self.tell(now, event, facts);
+        }
+        let Some(life) = self.jobs.get(&id).filter(|life| life.over.is_none()) else {
+            return;
+        };
+        let (runs, last) = (life.runs.len(), life.runs.last().cloned());
+        let running = last.as_ref().is_some_and(|run| run.end.is_none());
+        // Cancelled while it waited: no start, no run.
+        let has_run = job.start_ms > 0 && !job.nodes.is_empty();
+        // Whoever waits for a node that boots has not started yet.
+        let uses = (job.runs() && job.state != JobState::Configuring)
+            || job.state == JobState::Completing
+            || job.is_over();
+        let newer = last.as_ref().is_none_or(|run| job.start_ms > run.start);
+        if uses && has_run && newer && runs <= job.restarts as usize + 1 {
+            let event = Event::Start {
+                job: id,
+                start: job.start_ms,
+                on: job.nodes.clone(),
+            };
+            self.tell(now, event, facts);
+        }
+        if job.state == JobState::Pending && running {
+            self.tell(now, Event::Cut { job: id }, facts);
+        }
+        if job.is_over() {
+            let event = Event::End {
+                job: id,
+                end: if job.end_ms > 0 { job.end_ms } else { now },
+                well: job.state == JobState::Completed,
+                state: job.state_word.clone(),
+            };
+            self.tell(now, event, facts);
+        }
+    }
+
+    /// What is new in these instances, taken in already. An instance that nobody knows any more is gone. `up` says whether its node has ever come up.
+    pub fn learn_instances(
+        &mut self,
+        now: i64,
+        instances: &[Instance],
+        hourly: u64,
+        up: impl Fn(&str) -> bool,
+    ) -> Vec<Fact> {
+        let mut facts = Vec::new();
+        for one in instances {
+            if let Some(launch) = one.launched_ms
+                && !self.lives.contains_key(&one.id)
+            {
+                let event = Event::Launched {
+                    instance: one.id.clone(),
+                    node: one.node.clone(),
+                    launch,
+                    hourly,
+                };
+                self.tell(now, event, &mut facts);
+            }
+            if let (Status::Leaving, Some(deadline)) = (one.status, one.deadline_ms)
+                && self.lives.get(&one.id).is_some_and(|life| !life.noticed)
+            {
+                let event = Event::Notice {
+                    instance: one.id.clone(),
+                    deadline,
+                };
+                self.tell(now, event, &mut facts);
+            }
+        }
+        let open = self.lives.iter().filter(|(_, life)| life.end.is_none());
+        let gone: Vec<(String, bool)> = open
+            .filter(|(id, _)| {
+                let there = instances.iter().find(|one| one.id == **id);
+                there.is_none_or(|one| one.status == Status::Gone)
+            })
+            .map(|(id, life)| (id.clone(), life.noticed))
+            .collect();
+        for (id, noticed) in gone {
+            let there = instances.iter().find(|one| one.id == id);
+            let taken = there.is_some_and(|one| one.taken);
+            let how = match (noticed || taken, up(&id)) {
+                (true, _) => LifeEnd::Interrupted,
+                (false, true) => LifeEnd::Released,
+                (false, false) => LifeEnd::NeverUp,
+            };
+            let end = there.and_then(|one| one.ended_ms).unwrap_or(now);
+            let event = Event::Gone {
+                instance: id,
+                end,
+                how,
+            };
+            self.tell(now, event, &mut facts);
+        }
+        facts
+    }
+
+    /// What was spent on instances between `from` and `until`, millionths.
+    #[must_use]
+    pub fn spent(&self, from: i64, until: i64) -> u64 {
+        let each = self.lives.values().map(|life| life.paid(from, until));
+        each.fold(0, u64::saturating_add)
+    }
+}
+
+fn close(life: &mut JobLife, at: i64) {
+    if let Some(run) = life.runs.last_mut()
+        && run.end.is_none()
+    {
+        run.end = Some(at.max(run.start));
+    }
+}

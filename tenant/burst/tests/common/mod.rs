@@ -1,0 +1,180 @@
+//! A cluster of two nodes that stay and six of the cloud, in words.
+#![allow(dead_code)] // Each test file uses its part.
+
+use ebbtide_burst::slurm::{Base, Job, JobState, Node};
+use ebbtide_burst::{Action, Heard, Instance, Manager, Settings, Status, World};
+
+pub(crate) const SETTINGS: &str = r#"
+state_dir = "/var/lib/ebbtide-burst"
+[slurm]
+nodes = "c[1-6]"
+long_partitions = ["long"]
+[region]
+endpoint = "http://127.0.0.1:7470"
+project = "batch"
+flavor = "p.node"
+[policy]
+short_servers = 2
+on_demand_price = "0.30"
+preemptible_price = "0.10"
+threshold = 0.25
+release_seconds = 0
+launch_seconds = 60
+checkpoint_seconds = 2
+margin_seconds = 3
+"#;
+
+pub(crate) fn settings() -> Settings {
+    Settings::parse(SETTINGS).unwrap()
+}
+
+pub(crate) fn manager() -> Manager {
+    Manager::new(&settings()).unwrap()
+}
+
+pub(crate) fn node(name: &str, base: Base, flags: &[&str]) -> Node {
+    Node {
+        name: name.to_owned(),
+        base,
+        flags: flags.iter().map(|flag| (*flag).to_owned()).collect(),
+        cpus: 2,
+        features: Vec::new(),
+        weight: 100,
+        comment: String::new(),
+        reason: String::new(),
+        partitions: vec!["short".to_owned()],
+    }
+}
+
+/// s1 and s2 that stay, c1 to c6 that rest.
+pub(crate) fn cluster() -> Vec<Node> {
+    let stay = (1..=2).map(|at| node(&format!("s{at}"), Base::Idle, &[]));
+    let rest = (1..=6).map(|at| resting(&format!("c{at}")));
+    stay.chain(rest).collect()
+}
+
+pub(crate) fn resting(name: &str) -> Node {
+    node(name, Base::Idle, &["CLOUD", "POWERED_DOWN", "DRAIN"])
+}
+
+pub(crate) fn up(name: &str) -> Node {
+    node(name, Base::Idle, &["CLOUD"])
+}
+
+pub(crate) fn job(id: u32, partition: &str, on: &str) -> Job {
+    let nodes: Vec<String> = Some(on)
+        .filter(|on| !on.is_empty())
+        .map(str::to_owned)
+        .into_iter()
+        .collect();
+    let running = !nodes.is_empty();
+    Job {
+        id,
+        array: 0,
+        waits_for_many: false,
+        count: 1,
+        name: format!("job{id}"),
+        partition: partition.to_owned(),
+        state: if running {
+            JobState::Running
+        } else {
+            JobState::Pending
+        },
+        state_word: if running { "RUNNING" } else { "PENDING" }.to_owned(),
+        reason: String::new(),
+        nodes,
+        node_count: 1,
+        cpus: 2,
+        restarts: 0,
+        submitted_ms: 1_000,
+        start_ms: if running { 2_000 } else { 0 },
+        end_ms: 0,
+        eligible_ms: 1_000,
+        limit_minutes: None,
+        requeues: true,
+    }
+}
+
+pub(crate) fn instance(node: &str, status: Status) -> Instance {
+    Instance {
+        id: format!("id-{node}"),
+        node: node.to_owned(),
+        status,
+        launched_ms: Some(1_000),
+        deadline_ms: None,
+        ended_ms: None,
+        taken: false,
+        reason: String::new(),
+    }
+}
+
+/// What stands in a world, to be changed and looked at.
+#[derive(Default)]
+pub(crate) struct Scene {
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) jobs: Vec<Job>,
+    pub(crate) instances: Vec<Instance>,
+    pub(crate) broke: bool,
+}
+
+impl Scene {
+    /// Both nodes that stay work on long jobs: with a threshold of a quarter, six more are wanted.
+    pub(crate) fn busy() -> Self {
+        Self {
+            nodes: cluster(),
+            jobs: vec![job(1, "long", "s1"), job(2, "long", "s2")],
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn set(&mut self, node: Node) {
+        let at = self.nodes.iter().position(|one| one.name == node.name);
+        self.nodes[at.unwrap()] = node;
+    }
+
+    pub(crate) fn world(&self) -> World<'_> {
+        World {
+            nodes: &self.nodes,
+            jobs: &self.jobs,
+            instances: &self.instances,
+            budget_used_up: self.broke,
+        }
+    }
+
+    pub(crate) fn look(&self, manager: &mut Manager, seconds: i64) -> Heard {
+        manager.look(seconds * 1_000, &self.world()).unwrap()
+    }
+
+    /// All six nodes are up on their instances, and the manager knows.
+    pub(crate) fn grown(manager: &mut Manager) -> Self {
+        let mut scene = Self::busy();
+        scene.look(manager, 0);
+        for at in 1..=6 {
+            let name = format!("c{at}");
+            scene.set(up(&name));
+            scene.instances.push(instance(&name, Status::Active));
+        }
+        scene.look(manager, 10);
+        scene
+    }
+}
+
+/// The actions that are not about labels, in short.
+pub(crate) fn said(heard: &Heard) -> Vec<String> {
+    let each = heard.actions.iter().filter_map(|action| {
+        Some(match action {
+            Action::PowerUp { node } => format!("power up {node}"),
+            Action::Open { node } => format!("open {node}"),
+            Action::Drain { node, .. } => format!("drain {node}"),
+            Action::Rest { node } => format!("rest {node}"),
+            Action::Down { node, .. } => format!("down {node}"),
+            Action::PowerDown { node } => format!("power down {node}"),
+            Action::Delete { instance } => format!("delete {instance}"),
+            Action::Signal { job } => format!("signal {job}"),
+            Action::Requeue { job } => format!("requeue {job}"),
+            Action::StartNow { job } => format!("start {job}"),
+            Action::Label { .. } => return None,
+        })
+    });
+    each.collect()
+}

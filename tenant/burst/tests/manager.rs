@@ -1,0 +1,277 @@
+//! The controller, told in small stories.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // All of this file is tests.
+
+mod common;
+
+use common::{Scene, instance, job, manager, node, resting, said, up};
+use ebbtide_burst::slurm::{Base, JobState};
+use ebbtide_burst::{Action, Status};
+
+#[test]
+fn six_nodes_are_asked_for_when_long_jobs_have_all_that_stay() {
+    let mut manager = manager();
+    let heard = Scene::busy().look(&mut manager, 0);
+    let six: Vec<String> = (1..=6).map(|at| format!("power up c{at}")).collect();
+    assert_eq!(said(&heard), six);
+    assert_eq!((heard.wanted, heard.ratio), (6, Some(1.0)));
+}
+
+#[test]
+fn nothing_is_asked_for_while_short_jobs_have_the_nodes() {
+    let mut scene = Scene::busy();
+    scene.jobs = vec![job(1, "short", "s1"), job(2, "short", "s2")];
+    assert_eq!(said(&scene.look(&mut manager(), 0)), [""; 0]);
+}
+
+#[test]
+fn a_node_that_nobody_asked_for_is_kept_from_being_started() {
+    let mut scene = Scene::busy();
+    scene.jobs.clear();
+    scene.set(node("c3", Base::Idle, &["CLOUD", "POWERED_DOWN"]));
+    assert_eq!(said(&scene.look(&mut manager(), 0)), ["rest c3"]);
+}
+
+#[test]
+fn a_node_takes_jobs_once_its_slurmd_answers_and_not_before() {
+    let mut manager = manager();
+    let mut scene = Scene::busy();
+    scene.look(&mut manager, 0);
+    scene.instances.push(instance("c1", Status::Active));
+    scene.set(node(
+        "c1",
+        Base::Idle,
+        &["CLOUD", "DRAIN", "POWERING_UP", "NOT_RESPONDING"],
+    ));
+    assert_eq!(said(&scene.look(&mut manager, 1)), [""; 0]);
+    scene.set(node("c1", Base::Idle, &["CLOUD", "DRAIN"]));
+    assert_eq!(said(&scene.look(&mut manager, 2)), ["open c1"]);
+}
+
+#[test]
+fn what_was_said_and_had_no_effect_is_said_again_and_not_each_second() {
+    let mut manager = manager();
+    let scene = Scene::busy();
+    assert_eq!(said(&scene.look(&mut manager, 0)).len(), 6);
+    assert_eq!(said(&scene.look(&mut manager, 1)).len(), 0);
+    assert_eq!(said(&scene.look(&mut manager, 6)).len(), 6);
+}
+
+#[test]
+fn a_notice_drains_signals_requeues_and_gives_back_in_this_order() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    scene.jobs.push(job(9, "short", "c1"));
+    scene.set(node("c1", Base::Allocated, &["CLOUD"]));
+    scene.instances[0].status = Status::Leaving;
+    scene.instances[0].deadline_ms = Some(60_000);
+    assert_eq!(
+        said(&scene.look(&mut manager, 20)),
+        ["drain c1", "signal 9"]
+    );
+    scene.set(node("c1", Base::Allocated, &["CLOUD", "DRAIN"]));
+    // It has two seconds to save its work.
+    assert_eq!(said(&scene.look(&mut manager, 21)), [""; 0]);
+    assert_eq!(said(&scene.look(&mut manager, 22)), ["requeue 9"]);
+    let job = scene.jobs.last_mut().unwrap();
+    (job.state, job.reason, job.nodes) = (JobState::Pending, "BeginTime".to_owned(), Vec::new());
+    job.restarts = 1;
+    scene.set(node("c1", Base::Idle, &["CLOUD", "DRAIN"]));
+    assert_eq!(
+        said(&scene.look(&mut manager, 23)),
+        ["power down c1", "start 9"]
+    );
+    // The region knows it no more, Slurm has it off: the node is free for the next one, since six are still wanted.
+    scene.instances.remove(0);
+    scene.set(resting("c1"));
+    let job = scene.jobs.last_mut().unwrap();
+    (job.state, job.nodes) = (JobState::Running, vec!["c2".to_owned()]);
+    assert_eq!(said(&scene.look(&mut manager, 24)), ["power up c1"]);
+}
+
+#[test]
+fn a_job_that_ends_before_its_instance_is_left_alone() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    let mut short = job(9, "short", "c1");
+    (short.start_ms, short.limit_minutes) = (20_000, Some(1));
+    scene.jobs.push(short);
+    scene.instances[0].status = Status::Leaving;
+    scene.instances[0].deadline_ms = Some(120_000);
+    assert_eq!(said(&scene.look(&mut manager, 30)), ["drain c1"]);
+}
+
+#[test]
+fn jobs_are_put_back_before_the_instance_ends_even_if_they_have_not_had_their_time() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    scene.jobs.push(job(9, "short", "c1"));
+    scene.set(node("c1", Base::Allocated, &["CLOUD", "DRAIN"]));
+    scene.instances[0].status = Status::Leaving;
+    // Three seconds are the margin, one is left.
+    scene.instances[0].deadline_ms = Some(24_000);
+    scene.look(&mut manager, 20);
+    assert_eq!(said(&scene.look(&mut manager, 21)), ["requeue 9"]);
+}
+
+#[test]
+fn a_dead_instance_is_told_to_slurm_at_once_and_its_jobs_start_again() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    scene.jobs.push(job(9, "short", "c2"));
+    scene.instances.remove(1);
+    let heard = scene.look(&mut manager, 20);
+    assert_eq!(said(&heard), ["down c2"]);
+    scene.set(node("c2", Base::Down, &["CLOUD", "NOT_RESPONDING"]));
+    let job = scene.jobs.last_mut().unwrap();
+    job.state = JobState::Completing;
+    // Slurm crashes if nodes are taken away under jobs that are being cleaned up: nothing is powered down before.
+    assert_eq!(said(&scene.look(&mut manager, 21)), [""; 0]);
+    let job = scene.jobs.last_mut().unwrap();
+    (job.state, job.nodes, job.eligible_ms) = (JobState::Pending, Vec::new(), 150_000);
+    assert_eq!(
+        said(&scene.look(&mut manager, 22)),
+        ["power down c2", "start 9"]
+    );
+}
+
+#[test]
+fn a_node_that_never_comes_up_is_given_up_and_the_region_left_alone_for_a_while() {
+    let mut manager = manager();
+    let mut scene = Scene::busy();
+    scene.look(&mut manager, 0);
+    scene.instances.push(instance("c1", Status::Active));
+    // What Slurm makes of it after ResumeTimeout.
+    scene.set(node("c1", Base::Down, &["CLOUD", "NOT_RESPONDING"]));
+    let heard = scene.look(&mut manager, 40);
+    assert!(said(&heard).starts_with(&["delete id-c1".to_owned(), "power down c1".to_owned()]));
+    assert_eq!(heard.troubles[0].code(), "EB-BURST-009");
+    scene.instances.clear();
+    scene.set(resting("c1"));
+    assert!(!said(&scene.look(&mut manager, 50)).contains(&"power up c1".to_owned()));
+    assert!(said(&scene.look(&mut manager, 71)).contains(&"power up c1".to_owned()));
+}
+
+#[test]
+fn a_launch_that_takes_too_long_is_given_back() {
+    let mut manager = manager();
+    let mut scene = Scene::busy();
+    scene.look(&mut manager, 0);
+    scene.instances.push(instance("c1", Status::Coming));
+    scene.set(node(
+        "c1",
+        Base::Idle,
+        &["CLOUD", "POWERING_UP", "NOT_RESPONDING"],
+    ));
+    assert!(said(&scene.look(&mut manager, 61)).contains(&"power down c1".to_owned()));
+}
+
+#[test]
+fn a_region_without_room_is_asked_again_later() {
+    let mut manager = manager();
+    let mut scene = Scene::busy();
+    scene.look(&mut manager, 0);
+    let mut none = instance("c1", Status::Failed);
+    none.reason = "no valid host".to_owned();
+    scene.instances.push(none);
+    let heard = scene.look(&mut manager, 1);
+    assert_eq!(heard.troubles[0].code(), "EB-BURST-008");
+    assert_eq!(said(&heard)[..2], ["delete id-c1", "power down c1"]);
+}
+
+#[test]
+fn a_budget_used_up_asks_for_nothing_and_gives_back_what_is_there() {
+    let mut scene = Scene::busy();
+    scene.broke = true;
+    assert_eq!(said(&scene.look(&mut manager(), 0)), [""; 0]);
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    scene.broke = true;
+    let drained = |heard: &ebbtide_burst::Heard| {
+        said(heard)
+            .iter()
+            .filter(|one| one.starts_with("drain"))
+            .count()
+    };
+    assert_eq!(drained(&scene.look(&mut manager, 20)), 1);
+    assert_eq!(drained(&scene.look(&mut manager, 21)), 1);
+}
+
+#[test]
+fn a_new_controller_goes_on_with_the_instances_that_are_there() {
+    let scene = Scene::grown(&mut manager());
+    let heard = scene.look(&mut manager(), 100);
+    assert_eq!(said(&heard), [""; 0]);
+    assert_eq!(heard.wanted, 6);
+}
+
+#[test]
+fn of_two_instances_for_one_node_the_younger_one_goes() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    let mut second = instance("c1", Status::Active);
+    second.id = "id-c1-later".to_owned();
+    scene.instances.push(second);
+    assert_eq!(said(&scene.look(&mut manager, 20)), ["delete id-c1-later"]);
+}
+
+#[test]
+fn less_load_drains_the_idlest_node_and_gives_it_back_when_it_is_empty() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    scene.jobs = vec![job(1, "long", "s1")];
+    scene.jobs.extend(
+        (1..=6)
+            .filter(|at| *at != 4)
+            .map(|at| job(10 + at, "short", &format!("c{at}"))),
+    );
+    assert_eq!(said(&scene.look(&mut manager, 20)), ["drain c4"]);
+    scene.set(node("c4", Base::Idle, &["CLOUD", "DRAIN"]));
+    assert!(said(&scene.look(&mut manager, 21)).contains(&"power down c4".to_owned()));
+}
+
+#[test]
+fn a_node_that_somebody_else_has_drained_stays_drained() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    let mut looked_at = node("c1", Base::Idle, &["CLOUD", "DRAIN"]);
+    looked_at.reason = "disk".to_owned();
+    scene.set(looked_at);
+    assert_eq!(said(&scene.look(&mut manager, 20)), [""; 0]);
+}
+
+#[test]
+fn slurm_knows_the_instance_of_a_node_and_since_when() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    scene.set(up("c1"));
+    let heard = scene.look(&mut manager, 30);
+    let label = heard.actions.iter().find_map(|action| match action {
+        Action::Label { node, label } if node == "c1" => Some(label),
+        _ => None,
+    });
+    assert_eq!(label.unwrap().comment, "ebbtide-burst: id-c1 since 1");
+}
+
+#[test]
+fn a_node_that_slurm_started_by_itself_is_one_of_those_that_were_wanted() {
+    let mut manager = manager();
+    let mut scene = Scene::busy();
+    // Nothing is away yet as far as Slurm knows: nobody gets a node.
+    for at in 1..=6 {
+        scene.set(node(
+            &format!("c{at}"),
+            Base::Allocated,
+            &["CLOUD", "POWERING_UP"],
+        ));
+    }
+    assert_eq!(said(&scene.look(&mut manager, 0)), [""; 0]);
+    for at in 1..=6 {
+        scene.set(up(&format!("c{at}")));
+        scene
+            .instances
+            .push(instance(&format!("c{at}"), Status::Active));
+    }
+    let six: Vec<String> = (1..=6).map(|at| format!("open c{at}")).collect();
+    assert_eq!(said(&scene.look(&mut manager, 5)), six);
+}

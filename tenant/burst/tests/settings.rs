@@ -1,0 +1,134 @@
+//! Settings, ages and lanes.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing)] // All of this file is tests.
+
+mod common;
+
+use common::SETTINGS;
+use ebbtide_bag::read::{Format, Instead, bag};
+use ebbtide_bag::{Effort, plan};
+use ebbtide_burst::age::Ages;
+use ebbtide_burst::lanes::{by_begin, lanes, script};
+use ebbtide_burst::{AgeSettings, Settings};
+
+#[test]
+fn what_makes_no_sense_is_refused_with_its_key() {
+    for (instead_of, write, words) in [
+        ("threshold = 0.25", "threshold = 2.0", "threshold"),
+        (
+            "nodes = \"c[1-6]\"",
+            "nodes = \"c[1-3]\"",
+            "declare more in slurm.conf",
+        ),
+        ("nodes = \"c[1-6]\"", "nodes = \"\"", "slurm.nodes"),
+        ("long_partitions = [\"long\"]", "", "which jobs are long"),
+        (
+            "preemptible_price = \"0.10\"",
+            "preemptible_price = \"0\"",
+            "preemptible_price",
+        ),
+        (
+            "preemptible_price = \"0.10\"",
+            "preemptible_price = \"0.40\"",
+            "price ratio",
+        ),
+        (
+            "margin_seconds = 3",
+            "margin_seconds = -1",
+            "policy.margin_seconds",
+        ),
+        ("margin_seconds = 3", "margin_secnds = 3", "margin_secnds"),
+        ("short_servers = 2", "short_servers = 0", "short jobs only"),
+        ("flavor = \"p.node\"", "", "flavor"),
+    ] {
+        assert!(SETTINGS.contains(instead_of));
+        let error = Settings::parse(&SETTINGS.replace(instead_of, write)).unwrap_err();
+        assert!(["EB-BURST-004", "EB-BURST-003"].contains(&error.code()));
+        assert!(error.to_string().contains(words), "{error}");
+    }
+}
+
+#[test]
+fn prices_give_the_ratio_and_the_budget_of_nodes() {
+    let settings = Settings::parse(SETTINGS).unwrap();
+    assert_eq!(settings.ratio(), 3.0);
+    assert_eq!(settings.elastic().unwrap().budget(), 6);
+}
+
+#[test]
+fn an_instance_near_its_end_fits_no_long_job_any_more() {
+    let settings = AgeSettings {
+        model: Some("bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45".to_owned()),
+        job_hours: vec![6.0, 1.0],
+        features: vec!["spot".to_owned()],
+        weight: 100,
+    };
+    let ages = Ages::new(&settings).unwrap();
+    assert_eq!(ages.all_features(), ["spot", "fits_1h", "fits_6h"]);
+    let of = |age: f64| ages.label(age, String::new()).unwrap();
+    assert_eq!(of(0.0).features, ["spot", "fits_1h", "fits_6h"]);
+    // Past infancy it is better than a new one.
+    assert!(of(5.0).weight < of(0.0).weight);
+    // The paper's figure 5: after about 18 h a new instance is better for six hours.
+    assert_eq!(of(20.0).features, ["spot", "fits_1h"]);
+    assert_eq!(of(23.5).features, ["spot"]);
+}
+
+#[test]
+fn lengths_without_a_model_and_models_that_are_none_are_refused() {
+    let lengths = AgeSettings {
+        job_hours: vec![1.0],
+        ..AgeSettings::default()
+    };
+    assert!(
+        Ages::new(&lengths)
+            .unwrap_err()
+            .to_string()
+            .contains("age.job_hours")
+    );
+    let model = AgeSettings {
+        model: Some("marble:a=1".to_owned()),
+        ..AgeSettings::default()
+    };
+    assert!(
+        Ages::new(&model)
+            .unwrap_err()
+            .to_string()
+            .contains("marble")
+    );
+}
+
+const BAG: &str = r#"
+    rules = { deadline = "2h" }
+    tasks = [{ name = "render", count = 6, duration = "20m", memory_mb = 500 }]
+    types = [{ name = "m1", vcpus = 2, memory_mb = 4000, on_demand = 0.30, preemptible = 0.10 }]
+"#;
+
+#[test]
+fn every_task_is_in_one_lane_of_the_primary_map_and_one_of_the_backups() {
+    let bag = bag(BAG, Format::Toml, Instead::default()).unwrap();
+    let plan = plan(&bag, Effort::usual(1));
+    let lanes = lanes(&bag, &plan).unwrap();
+    let mut wanted: Vec<String> = bag.tasks().iter().map(|task| task.name.clone()).collect();
+    wanted.sort();
+    for side in [&lanes.primary, &lanes.backup] {
+        let mut tasks: Vec<String> = side.iter().flat_map(|lane| lane.tasks.clone()).collect();
+        tasks.sort();
+        assert_eq!(tasks, wanted);
+    }
+    for lane in &lanes.backup {
+        assert!(lane.begin + lane.seconds <= 7_200, "{lane:?}");
+    }
+    let groups = by_begin(&lanes.backup);
+    let text = script("/work/it's", &groups[0].1, "echo \"$EBBTIDE_TASK\"");
+    assert!(text.contains(r"dir='/work/it'\''s'"), "{text}");
+    assert!(text.contains("1) tasks='"), "{text}");
+}
+
+#[test]
+fn a_task_whose_name_is_no_file_name_cannot_be_submitted() {
+    let text = BAG.replace("\"render\", count = 6", "\"../x\"");
+    let bag = bag(&text, Format::Toml, Instead::default()).unwrap();
+    let plan = plan(&bag, Effort::Greedy);
+    assert_eq!(lanes(&bag, &plan).unwrap_err().code(), "EB-BURST-011");
+}
