@@ -235,11 +235,11 @@ impl RegionWorld {
         let Some(region) = &self.schedulers[who].region else {
             return;
         };
-        let memory: Vec<(FlavorId, Timestamp, Money)> = region
-            .prices()
-            .iter()
-            .map(|p| (p.flavor_id, p.at, p.price))
-            .collect();
+        let known = region.flavor_prices().into_iter();
+        let known = known.filter_map(|price| price.last);
+        let mut memory: Vec<(FlavorId, Timestamp, Money)> =
+            known.map(|p| (p.flavor_id, p.at, p.price)).collect();
+        memory.sort_unstable();
         let durable = self.database.last_prices();
         let durable: Vec<(FlavorId, Timestamp, Money)> = durable
             .iter()
