@@ -23,8 +23,8 @@
 //! > chance = S(T) ^ (n(host) / n̄)
 //!
 //! The mean of the exponents is 1, so that the model's own hazard is kept on the average. The ages of those who are there already do not count: they are no
-//! sign of how the *next* one will fare, whose age is 0 wherever it goes, and in simulations ranks by them were worse (`docs/weighers.md`, "What the
-//! risk weigher gains").
+//! sign of how the *next* one will fare, whose age is 0 wherever it goes. What it gains, and where it gains nothing: `docs/weighers.md`, "What the risk weigher
+//! gains".
 //!
 //! Source: Kadupitiya et al., HPDC 2020, section 4 (place a job by its chance to be preempted while it runs); the exposure is our own.
 

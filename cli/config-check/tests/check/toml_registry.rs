@@ -218,6 +218,8 @@ fn needs_files(kind: Kind, key: &Key) -> bool {
         "bus.ca"
             | "bus.certificate"
             | "bus.key"
+            | "engine.lifetime_model"
+            | "engine.interruption_model"
             | "fence.command"
             | "driver.libvirt.template"
             | "driver.nova.nova_conf"
