@@ -456,7 +456,7 @@ impl Message {
             )));
         }
         let mut event: Map<String, Value> = serde_json::from_slice(bytes)
-            .map_err(|e| ModelError::Message(format!("not a JSON object: {e}")))?;
+            .map_err(|e| ModelError::Message(format!("not a JSON object: {}", names::brief(e))))?;
         let text = |name: &str| match event.get(name) {
             Some(Value::String(text)) => Ok(text.as_str()),
             Some(_) => Err(ModelError::Message(format!(

@@ -76,6 +76,12 @@ fn what_is_refused_is_not_repeated_whole() {
         let error = altered(|e| e["data"][field] = endless.clone().into()).unwrap_err();
         assert!(error.to_string().len() < 1_000, "{field}");
     }
+    // Also where it is the whole message.
+    let text = format!("{:?}", "2".repeat(5000));
+    let error = Message::from_bytes(text.as_bytes())
+        .unwrap_err()
+        .to_string();
+    assert!(error.len() < 500, "{error}");
 }
 
 #[test]

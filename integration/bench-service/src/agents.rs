@@ -7,8 +7,9 @@ use ebbtide_agent::driver::registry::{self, DriverContext};
 use ebbtide_agent::{Agent, AgentConfig};
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, QueuePrefix};
 use ebbtide_integration_tests::Region;
-use ebbtide_integration_tests::region::PATIENCE;
+use ebbtide_integration_tests::region::{PATIENCE, Wire};
 use ebbtide_proto::v1;
+use ebbtide_proto::v1::admin_client::AdminClient;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::task::JoinSet;
@@ -21,7 +22,12 @@ pub(crate) struct Agents {
 }
 
 /// Starts an agent with a simulated hypervisor for each of these hosts, and waits until the scheduler knows them all.
-pub(crate) async fn start(region: &Region, hosts: &[String], driver: &str) -> Result<Agents> {
+pub(crate) async fn start(
+    region: &Region,
+    admin: AdminClient<Wire>,
+    hosts: &[String],
+    driver: &str,
+) -> Result<Agents> {
     let amqp = AmqpConfig::new(vec![region.broker_url().parse()?], "ebbtide-bench agents");
     let bus: Arc<dyn Bus> = Arc::new(AmqpBus::open(amqp)?);
     let table: toml::Table = driver.parse()?;
@@ -47,13 +53,12 @@ pub(crate) async fn start(region: &Region, hosts: &[String], driver: &str) -> Re
         running.spawn(async move { Ok(agent.serve(stopped).await?) });
     }
     let agents = Agents { stop, running };
-    agents.registered(region, hosts.len()).await?;
+    agents.registered(admin, hosts.len()).await?;
     Ok(agents)
 }
 
 impl Agents {
-    async fn registered(&self, region: &Region, count: usize) -> Result<()> {
-        let mut admin = region.admin().await?;
+    async fn registered(&self, mut admin: AdminClient<Wire>, count: usize) -> Result<()> {
         let mut waited = Duration::ZERO;
         while waited < PATIENCE {
             let listed = admin.list_hosts(v1::ListHostsRequest::default()).await?;

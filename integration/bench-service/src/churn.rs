@@ -3,28 +3,26 @@
 //!
 //! What must not grow meanwhile is sampled: memory of the scheduler and of the agents, unsent messages, and rows of the database.
 
+use crate::watcher::Watcher;
 use crate::{Options, clock};
 use anyhow::{Context, Result, bail};
 use ebbtide_bench::stats::rounded;
 use ebbtide_bench::{Latency, Machine};
 use ebbtide_integration_tests::Region;
+use ebbtide_integration_tests::region::Wire;
 use ebbtide_proto::v1;
+use ebbtide_proto::v1::admin_client::AdminClient;
+use ebbtide_proto::v1::servers_client::ServersClient;
 use serde::Serialize;
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::oneshot;
 use tokio::task::JoinSet;
-use tokio_stream::StreamExt;
 
-const NORMAL: &str = "pet";
-const SPOT: &str = "spot";
+pub(crate) const NORMAL: &str = "pet";
+pub(crate) const SPOT: &str = "spot";
 /// VCPUs of each host, as the region's agents have them.
-const SLOTS: u32 = 8;
+pub(crate) const SLOTS: u32 = 8;
 /// How often is looked at what must not grow.
 const SAMPLE: Duration = Duration::from_secs(10);
-/// Nothing takes that long unless it is broken.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What came out.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -80,67 +78,7 @@ struct Sample {
     unsent: u32,
 }
 
-type Waiters = Arc<Mutex<HashMap<(String, &'static str), oneshot::Sender<()>>>>;
-
-/// Who waits for what; told by one stream of events.
-#[derive(Clone, Default)]
-struct Watcher {
-    waiters: Waiters,
-    seen: Arc<Mutex<HashMap<String, String>>>,
-}
-
-impl Watcher {
-    /// Who waits for a server to be gone has to begin before it can go: what is gone is not remembered.
-    fn expect(&self, id: &str, status: &'static str) -> Expected {
-        let (tell, told) = oneshot::channel();
-        let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        if seen.get(id).is_some_and(|s| s == status) {
-            // Whoever waits for it is there: the receiver is below.
-            let _ = tell.send(());
-        } else {
-            let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-            waiters.insert((id.to_owned(), status), tell);
-        }
-        drop(seen);
-        let id = id.to_owned();
-        Expected { id, status, told }
-    }
-
-    fn saw(&self, server: &v1::Server) {
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut waiters = self.waiters.lock().unwrap_or_else(PoisonError::into_inner);
-        for status in ["active", "deleted", "preempted", "error"] {
-            if server.status == status
-                && let Some(tell) = waiters.remove(&(server.id.clone(), status))
-            {
-                // Who has given up does not want to know.
-                let _ = tell.send(());
-            }
-        }
-        match server.status.as_str() {
-            "deleted" | "preempted" => drop(seen.remove(&server.id)),
-            status => drop(seen.insert(server.id.clone(), status.to_owned())),
-        }
-    }
-}
-
-/// Something that is waited for.
-struct Expected {
-    id: String,
-    status: &'static str,
-    told: oneshot::Receiver<()>,
-}
-
-impl Expected {
-    async fn come(self) -> Result<()> {
-        let Self { id, status, told } = self;
-        let told = tokio::time::timeout(PATIENCE, told).await;
-        told.with_context(|| format!("server {id} is not {status} after {PATIENCE:?}"))?
-            .with_context(|| "the events have ended")
-    }
-}
-
-fn request(flavor: &str, host: &str) -> v1::CreateServersRequest {
+pub(crate) fn request(flavor: &str, host: &str) -> v1::CreateServersRequest {
     v1::CreateServersRequest {
         max_price: String::new(),
         name: flavor.to_owned(),
@@ -157,27 +95,9 @@ fn request(flavor: &str, host: &str) -> v1::CreateServersRequest {
 
 /// Makes the load for so long as the options say.
 pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
-    flavors(region, options.grace).await?;
-    let watcher = Watcher::default();
-    let mut scheduler = region.scheduler().await?;
-    let mut events = scheduler
-        .watch(v1::WatchRequest::default())
-        .await?
-        .into_inner();
-    let told = watcher.clone();
+    flavors(region.admin().await?, options.grace).await?;
     let mut background: JoinSet<Result<()>> = JoinSet::new();
-    background.spawn(async move {
-        while let Some(event) = events.next().await {
-            match event?.event {
-                Some(v1::watch_event::Event::Server(server)) => told.saw(&server),
-                Some(v1::watch_event::Event::Lagged(missed)) => {
-                    bail!("{missed} events were missed")
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    });
+    let watcher = Watcher::of(region.scheduler().await?, &mut background).await?;
     let slots = options.hosts * SLOTS;
     eprintln!("filling {slots} places");
     let mut servers = region.servers().await?;
@@ -255,7 +175,7 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
 }
 
 async fn caller(
-    mut servers: v1::servers_client::ServersClient<ebbtide_integration_tests::region::Wire>,
+    mut servers: ServersClient<Wire>,
     watcher: Watcher,
     host: String,
     began: Instant,
@@ -308,8 +228,8 @@ pub(crate) fn driver(millis: u32) -> String {
     text
 }
 
-async fn flavors(region: &Region, grace: u32) -> Result<()> {
-    let mut admin = region.admin().await?;
+/// One flavor for each kind of server.
+pub(crate) async fn flavors(mut admin: AdminClient<Wire>, grace: u32) -> Result<()> {
     for (name, preemptible) in [(NORMAL, false), (SPOT, true)] {
         let mut flavor = v1::Flavor {
             name: name.to_owned(),

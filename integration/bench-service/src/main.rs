@@ -6,6 +6,7 @@
 //! program, which has to lie beside it, as has `ebbtide-scheduler`.
 //!
 //! - `cloud` registers hosts and fills them; `load` asks; `meters` reads what the scheduler and the kernel count;
+//! - `churn` evacuates from end to end, `takeover` ends the scheduler on duty again and again; `agents` and `watcher` are what both need;
 //! - `report` says what came out, and what bounds it.
 
 #![allow(clippy::print_stdout, clippy::print_stderr)] // The thin edge of a program.
@@ -17,6 +18,8 @@ mod cloud;
 mod load;
 mod meters;
 mod report;
+mod takeover;
+mod watcher;
 
 use anyhow::{Result, bail};
 use clap::{Parser, ValueEnum};
@@ -105,6 +108,15 @@ pub(crate) struct Options {
     /// With --evacuate: a process for each agent, as in a region, instead of all agents in this one
     #[arg(long)]
     agent_processes: bool,
+    /// End the scheduler on duty so many times, and measure how long it takes until another one evacuates in its place
+    #[arg(long, default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=1000))]
+    takeovers: u32,
+    /// With --takeovers: how it ends
+    #[arg(long, value_enum, default_value = "kill")]
+    by: takeover::By,
+    /// With --takeovers: seconds that a scheduler which has fallen silent keeps its duty from others
+    #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(2..=60))]
+    lease: u32,
     /// Print JSON instead of lines
     #[arg(long)]
     json: bool,
@@ -132,6 +144,7 @@ fn main() -> ExitCode {
     match measured.and_then(|outcome| match outcome {
         Outcome::Placed(report) => report.print(options.json),
         Outcome::Evacuated(churn) => churn.print(options.json),
+        Outcome::TakenOver(takeovers) => takeovers.print(options.json),
     }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -145,6 +158,7 @@ fn main() -> ExitCode {
 enum Outcome {
     Placed(Box<Report>),
     Evacuated(Box<churn::Churn>),
+    TakenOver(Box<takeover::Takeovers>),
 }
 
 /// A host with an agent.
@@ -181,7 +195,7 @@ async fn evacuate(options: &Options) -> Result<Outcome> {
     .await?;
     let agents = match tasks.is_empty() {
         true => None,
-        false => Some(agents::start(&region, &tasks, &driver).await?),
+        false => Some(agents::start(&region, region.admin().await?, &tasks, &driver).await?),
     };
     let churn = churn::run(&region, options).await?;
     if let Some(agents) = agents {
@@ -191,6 +205,10 @@ async fn evacuate(options: &Options) -> Result<Outcome> {
 }
 
 async fn measure(options: &Options) -> Result<Outcome> {
+    if options.takeovers > 0 {
+        let takeovers = takeover::run(options).await?;
+        return Ok(Outcome::TakenOver(Box::new(takeovers)));
+    }
     if options.evacuate {
         return evacuate(options).await;
     }

@@ -15,6 +15,7 @@ mod budgets;
 mod candidates;
 mod config;
 mod decide;
+mod eligible;
 mod engine;
 mod error;
 mod explain;

@@ -63,14 +63,6 @@ impl Market {
 }
 
 impl Region {
-    /// The last published prices of flavors that are there, by flavor.
-    #[must_use]
-    pub fn prices(&self) -> Vec<PricePoint> {
-        let all = self.market.prices.values();
-        let known = all.filter(|point| self.flavors.contains_key(&point.flavor_id));
-        known.cloned().collect()
-    }
-
     /// What an hour costs of each flavor that says what it costs, by name.
     #[must_use]
     pub fn flavor_prices(&self) -> Vec<FlavorPrice> {
@@ -170,11 +162,10 @@ impl Region {
     }
 
     fn make_prices(&mut self, step: &mut Step<'_>, rule: &Rule, interval: Timestamp) {
-        let usages: Vec<HostUsage> = self
-            .hosts
-            .iter()
-            .filter(|(_, entry)| entry.health == HostHealth::Up)
-            .filter_map(|(name, _)| self.table.usage(name))
+        let up = self.hosts.iter();
+        let up = up.filter(|(_, entry)| entry.health == HostHealth::Up);
+        let usages: BTreeMap<&str, HostUsage> = up
+            .filter_map(|(name, _)| Some((name.as_str(), self.table.usage(name)?)))
             .collect();
         let waiting = self.waiting_by_flavor();
         let mut made = Vec::new();
@@ -189,8 +180,12 @@ impl Region {
             let Ok(properties) = flavor.properties() else {
                 continue;
             };
+            // Its extra specs were read when it was created.
+            let Ok(hosts) = self.table.hosts_that_take(flavor) else {
+                continue;
+            };
             let places = |free: fn(&ClassUsage) -> i64| -> u64 {
-                let all = usages.iter();
+                let all = hosts.iter().filter_map(|host| usages.get(host));
                 all.map(|usage| places_on(usage, &properties.resources, free))
                     .sum()
             };

@@ -67,7 +67,7 @@ impl Region {
     ) -> Result<Reply, RegionError> {
         names::check_name("server", &create.name)?;
         create.request.check()?;
-        if let Some(repeated) = self.repeated(&create.request, create.external)? {
+        if let Some(repeated) = self.repeated(&create)? {
             return Ok(Reply::Repeated(repeated));
         }
         self.check_bid(&create.request.flavor, create.max_price)?;
@@ -162,18 +162,15 @@ impl Region {
 
     /// True if the request has not come before.
     pub(crate) fn is_new(&self, create: &CreateServers) -> bool {
-        matches!(self.repeated(&create.request, create.external), Ok(None))
+        matches!(self.repeated(create), Ok(None))
     }
 
     /// The servers of a request that came before, if it did.
     ///
     /// A server that was made by the request and has gone lately is not made anew: whoever repeats a request did not hear the
     /// answer, and does not know that. A place that was only reserved may be asked for again: it was given back by the same hand.
-    fn repeated(
-        &self,
-        request: &PlacementRequest,
-        external: bool,
-    ) -> Result<Option<Vec<Server>>, RegionError> {
+    fn repeated(&self, create: &CreateServers) -> Result<Option<Vec<Server>>, RegionError> {
+        let (request, external) = (&create.request, create.external);
         let ids = &request.server_ids;
         let known: Vec<Server> = ids
             .iter()
@@ -200,6 +197,7 @@ impl Region {
                 && s.flavor == request.flavor
                 && s.group_id == request.group_id
                 && s.external == external
+                && s.max_price == create.max_price
         };
         if known.is_empty() {
             refused("it is gone already; for a new server use a new id")

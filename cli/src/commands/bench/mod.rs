@@ -11,6 +11,7 @@ mod program;
 mod report;
 mod request;
 mod service;
+mod takeover;
 
 pub(crate) use report::warn_if_debug;
 
@@ -41,6 +42,8 @@ pub enum BenchCommand {
     Service(service::ServiceArgs),
     /// Evacuations a second from end to end: agents, simulated hypervisors, and what grows meanwhile
     Evacuate(evacuate::EvacuateArgs),
+    /// How long nobody is on duty when a scheduler dies, hangs or ends
+    Takeover(takeover::TakeoverArgs),
 }
 
 /// Measures and shows.
@@ -57,5 +60,6 @@ pub fn run(context: &mut Context, command: BenchCommand) -> Result<(), CliError>
         BenchCommand::Nova(args) => nova::run(context, args),
         BenchCommand::Service(args) => service::run(context, &args),
         BenchCommand::Evacuate(args) => evacuate::run(context, &args),
+        BenchCommand::Takeover(args) => takeover::run(context, &args),
     }
 }

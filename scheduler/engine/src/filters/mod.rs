@@ -21,6 +21,7 @@ mod traits;
 pub(crate) use anti_affinity::most_members;
 
 use crate::Among;
+use crate::HostTable;
 use crate::fast::Bits;
 use crate::state::State;
 use crate::table::HostIndex;
@@ -163,6 +164,11 @@ impl Pipeline {
             admit(&mut once, among);
         }
         Self { once, sample }
+    }
+
+    /// The hosts that the static filters let pass.
+    pub(crate) fn admitted(&self, table: &HostTable) -> Vec<HostIndex> {
+        self.once.hosts.in_order(table)
     }
 
     /// The hosts that may take the next instance.

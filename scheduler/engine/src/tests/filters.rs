@@ -194,3 +194,37 @@ fn filters_stop_after_the_first_that_leaves_nothing() {
         .collect();
     assert_eq!(names, ["hosts", "enabled-and-up"]);
 }
+
+#[test]
+fn hosts_that_take_a_flavor_are_those_that_an_instance_of_it_could_be_on_if_they_were_empty() {
+    let mut table = cloud(
+        &[("a", 4), ("b", 4), ("c", 4), ("d", 4)],
+        &[normal(1, "a", 4)],
+    );
+    let aggregate = aggregate(1, &["a", "b", "d"], &[("disk", "ssd")]);
+    table.set_aggregates(&[aggregate]);
+    table.set_health("b", HostHealth::Down);
+    let mut request = wants(1);
+    assert_eq!(
+        table.hosts_that_take(&request.flavor).unwrap(),
+        ["a", "c", "d"]
+    );
+    let spec = "aggregate_instance_extra_specs:disk".to_owned();
+    request.flavor.extra_specs.insert(spec, "ssd".to_owned());
+    // The full one is among them.
+    assert_eq!(table.hosts_that_take(&request.flavor).unwrap(), ["a", "d"]);
+    let (left, _) = filtered(&table, &request, "aggregates");
+    assert_eq!(left, ["d"]);
+    let spec = "trait:HW_CPU_X86_AVX2".to_owned();
+    request
+        .flavor
+        .extra_specs
+        .insert(spec, "required".to_owned());
+    assert!(table.hosts_that_take(&request.flavor).unwrap().is_empty());
+    let spec = "trait:HW_GPU".to_owned();
+    request
+        .flavor
+        .extra_specs
+        .insert(spec, "perhaps".to_owned());
+    table.hosts_that_take(&request.flavor).unwrap_err();
+}

@@ -1,7 +1,8 @@
 //! Every life that ends is written down once, with how it ended.
 
 use super::world::{World, normal, spot, with};
-use ebbtide_model::{LifeEnd, PastLife, Seconds, ServerId, ServerStatus};
+use crate::Command;
+use ebbtide_model::{LifeEnd, PastLife, Seconds, ServerId, ServerStatus, Timestamp};
 
 fn lives(world: &World, id: ServerId) -> Vec<&PastLife> {
     let all = world.database.lives.values();
@@ -122,4 +123,29 @@ fn one_that_never_ran_has_no_life() {
     world.delete(pet);
     world.run(Seconds(10).0);
     assert!(lives(&world, pet).is_empty());
+}
+
+#[test]
+fn one_that_lived_before_it_was_adopted_and_is_spared_while_it_is_started_has_ended_no_life() {
+    let mut world = World::new(&[("host-a", 4)]);
+    world.host("host-a").hanging.insert("start the server");
+    let id = world.new_id();
+    let mut adopt = world.adopt("host-a", &spot(4), id);
+    adopt.launched_at = Some(Timestamp::from_millis(world.now.as_millis() - 1_000));
+    world
+        .command(Command::AdoptServer(Box::new(adopt)))
+        .expect("there is room");
+    world.flush();
+    let pet = world.create(&normal(4));
+    assert_eq!(world.status(id), ServerStatus::Evacuating);
+    world.delete(pet);
+    world.run(25);
+    assert_eq!(world.status(id), ServerStatus::Building);
+    assert!(lives(&world, id).is_empty());
+    world.host("host-a").hanging.clear();
+    world.run(5);
+    assert_eq!(world.status(id), ServerStatus::Active);
+    world.delete(id);
+    world.run(10);
+    assert_eq!(ends(&world, id), [LifeEnd::Deleted]);
 }

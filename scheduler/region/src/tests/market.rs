@@ -3,7 +3,10 @@
 use super::world::{World, normal, spot, with};
 use crate::{Command, CreateServers, RegionConfig, Reply};
 use ebbtide_market::MarketConfig;
-use ebbtide_model::{EvacuationCause, Flavor, LifeEnd, Money, Seconds, ServerId, ServerStatus};
+use ebbtide_model::{
+    Aggregate, AggregateId, EvacuationCause, Flavor, LifeEnd, Money, Seconds, ServerId,
+    ServerStatus,
+};
 
 const EVERY: u32 = 60;
 
@@ -79,7 +82,8 @@ fn a_price_rises_and_falls_with_what_is_taken_and_is_the_same_after_a_restart() 
     }
     world.run(EVERY);
     assert_eq!(price(&world, &flavor), "0.4375");
-    let point = &world.region.prices()[0];
+    let last = world.region.flavor_prices()[0].last.clone();
+    let point = last.expect("it was published");
     assert_eq!((point.supply, point.demand), (4, 0));
 }
 
@@ -162,4 +166,59 @@ fn the_engine_is_told_what_owners_pay_at_most() {
         (bid(id), bid(other)),
         ("0.42".to_owned(), "1.00".to_owned())
     );
+}
+
+#[test]
+fn a_repeated_request_with_another_maximum_price_is_refused_and_the_same_is_answered() {
+    let mut world = world(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[]);
+    world.run(EVERY);
+    let mut create = CreateServers {
+        name: "bid".to_owned(),
+        request: world.request(&flavor, 1),
+        external: false,
+        max_price: Some(money("0.50")),
+    };
+    let ask = |world: &mut World, create: &CreateServers| {
+        world.command(Command::CreateServers(Box::new(create.clone())))
+    };
+    assert!(matches!(
+        ask(&mut world, &create),
+        Ok(Reply::Created { .. })
+    ));
+    match ask(&mut world, &create) {
+        Ok(Reply::Repeated(servers)) => assert_eq!(servers[0].max_price, create.max_price),
+        other => panic!("{other:?}"),
+    }
+    create.max_price = Some(money("0.60"));
+    let error = ask(&mut world, &create).expect_err("another price is another request");
+    assert!(error.to_string().contains("must be the same"), "{error}");
+}
+
+#[test]
+fn places_are_counted_on_hosts_that_the_flavor_may_be_on() {
+    let mut world = world(&[("host-a", 4), ("host-b", 4)]);
+    let fast = Aggregate {
+        id: AggregateId(uuid::Uuid::from_u128(1)),
+        name: "fast".to_owned(),
+        hosts: ["host-a".to_owned()].into(),
+        metadata: [("disk".to_owned(), "ssd".to_owned())].into(),
+    };
+    let put = Command::PutAggregate(fast);
+    world.command(put).expect("an aggregate");
+    let everywhere = priced(&mut world, 1, &[]);
+    let demand = ("aggregate_instance_extra_specs:disk", "ssd");
+    let picky = priced(&mut world, 2, &[demand]);
+    for _ in 0..2 {
+        buy(&mut world, &picky, None).expect("there is room");
+    }
+    world.run(EVERY);
+    let points = world.region.flavor_prices();
+    let of = |flavor: &Flavor| {
+        let point = points.iter().find(|p| p.flavor == flavor.name);
+        let last = point.and_then(|p| p.last.as_ref()).expect("it has a price");
+        (last.supply, last.demand)
+    };
+    assert_eq!(of(&everywhere), (8, 4));
+    assert_eq!(of(&picky), (2, 2), "all places that it can have are taken");
 }
