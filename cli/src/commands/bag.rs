@@ -27,7 +27,7 @@ environment. DIR has to be seen by all nodes: DIR/done/TASK is there once TASK i
 what ran where.
 
 Examples:
-  ebbtide bag submit docs/bags/example.toml --dir /shared/bag --command './render $EBBTIDE_TASK'
+  ebbtide bag submit docs/bags/example.toml --dir /shared/bag --command ./render
   ebbtide bag submit bag.toml --dir /shared/bag --command ./work --partition short --backup-partition long
   ebbtide bag submit bag.toml --dir bag --command true --dry-run -o json | jq .arrays";
 

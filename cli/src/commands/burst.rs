@@ -120,7 +120,10 @@ fn tables(context: &mut Context, made: &Report) -> Result<(), CliError> {
     for kind in made.kinds.iter().filter(|kind| kind.jobs > 0) {
         let better = kind.improvement().map_or_else(
             || "nothing to compare".to_owned(),
-            |times| format!("mean delay {times:.2} times shorter"),
+            |times| match times.is_finite() {
+                true => format!("mean delay {times:.2} times shorter"),
+                false => "nobody waits any more".to_owned(),
+            },
         );
         context.output.line(&format!(
             "{} jobs: {} of {} ended well, {} otherwise; {} were put back {} times, after {:.1} s of running; {better}.",

@@ -24,6 +24,7 @@ mod region_call;
 mod region_record;
 mod run_record;
 mod scheduler_config;
+mod slurm;
 mod small_texts;
 mod tokens;
 mod trace;
@@ -172,6 +173,11 @@ pub const TARGETS: &[Target] = &[
         "scheduler_config",
         "the scheduler's configuration: file, environment",
         scheduler_config::run,
+    ),
+    target(
+        "slurm",
+        "what Slurm says, lists of hosts, the settings and the record of `ebbtide-burst`",
+        slurm::run,
     ),
     target(
         "small_texts",

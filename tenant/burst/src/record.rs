@@ -427,6 +427,10 @@ impl Record {
     fn learn_job(&mut self, now: i64, job: &Job, settings: &SlurmSettings, facts: &mut Vec<Fact>) {
         let id = job.id;
         if !self.jobs.contains_key(&id) {
+            // Slurm knows jobs for a while after their end: those from before the record began are none of its business.
+            if job.is_over() && self.from.is_some_and(|from| job.end_ms < from) {
+                return;
+            }
             let event = Event::Job {
                 job: id,
                 name: job.name.clone(),

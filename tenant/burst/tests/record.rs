@@ -48,6 +48,29 @@ fn a_job_that_is_cut_and_ends_elsewhere_has_two_runs_and_one_end() {
 }
 
 #[test]
+fn jobs_that_were_over_before_the_record_began_are_none_of_its_business() {
+    let stays = BTreeMap::new();
+    let began = Event::Began {
+        stays,
+        preemptible: 1,
+        on_demand: 3,
+    };
+    let mut record = Record::default();
+    record.apply(&Fact {
+        at: 20_000,
+        event: began,
+    });
+    let mut old = job(3, "short", "s1");
+    (old.state, old.end_ms) = (JobState::Completed, 19_000);
+    assert_eq!(
+        record.learn(20_000, std::slice::from_ref(&old), &settings().slurm),
+        []
+    );
+    old.end_ms = 21_000;
+    assert_eq!(record.learn(21_500, &[old], &settings().slurm).len(), 3);
+}
+
+#[test]
 fn an_instance_that_had_notice_was_interrupted_and_is_paid_until_then() {
     let mut record = Record::default();
     let mut one = instance("c1", Status::Active);

@@ -70,6 +70,7 @@ fn text_that_is_no_answer_is_refused_with_its_place() {
 fn an_answer_with_an_error_in_it_is_no_empty_cluster() {
     let text = r#"{"errors": [{"error_number": 1007, "error": "Zero Bytes were transmitted or received"}], "jobs": []}"#;
     let error = jobs(text).unwrap_err();
+    assert_eq!(error.code(), "EB-BURST-002");
     assert!(error.to_string().contains("1007"), "{error}");
 }
 

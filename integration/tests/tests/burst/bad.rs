@@ -94,6 +94,16 @@ async fn a_budget_used_up_gives_everything_back_and_asks_for_nothing() {
     })
     .await;
     // Slurm's own request is refused as well, and the node goes back.
+    eventually(PATIENCE, async || {
+        let nodes = bed.slurm.nodes().await.map_err(|error| error.to_string())?;
+        let node = nodes.iter().find(|node| node.name == "c1").unwrap();
+        if node.is_off() && !node.is_stopping() {
+            Ok(())
+        } else {
+            Err(format!("{node:?}"))
+        }
+    })
+    .await;
     bed.slurm
         .run("scontrol", &["update", "nodename=c1", "state=power_up"])
         .await

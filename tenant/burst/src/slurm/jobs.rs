@@ -3,6 +3,7 @@
 use super::{answer, hosts, set};
 use crate::error::BurstError;
 use serde::Deserialize;
+use std::collections::BTreeSet;
 
 /// What a job is doing, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -155,7 +156,10 @@ fn elements(list: &str) -> u32 {
 /// [`BurstError::Answer`] for what is no such answer, [`BurstError::Hosts`] for nodes that cannot be read.
 pub fn jobs(text: &str) -> Result<Vec<Job>, BurstError> {
     let rows: Rows = answer("squeue --json", text)?;
-    rows.jobs.into_iter().map(job).collect()
+    let mut seen = BTreeSet::new();
+    let all = rows.jobs.into_iter();
+    // A job is one, however often it is there.
+    all.filter(|row| seen.insert(row.job_id)).map(job).collect()
 }
 
 fn job(row: Row) -> Result<Job, BurstError> {

@@ -53,7 +53,11 @@ fn answer<T: DeserializeOwned>(program: &str, text: &str) -> Result<T, BurstErro
         let words = complaint.error.or(complaint.description);
         let words = words.unwrap_or_else(|| "no words".to_owned());
         let number = complaint.error_number.unwrap_or(0);
-        return Err(wrong(format!("Slurm reports error {number}: {words}")));
+        // So do squeue and sinfo when slurmctld does not answer, and end well.
+        return Err(BurstError::Silent {
+            program: program.to_owned(),
+            problem: format!("Slurm reports error {number}: {words}"),
+        });
     }
     serde_json::from_str(text).map_err(refused)
 }
