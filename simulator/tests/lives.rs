@@ -2,7 +2,10 @@
 //! replay, and used in replays of other traces.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
-#![allow(clippy::print_stdout, reason = "the figures of docs/weighers.md and docs/cost-modules.md")]
+#![allow(
+    clippy::print_stdout,
+    reason = "the figures of docs/weighers.md and docs/cost-modules.md"
+)]
 
 use ebbtide_engine::{EngineConfig, Policy, WeigherConfig};
 use ebbtide_lifetime::fit::{Family, Method, fit};

@@ -114,7 +114,10 @@ fn the_example_on_the_operator_s_page_is_what_the_code_gives() {
     for ((name, room), chance) in ["gap", "half", "empty"].iter().zip(room).zip(chances) {
         let weighted = chance * weigher.default_multiplier();
         let row = format!("| {name} | {room} | {chance:.6} | {weighted:.2} |");
-        assert!(page.contains(&row), "docs/weighers.md should have the row\n{row}");
+        assert!(
+            page.contains(&row),
+            "docs/weighers.md should have the row\n{row}"
+        );
     }
 }
 
