@@ -123,7 +123,9 @@ mod tests {
             assert_eq!(error.code(), "EB-SERVICE-004", "{error}");
             let words = error.to_string();
             assert!(
-                words.contains("engine.interruption_model = ") && words.contains(said) && words.contains(code),
+                words.contains("engine.interruption_model = ")
+                    && words.contains(said)
+                    && words.contains(code),
                 "{words}"
             );
         }
