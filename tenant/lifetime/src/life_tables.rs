@@ -8,7 +8,7 @@ use crate::error::LifetimeError;
 use ebbtide_model::{LifeGroup, LifeTable, LifeTables};
 
 /// Lines of a table. The ages stand closer the younger they are (by the cube of the line's number), since a share that falls by a power of the age does
-/// so at its beginning: with 512 the expected remaining life is within 0.1 % of the model's for all families.
+/// so at its beginning.
 const LINES: u32 = 512;
 /// A model without a maximum is tabulated up to the age that one of a million outlives; beyond, the hazard stays.
 const OUTLIVED: f64 = 1e-6;
