@@ -282,6 +282,8 @@ pub(crate) fn price(ms: i64, hourly: u64) -> u64 {
 pub struct Record {
     /// When the first fact was noticed, milliseconds.
     pub from: Option<i64>,
+    /// When a controller began to look for the first time.
+    pub began: Option<i64>,
     /// When the last one was.
     pub until: i64,
     /// The nodes that stay, with their processors.
@@ -331,6 +333,7 @@ impl Record {
             Event::Began {
                 stays, on_demand, ..
             } => {
+                self.began.get_or_insert(fact.at);
                 self.stays.clone_from(stays);
                 self.on_demand = *on_demand;
             }
@@ -428,7 +431,7 @@ impl Record {
         let id = job.id;
         if !self.jobs.contains_key(&id) {
             // Slurm knows jobs for a while after their end: those from before the record began are none of its business.
-            if job.is_over() && self.from.is_some_and(|from| job.end_ms < from) {
+            if job.is_over() && self.began.is_some_and(|began| job.end_ms < began) {
                 return;
             }
             let event = Event::Job {

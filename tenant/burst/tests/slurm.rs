@@ -97,6 +97,7 @@ fn lists_of_hosts_are_those_of_slurm() {
         "c[1-99999999]",
         "a b",
         "c[[1]]",
+        "s1]n[1-4]",
     ] {
         let error = hosts(wrong).unwrap_err();
         assert!(matches!(error, BurstError::Hosts { .. }), "{wrong}");

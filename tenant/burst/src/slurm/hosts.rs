@@ -19,6 +19,9 @@ pub fn hosts(list: &str) -> Result<Vec<String>, BurstError> {
         let mut names = vec![String::new()];
         let mut rest = part;
         while let Some((before, behind)) = rest.split_once('[') {
+            if before.contains(']') {
+                return Err(refuse("a bracket closes that was not opened"));
+            }
             let (inside, after) = behind
                 .split_once(']')
                 .ok_or_else(|| refuse("a bracket does not close"))?;
