@@ -140,6 +140,24 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     /// [`BusError::Refused`], [`BusError::Closed`].
     async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Subscription, BusError>;
 
+    /// The same, before others: while several read from a queue, the broker gives its messages to those of the highest rank, as long as these take any.
+    /// So whoever takes a reader's place need not wait until the broker has noticed that the old one does nothing any more.
+    ///
+    /// Where only one ever reads, the rank says nothing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bus::consume`].
+    async fn consume_before(
+        &self,
+        queue: &QueueName,
+        prefetch: u16,
+        rank: i64,
+    ) -> Result<Subscription, BusError> {
+        let _ = rank;
+        self.consume(queue, prefetch).await
+    }
+
     /// How the connection to the broker is, now and at every change. For health checks and metrics.
     fn status(&self) -> watch::Receiver<BusStatus>;
 

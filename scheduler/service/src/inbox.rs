@@ -53,8 +53,12 @@ pub(crate) fn start(reader: Reader, tasks: &Tasks) {
 impl Reader {
     /// Reads until somebody else is on duty. False if this has to end altogether.
     async fn read(&self, workers: &Tasks) -> bool {
+        // Somebody else has the duty already, if there is no lease any more.
+        let Some(lease) = self.duty.present() else {
+            return true;
+        };
         let opened = tokio::select! {
-            opened = open(&*self.bus, &self.prefix) => opened,
+            opened = open(&*self.bus, &self.prefix, lease.epoch()) => opened,
             () = self.duty.ends() => return true,
             () = workers.stop().cancelled() => return false,
         };
@@ -179,8 +183,14 @@ impl Reader {
     }
 }
 
-async fn open(bus: &dyn Bus, prefix: &QueuePrefix) -> Result<Subscription, BusError> {
-    let reports = bus.consume(&prefix.scheduler(), PREFETCH).await?;
+/// Each lease has a higher epoch than the one before: reports come to whoever is on duty, also while one that hangs still has its connection.
+async fn open(
+    bus: &dyn Bus,
+    prefix: &QueuePrefix,
+    epoch: i64,
+) -> Result<Subscription, BusError> {
+    let scheduler = prefix.scheduler();
+    let reports = bus.consume_before(&scheduler, PREFETCH, epoch).await?;
     // Made now so that an operator finds it before there is anything in it; if the broker is away, the first dead letter makes it.
     if let Err(error) = bus.declare(&prefix.dead_letter()).await {
         tracing::warn!(

@@ -25,11 +25,15 @@ use crate::bus::Source;
 use crate::delivery::{Received, Settle};
 use crate::{BusError, DeadLetterNote, Delivery, Outgoing, QueueName};
 
+/// The priority of a consumer (RabbitMQ, classic and quorum queues).
+const RANK_ARGUMENT: &str = "x-priority";
+
 /// A subscription on an AMQP queue.
 pub(crate) struct AmqpSource {
     shared: Arc<Shared>,
     queue: QueueName,
     prefetch: u16,
+    rank: i64,
     attached: Option<Attached>,
     /// A repair under way. It is kept when nobody waits for it for a moment: half a repair may have left a consumer on the connection that takes
     /// messages and gives them to nobody.
@@ -53,6 +57,7 @@ struct Attacher {
     shared: Arc<Shared>,
     queue: QueueName,
     prefetch: u16,
+    rank: i64,
     backoff: Backoff,
 }
 
@@ -94,13 +99,17 @@ impl Attacher {
             .basic_qos(self.prefetch, BasicQosOptions::default())
             .await
             .map_err(again)?;
+        let mut arguments = FieldTable::default();
+        if self.rank != 0 {
+            arguments.insert(RANK_ARGUMENT.into(), AMQPValue::LongLongInt(self.rank));
+        }
         let consumer = channel
             .basic_consume(
                 self.queue.as_str().into(),
                 // The broker makes up a unique tag.
                 "".into(),
                 BasicConsumeOptions::default(),
-                FieldTable::default(),
+                arguments,
             )
             .await
             .map_err(again)?;
@@ -113,12 +122,13 @@ impl Attacher {
 }
 
 impl AmqpSource {
-    pub(crate) fn new(shared: Arc<Shared>, queue: QueueName, prefetch: u16) -> Self {
+    pub(crate) fn new(shared: Arc<Shared>, queue: QueueName, prefetch: u16, rank: i64) -> Self {
         let backoff = Backoff::new(shared.config.reconnect, shared.config.jitter_seed);
         Self {
             shared,
             queue,
             prefetch,
+            rank,
             attached: None,
             attaching: Mutex::new(None),
             backoff,
@@ -136,6 +146,7 @@ impl AmqpSource {
                 shared: Arc::clone(&self.shared),
                 queue: self.queue.clone(),
                 prefetch: self.prefetch,
+                rank: self.rank,
                 backoff,
             };
             attacher.attach().boxed()

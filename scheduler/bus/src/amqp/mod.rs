@@ -157,11 +157,20 @@ impl Bus for AmqpBus {
     }
 
     async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Subscription, BusError> {
+        self.consume_before(queue, prefetch, 0).await
+    }
+
+    async fn consume_before(
+        &self,
+        queue: &QueueName,
+        prefetch: u16,
+        rank: i64,
+    ) -> Result<Subscription, BusError> {
         self.shared.ensure_open()?;
         if prefetch == 0 {
             return Err(BusError::InvalidPrefetch);
         }
-        let mut source = AmqpSource::new(Arc::clone(&self.shared), queue.clone(), prefetch);
+        let mut source = AmqpSource::new(Arc::clone(&self.shared), queue.clone(), prefetch, rank);
         let limit = self.shared.config.operation_timeout;
         let attached = tokio::select! {
             biased;

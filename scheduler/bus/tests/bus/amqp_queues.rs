@@ -246,3 +246,30 @@ async fn unroutable_messages_among_many_are_attributed_to_their_own_publishers()
     }
     bus.close().await;
 }
+
+#[tokio::test]
+async fn whoever_takes_a_readers_place_gets_all_that_comes_also_while_the_old_one_hangs() {
+    let broker = shared_broker().await;
+    for kind in [QueueKind::Classic, QueueKind::Quorum] {
+        let mut config = config(&[broker.url()]);
+        config.queue_kind = kind;
+        let queue = unique_prefix().scheduler();
+        let first = AmqpBus::connect(config.clone(), PATIENCE).await.unwrap();
+        // It has its connection, and never looks at what it is given.
+        let hangs = first.consume_before(&queue, 50, 1).await.unwrap();
+        let second = AmqpBus::connect(config, PATIENCE).await.unwrap();
+        let mut subscription = second.consume_before(&queue, 50, 2).await.unwrap();
+        for at in 0..20 {
+            let body = at.to_string();
+            second.publish(&queue, &message(&body)).await.unwrap();
+        }
+        for at in 0..20 {
+            let got = next(&mut subscription).await;
+            assert_eq!(got.body, at.to_string().as_bytes(), "{kind:?}");
+            got.ack().await;
+        }
+        drop(hangs);
+        first.close().await;
+        second.close().await;
+    }
+}
