@@ -184,11 +184,7 @@ impl Reader {
 }
 
 /// Each lease has a higher epoch than the one before: reports come to whoever is on duty, also while one that hangs still has its connection.
-async fn open(
-    bus: &dyn Bus,
-    prefix: &QueuePrefix,
-    epoch: i64,
-) -> Result<Subscription, BusError> {
+async fn open(bus: &dyn Bus, prefix: &QueuePrefix, epoch: i64) -> Result<Subscription, BusError> {
     let scheduler = prefix.scheduler();
     let reports = bus.consume_before(&scheduler, PREFETCH, epoch).await?;
     // Made now so that an operator finds it before there is anything in it; if the broker is away, the first dead letter makes it.
