@@ -442,6 +442,9 @@ fn what_sighup_takes_into_use_is_what_the_registry_says() {
         "engine.cost_module",
         "engine.plugin_failure",
         "engine.cost_module_failure",
+        "engine.lifetime_model",
+        "engine.interruption_model",
+        "engine.risk_horizon_seconds",
         "plugins",
         "shadow",
     ];

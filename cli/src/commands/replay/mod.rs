@@ -40,8 +40,7 @@ Examples:
   ebbtide replay requests.csv --speed-up max --in-flight 16 --limit 2000
   ebbtide replay requests.csv --speed-up max --expect-placements placement_firstfit.csv.zst
   ebbtide replay requests.csv --offline --hosts 10 --host-cpu 40 --host-mem-gb 90 --policy first-fit
-  ebbtide replay requests.csv --offline --hosts 4 --preemptible-share 0.5 --weigher interruption_risk \
-    --interruption-model model.json";
+  ebbtide replay requests.csv --offline --hosts 4 --weigher interruption_risk --interruption-model m.json";
 
 /// Options of `replay`.
 #[derive(Debug, Args)]
