@@ -275,3 +275,13 @@ fn a_node_that_slurm_started_by_itself_is_one_of_those_that_were_wanted() {
     let six: Vec<String> = (1..=6).map(|at| format!("open c{at}")).collect();
     assert_eq!(said(&scene.look(&mut manager, 5)), six);
 }
+
+#[test]
+fn a_clock_that_was_set_back_an_hour_stops_nothing() {
+    let mut manager = manager();
+    let scene = Scene::busy();
+    assert_eq!(said(&scene.look(&mut manager, 7_200)).len(), 6);
+    assert_eq!(said(&scene.look(&mut manager, 7_203)).len(), 0);
+    assert_eq!(said(&scene.look(&mut manager, 3_600)).len(), 0);
+    assert_eq!(said(&scene.look(&mut manager, 3_605)).len(), 6);
+}

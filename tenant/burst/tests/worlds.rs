@@ -214,7 +214,8 @@ fn promises(
     // A node that was asked for counts until it has its instance, or is down, or is away for longer than an action may be late.
     asked.retain(|name, since| {
         let node = world.nodes.iter().find(|node| node.name == *name).unwrap();
-        node.is_starting() || (node.is_off() && !node.is_down() && now - *since < 1_000)
+        let comes = node.is_starting() || (node.is_off() && !node.is_down() && now - *since < 1_000);
+        comes && !there.contains(name.as_str())
     });
     let fresh: Vec<&String> = (heard.actions.iter())
         .filter_map(|action| match action {

@@ -38,6 +38,12 @@ impl Slot {
             notice: None,
         }
     }
+
+    /// All times that it remembers.
+    pub(super) fn times(&mut self) -> impl Iterator<Item = &mut i64> {
+        let seen = self.notice.as_mut().map(|notice| &mut notice.seen);
+        [&mut self.since].into_iter().chain(seen)
+    }
 }
 
 impl Manager {
@@ -196,15 +202,30 @@ impl Manager {
         slot: &Slot,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
+        let name = node.name.clone();
+        self.say(now, AGAIN_MS, Action::PowerDown { node: name });
+        self.is_gone(now, node, slot.server, world)
+    }
+
+    /// A server is of no use any more. As long as the region has an instance for it, or Slurm waits for one, it counts: else there were more than K while one is deleted, it would
+    /// be taken in again as one that comes, and a node would wait for ResumeTimeout if giving it back was said in vain.
+    fn is_gone(
+        &mut self,
+        now: i64,
+        node: &Node,
+        server: ServerId,
+        world: &World<'_>,
+    ) -> Result<(), BurstError> {
+        let there = world.instance(&node.name);
+        if node.is_starting() || there.is_some_and(|one| one.status.is_there()) {
+            self.tell(now, Event::Notice(server), world)?;
+            if self.state(&node.name) == Some(State::Leaving) {
+                self.tell(now, Event::Drained(server), world)?;
+            }
+            return Ok(());
+        }
         self.slots.remove(&node.name);
-        self.say(
-            now,
-            AGAIN_MS,
-            Action::PowerDown {
-                node: node.name.clone(),
-            },
-        );
-        self.tell(now, Event::Gone(slot.server), world)
+        self.tell(now, Event::Gone(server), world)
     }
 
     /// It is up, or was.
@@ -232,15 +253,7 @@ impl Manager {
             // Slurm has given the node back by itself, or its slurmd does not answer any more.
             self.displace(node, world);
             self.delete(now, one);
-            self.slots.remove(&node.name);
-            self.say(
-                now,
-                AGAIN_MS,
-                Action::PowerDown {
-                    node: node.name.clone(),
-                },
-            );
-            return self.tell(now, Event::Gone(slot.server), world);
+            return self.gave_up(now, node, &slot, world);
         }
         if one.status == Status::Leaving {
             return self.leave(now, node, one, world);

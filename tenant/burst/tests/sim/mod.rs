@@ -143,7 +143,7 @@ impl Sim {
         let end = self.now + ms;
         while self.now < end {
             self.now = end.min(self.now + TICK);
-            let due: Vec<Later> = {
+            let due: Vec<(i64, Later)> = {
                 let now = self.now;
                 let (due, rest) = self.later.drain(..).partition(|(at, _)| *at <= now);
                 self.later = rest;
