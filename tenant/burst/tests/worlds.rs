@@ -279,6 +279,10 @@ fn story(again: bool, steps: &[Step], long: u32) -> Result<(), TestCaseError> {
     for step in steps {
         run.happen(step.happens);
         run.sim.pass(step.passes);
+        if let Happens::ClockBack(by) = step.happens {
+            // So much time nobody can have seen pass.
+            run.said.values_mut().for_each(|at| *at += by.min(step.passes));
+        }
         run.look(&step.fates)?;
     }
     // Nothing goes wrong any more. All jobs come to their end, and so many long ones begin that have none.

@@ -116,6 +116,7 @@ impl Manager {
         self.actions.clear();
         self.troubles.clear();
         self.duplicates(now, world);
+        self.take_in(now, world);
         for name in self.names.clone() {
             let Some(node) = world.nodes.iter().find(|node| node.name == name) else {
                 continue;

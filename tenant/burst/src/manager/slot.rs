@@ -55,9 +55,6 @@ impl Manager {
         instance: Option<&Instance>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
-        if !self.slots.contains_key(&node.name) && instance.is_some_and(|i| i.status.is_there()) {
-            self.adopt(now, node, instance);
-        }
         let Some(slot) = self.slots.get_mut(&node.name) else {
             self.nobody(now, node, instance, world);
             return Ok(());
@@ -75,6 +72,19 @@ impl Manager {
             None => {
                 self.slots.remove(&node.name);
                 Ok(())
+            }
+        }
+    }
+
+    /// Takes in all nodes whose instances are there and that nobody here has asked for, before anything is asked for: they count against K.
+    pub(super) fn take_in(&mut self, now: i64, world: &World<'_>) {
+        for name in self.names.clone() {
+            let node = world.nodes.iter().find(|node| node.name == name);
+            let instance = world.instance(&name).filter(|one| one.status.is_there());
+            if let (Some(node), Some(_)) = (node, instance)
+                && !self.slots.contains_key(&name)
+            {
+                self.adopt(now, node, instance);
             }
         }
     }
@@ -190,6 +200,12 @@ impl Manager {
             return self.gave_up(now, node, &slot, world);
         }
         if instance.is_none() && node.is_off() && !node.is_stopping() {
+            let over = self.controller.census().all() > self.controller.policy().budget();
+            if world.budget_used_up || over {
+                // Slurm never heard of it; meanwhile the money is spent, or Slurm has started others by itself.
+                self.slots.remove(&name);
+                return self.tell(now, Event::Gone(slot.server), world);
+            }
             self.say(now, AGAIN_MS, Action::PowerUp { node: name });
         }
         Ok(())
