@@ -301,7 +301,9 @@ fn what_was_asked_for_in_vain_is_given_up_where_slurm_has_started_another_by_its
     let mut manager = Manager::new(&Settings::parse(&text).unwrap()).unwrap();
     let mut scene = Scene::busy();
     scene.nodes.push(resting("c7"));
-    scene.nodes.push(node("c8", Base::Allocated, &["CLOUD", "POWERING_UP"]));
+    scene
+        .nodes
+        .push(node("c8", Base::Allocated, &["CLOUD", "POWERING_UP"]));
     let ups = |heard: &Heard| {
         let ups = said(heard).into_iter();
         ups.filter(|one| one.starts_with("power up")).count()
@@ -321,7 +323,11 @@ fn an_instance_that_is_being_given_up_counts_until_it_is_gone() {
     assert!(heard.contains(&"delete id-c1".to_owned()), "{heard:?}");
     scene.set(node("c1", Base::Idle, &["CLOUD", "POWERED_DOWN"]));
     for at in [21, 22, 23] {
-        assert!(!said(&scene.look(&mut manager, at)).iter().any(|one| one.starts_with("power up")));
+        assert!(
+            !said(&scene.look(&mut manager, at))
+                .iter()
+                .any(|one| one.starts_with("power up"))
+        );
     }
     // What is lost is said again.
     assert!(said(&scene.look(&mut manager, 30)).contains(&"delete id-c1".to_owned()));

@@ -193,7 +193,10 @@ impl Sim {
         flag(host.cloud, "CLOUD");
         flag(host.power == Power::Off, "POWERED_DOWN");
         flag(starting, "POWERING_UP");
-        flag(matches!(host.power, Power::Stopping { .. }), "POWERING_DOWN");
+        flag(
+            matches!(host.power, Power::Stopping { .. }),
+            "POWERING_DOWN",
+        );
         flag(host.drain, "DRAIN");
         flag(host.silent.is_some() || starting, "NOT_RESPONDING");
         let mine = || self.work.iter().filter(|work| work.job.is_on(&host.name));
@@ -258,7 +261,12 @@ impl Sim {
 
     /// The state of everything, for who reads a failure.
     pub(crate) fn picture(&self) -> String {
-        let mut text = format!("at {} (clock {}) {:?}\n", self.now, self.clock(), self.weather);
+        let mut text = format!(
+            "at {} (clock {}) {:?}\n",
+            self.now,
+            self.clock(),
+            self.weather
+        );
         for host in self.hosts.iter() {
             let jobs: Vec<String> = (self.work.iter().filter(|one| one.job.is_on(&host.name)))
                 .map(|one| format!("{}:{:?}", one.job.id, one.job.state))

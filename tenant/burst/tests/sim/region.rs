@@ -41,7 +41,11 @@ impl Sim {
             // Asked twice, a node has one instance.
         } else {
             let fails = self.weather.fails;
-            let status = if fails { Status::Failed } else { Status::Coming };
+            let status = if fails {
+                Status::Failed
+            } else {
+                Status::Coming
+            };
             self.server(node, status);
         }
     }
@@ -81,7 +85,8 @@ impl Sim {
                 one.gone = Some(now);
             }
         }
-        self.servers.retain(|one| one.gone.is_none_or(|at| at > now));
+        self.servers
+            .retain(|one| one.gone.is_none_or(|at| at > now));
         for at in 0..self.hosts.len() {
             let host = &self.hosts[at];
             if !host.cloud {
@@ -118,8 +123,7 @@ impl Sim {
     /// One of the instances that are there.
     pub(crate) fn there(&mut self, at: usize) -> Option<&mut Server> {
         let all = self.servers.iter_mut();
-        let mut there: Vec<&mut Server> =
-            all.filter(|one| one.shown.status.is_there()).collect();
+        let mut there: Vec<&mut Server> = all.filter(|one| one.shown.status.is_there()).collect();
         if there.is_empty() {
             return None;
         }
