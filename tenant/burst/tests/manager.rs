@@ -4,9 +4,9 @@
 
 mod common;
 
-use common::{Scene, instance, job, manager, node, resting, said, up};
+use common::{SETTINGS, Scene, instance, job, manager, node, resting, said, up};
 use ebbtide_burst::slurm::{Base, JobState};
-use ebbtide_burst::{Action, Status};
+use ebbtide_burst::{Action, Heard, Manager, Settings, Status};
 
 #[test]
 fn six_nodes_are_asked_for_when_long_jobs_have_all_that_stay() {
@@ -274,4 +274,76 @@ fn a_node_that_slurm_started_by_itself_is_one_of_those_that_were_wanted() {
     }
     let six: Vec<String> = (1..=6).map(|at| format!("open c{at}")).collect();
     assert_eq!(said(&scene.look(&mut manager, 5)), six);
+}
+
+#[test]
+fn a_clock_that_was_set_back_an_hour_stops_nothing() {
+    let mut manager = manager();
+    let scene = Scene::busy();
+    assert_eq!(said(&scene.look(&mut manager, 7_200)).len(), 6);
+    assert_eq!(said(&scene.look(&mut manager, 7_203)).len(), 0);
+    assert_eq!(said(&scene.look(&mut manager, 3_600)).len(), 0);
+    assert_eq!(said(&scene.look(&mut manager, 3_605)).len(), 6);
+}
+
+#[test]
+fn what_was_asked_for_in_vain_is_not_asked_for_again_once_the_budget_is_used_up() {
+    let mut manager = manager();
+    let mut scene = Scene::busy();
+    assert_eq!(said(&scene.look(&mut manager, 0)).len(), 6);
+    scene.broke = true;
+    assert_eq!(said(&scene.look(&mut manager, 6)), [""; 0]);
+}
+
+#[test]
+fn what_was_asked_for_in_vain_is_given_up_where_slurm_has_started_another_by_itself() {
+    let text = SETTINGS.replace("c[1-6]", "c[1-8]");
+    let mut manager = Manager::new(&Settings::parse(&text).unwrap()).unwrap();
+    let mut scene = Scene::busy();
+    scene.nodes.push(resting("c7"));
+    scene
+        .nodes
+        .push(node("c8", Base::Allocated, &["CLOUD", "POWERING_UP"]));
+    let ups = |heard: &Heard| {
+        let ups = said(heard).into_iter();
+        ups.filter(|one| one.starts_with("power up")).count()
+    };
+    assert_eq!(ups(&scene.look(&mut manager, 0)), 6);
+    scene.instances.push(instance("c8", Status::Coming));
+    assert_eq!(ups(&scene.look(&mut manager, 6)), 5);
+}
+
+#[test]
+fn an_instance_that_is_being_given_up_counts_until_it_is_gone() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    // Slurm has given it up, the region is slow to delete it.
+    scene.set(node("c1", Base::Down, &["CLOUD", "NOT_RESPONDING"]));
+    let heard = said(&scene.look(&mut manager, 20));
+    assert!(heard.contains(&"delete id-c1".to_owned()), "{heard:?}");
+    scene.set(node("c1", Base::Idle, &["CLOUD", "POWERED_DOWN"]));
+    for at in [21, 22, 23] {
+        assert!(
+            !said(&scene.look(&mut manager, at))
+                .iter()
+                .any(|one| one.starts_with("power up"))
+        );
+    }
+    // What is lost is said again.
+    assert!(said(&scene.look(&mut manager, 30)).contains(&"delete id-c1".to_owned()));
+    scene.instances.remove(0);
+    assert!(said(&scene.look(&mut manager, 31)).contains(&"power up c1".to_owned()));
+}
+
+#[test]
+fn a_node_that_waits_for_an_instance_that_failed_is_given_back_until_slurm_has_done_so() {
+    let mut manager = manager();
+    let mut scene = Scene::busy();
+    scene.look(&mut manager, 0);
+    let starting = ["CLOUD", "DRAIN", "POWERING_UP", "NOT_RESPONDING"];
+    scene.set(node("c1", Base::Idle, &starting));
+    scene.instances.push(instance("c1", Status::Failed));
+    assert!(said(&scene.look(&mut manager, 1)).contains(&"power down c1".to_owned()));
+    scene.instances.clear();
+    assert!(said(&scene.look(&mut manager, 7)).contains(&"power down c1".to_owned()));
 }

@@ -10,6 +10,7 @@ use ebbtide_bag::{Effort, plan};
 use ebbtide_burst::age::Ages;
 use ebbtide_burst::lanes::{by_begin, lanes, script};
 use ebbtide_burst::{AgeSettings, Settings};
+use std::collections::BTreeSet;
 
 #[test]
 fn what_makes_no_sense_is_refused_with_its_key() {
@@ -131,4 +132,39 @@ fn a_task_whose_name_is_no_file_name_cannot_be_submitted() {
     let bag = bag(&text, Format::Toml, Instead::default()).unwrap();
     let plan = plan(&bag, Effort::Greedy);
     assert_eq!(lanes(&bag, &plan).unwrap_err().code(), "EB-BURST-011");
+}
+
+/// The keys that are expected, as the parser says it of one that is not.
+fn accepted(section: &str) -> BTreeSet<String> {
+    let text = match section {
+        "" => format!("unheard_of = 1\n{SETTINGS}"),
+        "age" => format!("{SETTINGS}\n[age]\nunheard_of = 1"),
+        _ => SETTINGS.replace(
+            &format!("[{section}]"),
+            &format!("[{section}]\nunheard_of = 1"),
+        ),
+    };
+    let error = Settings::parse(&text).unwrap_err().to_string();
+    let (_, list) = error.split_once("expected one of ").expect(&error);
+    let names = list.split('`').skip(1).step_by(2);
+    let sections = ["slurm", "region", "policy", "age"];
+    let keys = names.filter(|name| !(section.is_empty() && sections.contains(name)));
+    let dot = if section.is_empty() { "" } else { "." };
+    keys.map(|key| format!("{section}{dot}{key}")).collect()
+}
+
+#[test]
+fn the_table_of_the_document_names_exactly_the_keys_that_are_accepted() {
+    let page = include_str!("../../../docs/burst.md");
+    let (_, table) = page.split_once("## All keys of burst.toml").unwrap();
+    let (table, _) = table.split_once("\n## ").unwrap();
+    let rows = table.lines().filter_map(|line| line.strip_prefix("| `"));
+    let named: Vec<String> = rows
+        .map(|row| row.split_once('`').unwrap().0.to_owned())
+        .collect();
+    let each: BTreeSet<String> = named.iter().cloned().collect();
+    assert_eq!(each.len(), named.len(), "each has one row");
+    let sections = ["", "slurm", "region", "policy", "age"];
+    let all: BTreeSet<String> = sections.into_iter().flat_map(accepted).collect();
+    assert_eq!(each, all);
 }

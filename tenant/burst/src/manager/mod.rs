@@ -66,6 +66,8 @@ pub struct Manager {
     quiet_until: i64,
     /// When the first look was: the partition's times count from there.
     began: Option<i64>,
+    /// When the last look was.
+    last: i64,
     checkpoint_ms: i64,
     margin_ms: i64,
     launch_again_ms: i64,
@@ -93,6 +95,7 @@ impl Manager {
             said: BTreeMap::new(),
             quiet_until: i64::MIN,
             began: None,
+            last: i64::MIN,
             checkpoint_ms: millis(policy.checkpoint_seconds),
             margin_ms: millis(policy.margin_seconds),
             launch_again_ms: millis(policy.launch_again_seconds),
@@ -105,14 +108,15 @@ impl Manager {
     /// Looks at the world and says what is to be done.
     ///
     /// # Errors
-    /// [`BurstError::Setting`] if time runs backwards by more than a clock that is put right.
+    /// [`BurstError::Setting`] if the partition's controller is told what cannot be.
     pub fn look(&mut self, now: i64, world: &World<'_>) -> Result<Heard, BurstError> {
-        let began = *self.began.get_or_insert(now);
-        // A clock that was set back stands still here until the old time is reached again.
-        let now = now.max(began);
+        self.began.get_or_insert(now);
+        self.set_back(self.last.saturating_sub(now));
+        self.last = now;
         self.actions.clear();
         self.troubles.clear();
         self.duplicates(now, world);
+        self.take_in(now, world);
         for name in self.names.clone() {
             let Some(node) = world.nodes.iter().find(|node| node.name == name) else {
                 continue;
@@ -134,6 +138,18 @@ impl Manager {
             ratio: self.controller.long_load_ratio(),
             wanted: self.controller.wanted(),
         })
+    }
+
+    /// A clock that was set back by so much: what is remembered was that much earlier by the new time. Nothing waits until the old time is reached again.
+    fn set_back(&mut self, by: i64) {
+        if by <= 0 {
+            return;
+        }
+        let slots = self.slots.values_mut().flat_map(Slot::times);
+        let times = slots.chain(self.said.values_mut());
+        for at in times.chain(&mut self.began).chain([&mut self.quiet_until]) {
+            *at = at.saturating_sub(by);
+        }
     }
 
     /// Whether the node of an instance has come up while this controller was there.

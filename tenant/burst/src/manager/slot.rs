@@ -38,6 +38,12 @@ impl Slot {
             notice: None,
         }
     }
+
+    /// All times that it remembers.
+    pub(super) fn times(&mut self) -> impl Iterator<Item = &mut i64> {
+        let seen = self.notice.as_mut().map(|notice| &mut notice.seen);
+        [&mut self.since].into_iter().chain(seen)
+    }
 }
 
 impl Manager {
@@ -49,9 +55,6 @@ impl Manager {
         instance: Option<&Instance>,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
-        if !self.slots.contains_key(&node.name) && instance.is_some_and(|i| i.status.is_there()) {
-            self.adopt(now, node, instance);
-        }
         let Some(slot) = self.slots.get_mut(&node.name) else {
             self.nobody(now, node, instance, world);
             return Ok(());
@@ -69,6 +72,19 @@ impl Manager {
             None => {
                 self.slots.remove(&node.name);
                 Ok(())
+            }
+        }
+    }
+
+    /// Takes in all nodes whose instances are there and that nobody here has asked for, before anything is asked for: they count against K.
+    pub(super) fn take_in(&mut self, now: i64, world: &World<'_>) {
+        for name in self.names.clone() {
+            let node = world.nodes.iter().find(|node| node.name == name);
+            let instance = world.instance(&name).filter(|one| one.status.is_there());
+            if let (Some(node), Some(_)) = (node, instance)
+                && !self.slots.contains_key(&name)
+            {
+                self.adopt(now, node, instance);
             }
         }
     }
@@ -184,6 +200,12 @@ impl Manager {
             return self.gave_up(now, node, &slot, world);
         }
         if instance.is_none() && node.is_off() && !node.is_stopping() {
+            let over = self.controller.census().all() > self.controller.policy().budget();
+            if world.budget_used_up || over {
+                // Slurm never heard of it; meanwhile the money is spent, or Slurm has started others by itself.
+                self.slots.remove(&name);
+                return self.tell(now, Event::Gone(slot.server), world);
+            }
             self.say(now, AGAIN_MS, Action::PowerUp { node: name });
         }
         Ok(())
@@ -196,15 +218,30 @@ impl Manager {
         slot: &Slot,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
+        let name = node.name.clone();
+        self.say(now, AGAIN_MS, Action::PowerDown { node: name });
+        self.is_gone(now, node, slot.server, world)
+    }
+
+    /// A server is of no use any more. As long as the region has an instance for it, or Slurm waits for one, it counts: else there were more than K while one is deleted, it would
+    /// be taken in again as one that comes, and a node would wait for ResumeTimeout if giving it back was said in vain.
+    fn is_gone(
+        &mut self,
+        now: i64,
+        node: &Node,
+        server: ServerId,
+        world: &World<'_>,
+    ) -> Result<(), BurstError> {
+        let there = world.instance(&node.name);
+        if node.is_starting() || there.is_some_and(|one| one.status.is_there()) {
+            self.tell(now, Event::Notice(server), world)?;
+            if self.state(&node.name) == Some(State::Leaving) {
+                self.tell(now, Event::Drained(server), world)?;
+            }
+            return Ok(());
+        }
         self.slots.remove(&node.name);
-        self.say(
-            now,
-            AGAIN_MS,
-            Action::PowerDown {
-                node: node.name.clone(),
-            },
-        );
-        self.tell(now, Event::Gone(slot.server), world)
+        self.tell(now, Event::Gone(server), world)
     }
 
     /// It is up, or was.
@@ -232,15 +269,7 @@ impl Manager {
             // Slurm has given the node back by itself, or its slurmd does not answer any more.
             self.displace(node, world);
             self.delete(now, one);
-            self.slots.remove(&node.name);
-            self.say(
-                now,
-                AGAIN_MS,
-                Action::PowerDown {
-                    node: node.name.clone(),
-                },
-            );
-            return self.tell(now, Event::Gone(slot.server), world);
+            return self.gave_up(now, node, &slot, world);
         }
         if one.status == Status::Leaving {
             return self.leave(now, node, one, world);
