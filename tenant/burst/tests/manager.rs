@@ -347,3 +347,32 @@ fn a_node_that_waits_for_an_instance_that_failed_is_given_back_until_slurm_has_d
     scene.instances.clear();
     assert!(said(&scene.look(&mut manager, 7)).contains(&"power down c1".to_owned()));
 }
+
+#[test]
+fn nodes_that_came_up_while_nobody_looked_are_not_given_up_as_late() {
+    let mut manager = manager();
+    let mut scene = Scene::busy();
+    scene.look(&mut manager, 0);
+    for at in 1..=6 {
+        scene.set(up(&format!("c{at}")));
+        scene
+            .instances
+            .push(instance(&format!("c{at}"), Status::Active));
+    }
+    // slurmctld was away for longer than a launch may take.
+    let six: Vec<String> = (1..=6).map(|at| format!("open c{at}")).collect();
+    assert_eq!(said(&scene.look(&mut manager, 600)), six);
+}
+
+#[test]
+fn an_instance_beside_one_that_died_counts_until_it_is_gone() {
+    let mut manager = manager();
+    let mut scene = Scene::grown(&mut manager);
+    scene.instances[0].status = Status::Coming;
+    let ups = |heard: &Heard| said(heard).iter().any(|one| one.starts_with("power up"));
+    assert!(!ups(&scene.look(&mut manager, 20)));
+    scene.set(resting("c1"));
+    assert!(!ups(&scene.look(&mut manager, 21)));
+    scene.instances.remove(0);
+    assert!(ups(&scene.look(&mut manager, 22)));
+}

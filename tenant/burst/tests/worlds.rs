@@ -163,6 +163,9 @@ impl Run {
                 self.manager = new_manager();
                 self.said.clear();
                 self.asked.clear();
+                for host in &mut self.sim.hosts {
+                    host.foreign = true;
+                }
             }
             Happens::ClockBack(by) => self.sim.skew -= by,
             Happens::Short(ms, requeues) => drop(self.sim.submit("short", ms, requeues)),
@@ -179,6 +182,23 @@ impl Run {
         for action in &heard.actions {
             self.said.insert(action.clone(), now);
         }
+        let own = |node: &str| {
+            self.sim
+                .hosts
+                .iter()
+                .any(|host| host.name == node && !host.foreign)
+        };
+        let there = self
+            .sim
+            .servers
+            .iter()
+            .filter(|one| one.shown.status.is_there());
+        let there: BTreeSet<&str> = there.map(|one| one.shown.node.as_str()).collect();
+        let bound = there.iter().filter(|node| own(node)).count() <= MOST;
+        self.holds(
+            bound,
+            "at most K are there beside those that others have started",
+        )?;
         let checked = self
             .sim
             .see(|world| promises(world, &heard, &self.said, &mut self.asked, now));
@@ -278,6 +298,18 @@ fn promises(
                     return Err(format!(
                         "only a job that runs on an instance with notice is moved: {action:?}"
                     ));
+                }
+            }
+            Action::PowerDown { node } | Action::Down { node, .. } => {
+                let up = world
+                    .nodes
+                    .iter()
+                    .any(|one| one.name == *node && one.is_up() && one.is_drained());
+                let active = world
+                    .instance(node)
+                    .is_some_and(|one| one.status == Status::Active);
+                if up && active && world.jobs_on(node).next().is_some() {
+                    return Err(format!("no job loses a node that is well: {node}"));
                 }
             }
             Action::PowerUp { node } if there.contains(node.as_str()) => {

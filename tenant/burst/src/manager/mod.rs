@@ -112,11 +112,17 @@ impl Manager {
     pub fn look(&mut self, now: i64, world: &World<'_>) -> Result<Heard, BurstError> {
         self.began.get_or_insert(now);
         self.set_back(self.last.saturating_sub(now));
+        let before = if self.last == i64::MIN {
+            now
+        } else {
+            self.last.min(now)
+        };
         self.last = now;
         self.actions.clear();
         self.troubles.clear();
         self.duplicates(now, world);
         self.take_in(now, world);
+        self.came_up(before, now, world)?;
         for name in self.names.clone() {
             let Some(node) = world.nodes.iter().find(|node| node.name == name) else {
                 continue;

@@ -76,6 +76,33 @@ impl Manager {
         }
     }
 
+    /// Nodes that have come up since the look before. They are told as of then: if looks are far apart, as when slurmctld was away, who is up now is not given up as one that takes
+    /// too long.
+    pub(super) fn came_up(
+        &mut self,
+        before: i64,
+        now: i64,
+        world: &World<'_>,
+    ) -> Result<(), BurstError> {
+        for name in self.names.clone() {
+            let node = world.nodes.iter().find(|node| node.name == name);
+            let instance = world.instance(&name);
+            let (Some(node), Some(one), Some(slot)) = (node, instance, self.slots.get(&name))
+            else {
+                continue;
+            };
+            let server = slot.server;
+            let up = node.is_up() && one.status == Status::Active;
+            if up && self.state(&name) == Some(State::Provisioning) {
+                self.seen_up.insert(one.id.clone());
+                self.tell(before, Event::Up(server), world)?;
+                self.say(now, AGAIN_MS, Action::Open { node: name });
+                self.label(now, node, one)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Takes in all nodes whose instances are there and that nobody here has asked for, before anything is asked for: they count against K.
     pub(super) fn take_in(&mut self, now: i64, world: &World<'_>) {
         for name in self.names.clone() {
@@ -158,12 +185,6 @@ impl Manager {
         let name = node.name.clone();
         match instance.map(|one| (one, one.status)) {
             Some((_, Status::Leaving)) => return self.tell(now, Event::Notice(slot.server), world),
-            Some((one, Status::Active)) if node.is_up() => {
-                self.seen_up.insert(one.id.clone());
-                self.tell(now, Event::Up(slot.server), world)?;
-                self.say(now, AGAIN_MS, Action::Open { node: name });
-                return self.label(now, node, one);
-            }
             Some((one, Status::Failed | Status::Kept)) => {
                 self.troubles.push(BurstError::NoInstance {
                     node: name,
@@ -262,8 +283,7 @@ impl Manager {
                 self.delete(now, one);
             }
             self.lost(now, node, world, "its instance is gone");
-            self.slots.remove(&node.name);
-            return self.tell(now, Event::Gone(slot.server), world);
+            return self.is_gone(now, node, slot.server, world);
         };
         if node.is_off() || node.is_stopping() || node.is_down() {
             // Slurm has given the node back by itself, or its slurmd does not answer any more.

@@ -43,6 +43,8 @@ pub(crate) struct Host {
     pub(crate) silent: Option<i64>,
     /// Until when it does not answer although it is there.
     pub(crate) deaf_until: i64,
+    /// Whether this controller has not asked for it when it was started: Slurm did so by itself, or another controller.
+    pub(crate) foreign: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -117,6 +119,7 @@ impl Sim {
             comment: String::new(),
             silent: None,
             deaf_until: 0,
+            foreign: false,
         };
         let stay = (1..=2).map(|at| host(format!("s{at}"), false));
         let cloud = (1..=8).map(|at| host(format!("c{at}"), true));
@@ -151,7 +154,13 @@ impl Sim {
             };
             for (_, one) in due {
                 match one {
-                    Later::Do(action) => self.act(&action),
+                    Later::Do(action) => {
+                        self.act(&action);
+                        // It may have been given up meanwhile.
+                        if let Action::PowerUp { node } = action {
+                            self.host(&node).foreign = true;
+                        }
+                    }
                     Later::Resume(node) => self.resume(&node),
                     Later::Suspend(node) => self.suspend(&node),
                 }

@@ -11,6 +11,7 @@ impl Sim {
                 && until <= now
             {
                 host.power = Power::Off;
+                host.foreign = false;
             }
         }
         let ready: Vec<String> = (self.hosts.iter())
@@ -117,6 +118,7 @@ impl Sim {
             let off = self.hosts[host].power == Power::Off;
             if off {
                 self.start(&name);
+                self.host(&name).foreign = true;
             }
             let work = &mut self.work[at];
             work.job.state = if off {
