@@ -1,6 +1,7 @@
 //! What was found, and how it is said.
 
 use crate::registry::Kind;
+use ebbtide_model::names;
 use std::fmt;
 
 /// How bad it is. Later ones are worse.
@@ -116,18 +117,20 @@ impl Finding {
         self
     }
 
+    // Any value that is quoted may be a URL with a password in the wrong place, so logins are hidden in all that is said.
+
     pub(crate) fn what(mut self, what: impl Into<String>) -> Self {
-        self.what = what.into();
+        self.what = names::hide_logins(&what.into());
         self
     }
 
     pub(crate) fn why(mut self, why: impl Into<String>) -> Self {
-        self.why = why.into();
+        self.why = names::hide_logins(&why.into());
         self
     }
 
     pub(crate) fn next(mut self, next: impl Into<String>) -> Self {
-        self.next = next.into();
+        self.next = names::hide_logins(&next.into());
         self
     }
 }

@@ -212,6 +212,14 @@ fn a_secret_in_a_file_that_everybody_can_read() {
 }
 
 #[test]
+fn a_url_in_the_place_of_a_name_does_not_show_its_password() {
+    let text = "[[engine.weighers]]\nname = \"mysql://u:geheim@h/d\"\nmultiplier = 0.0\n";
+    let report = check(Path::new("f"), text, Some(Kind::Scheduler), &Machine(0o100_600));
+    assert!(!report.findings.is_empty());
+    assert!(!format!("{:?}", report.findings).contains("geheim"), "{:?}", report.findings);
+}
+
+#[test]
 fn what_the_agent_would_refuse_and_what_is_probably_not_meant() {
     use Level::{Error, Note, Warning};
     hold(|text| judged(Kind::Agent, &format!("{AGENT}{text}")), &[
