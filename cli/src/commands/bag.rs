@@ -24,7 +24,9 @@ is met if these nodes are free when a backup begins: Slurm is not asked to reser
 
 The command is run by `sh -c` once for each task, with EBBTIDE_TASK (its name) and EBBTIDE_BAG_DIR in its
 environment. DIR has to be seen by all nodes: DIR/done/TASK is there once TASK is done, DIR/log says
-what ran where.
+what ran where. If the node of a task has notice, the task goes on until the node goes, and begins again
+elsewhere; a command that can save its work on SIGUSR1 is told with --pass-notice (the shell that runs it
+is: let the command begin with `exec`, or trap the signal).
 
 Examples:
   ebbtide bag submit docs/bags/example.toml --dir /shared/bag --command ./render
@@ -69,6 +71,9 @@ pub struct SubmitArgs {
     /// slurm.conf, if it is not where Slurm looks for it
     #[arg(long, env = "SLURM_CONF", value_name = "FILE")]
     pub slurm_conf: Option<PathBuf>,
+    /// Send the command SIGUSR1 when its node has notice: it saves its work, and its task begins again
+    #[arg(long)]
+    pub pass_notice: bool,
     /// Write the scripts and show what would be submitted
     #[arg(long)]
     pub dry_run: bool,
@@ -160,7 +165,7 @@ fn array(
 ) -> Result<Array, CliError> {
     let path = dir.join(format!("{side}-{number}.sh"));
     let place = dir.display().to_string();
-    let text = script(&place, lanes, &args.command);
+    let text = script(&place, lanes, &args.command, args.pass_notice);
     std::fs::write(&path, text).map_err(|error| storage("write", &path, &error))?;
     let memory = lanes.iter().map(|lane| lane.memory_mb).max().unwrap_or(0);
     let seconds = lanes.iter().map(|lane| lane.seconds).max().unwrap_or(0);

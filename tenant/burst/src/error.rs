@@ -14,7 +14,7 @@ pub enum BurstError {
         problem: String,
     },
     /// A program of Slurm failed, or did not answer in time.
-    #[error("{program} does not answer: {problem}")]
+    #[error("{program} did not work: {problem}")]
     Silent {
         /// The command line.
         program: String,

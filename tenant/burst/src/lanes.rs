@@ -110,9 +110,9 @@ pub fn by_begin(lanes: &[Lane]) -> Vec<(u64, Vec<&Lane>)> {
 }
 
 /// The batch script of an array: element N works through the N-th lane. `dir` is where all nodes see it; `command` is run for each task by `sh -c` with
-/// EBBTIDE_TASK in its environment.
+/// EBBTIDE_TASK in its environment. If `pass_notice`, it gets SIGUSR1 when its node has notice; most commands would end by it, so others hear nothing.
 #[must_use]
-pub fn script(dir: &str, lanes: &[&Lane], command: &str) -> String {
+pub fn script(dir: &str, lanes: &[&Lane], command: &str, pass_notice: bool) -> String {
     let mut text = String::from(
         "#!/bin/sh\n# Written by `ebbtide bag submit`: one lane of a bag, its tasks one after another.\n",
     );
@@ -125,35 +125,51 @@ pub fn script(dir: &str, lanes: &[&Lane], command: &str) -> String {
     text.push_str(
         r#"*) echo "no lane $SLURM_ARRAY_TASK_ID" >&2; exit 1 ;;
 esac
-# A notice: what runs may save its work; the lane goes on when it is started again, with the task that is not done.
-child=
-trap '[ -z "$child" ] || kill -USR1 "$child"' USR1
-# The lane is put back: nothing new is begun.
+child= noticed=
+"#,
+    );
+    text.push_str(if pass_notice {
+        "# A notice: what runs saves its work; the lane goes on when it is started again, with the task that is not done.\n\
+         trap 'noticed=1; [ -z \"$child\" ] || kill -USR1 \"$child\"' USR1\n"
+    } else {
+        "# A notice: the lane goes on when it is started again, with the task that is not done.\ntrap : USR1\n"
+    });
+    text.push_str(
+        r#"# The lane is put back: nothing new is begun.
 trap 'exit 143' TERM
 failed=0
 for task in $tasks; do
-    [ -e "$dir/done/$task" ] && continue
-    echo "$(date +%s) start $task ${SLURM_JOB_ID} ${SLURMD_NODENAME} ${SLURM_RESTART_COUNT:-0}" >>"$dir/log"
-    EBBTIDE_TASK=$task EBBTIDE_BAG_DIR=$dir sh -c "$command" &
-    child=$!
-    while :; do
-        wait "$child"; code=$?
-        # A signal that was passed on ends the wait, not the task.
-        kill -0 "$child" 2>/dev/null || break
+    while [ ! -e "$dir/done/$task" ]; do
+        echo "$(date +%s) start $task ${SLURM_JOB_ID} ${SLURMD_NODENAME} ${SLURM_RESTART_COUNT:-0}" >>"$dir/log"
+        EBBTIDE_TASK=$task EBBTIDE_BAG_DIR=$dir sh -c "$command" &
+        child=$!
+        while :; do
+            wait "$child"; code=$?
+            # A signal ends the wait, not the task.
+            kill -0 "$child" 2>/dev/null && continue
+            # Both may end at once: then the task's own code is still to be had.
+            wait "$child" 2>/dev/null; again=$?
+            [ "$again" -eq 127 ] || code=$again
+            break
+        done
+        child=
+        # Ended from outside, as when the node is lost: the lane will be started again.
+        case $code in 137 | 143) exit "$code" ;; esac
+        if [ "$code" -ne 0 ]; then
+            # Ended because it was told to save its work: it goes on from there, here until the node goes, or wherever the lane is started again.
+            [ -n "$noticed" ] && noticed= && continue
+            echo "$(date +%s) failed $task ${SLURM_JOB_ID} exit code $code" >>"$dir/log"
+            failed=1
+            break
+        fi
+        # Both sides may finish it: a link is made once, and the first is the one that counts.
+        result=$dir/done/.$task.$SLURM_JOB_ID
+        echo "${SLURM_JOB_ID} ${SLURMD_NODENAME}" >"$result"
+        ln "$result" "$dir/done/$task" 2>/dev/null && echo "$(date +%s) done $task ${SLURM_JOB_ID} ${SLURMD_NODENAME}" >>"$dir/log"
+        rm -f "$result"
+        # A disk that takes no mark: as good as not done, and no reason to work for ever.
+        [ -e "$dir/done/$task" ] || { failed=1; break; }
     done
-    child=
-    # Ended from outside, as when the node is lost: the lane will be started again.
-    case $code in 137 | 143) exit "$code" ;; esac
-    if [ "$code" -ne 0 ]; then
-        echo "$(date +%s) failed $task ${SLURM_JOB_ID} exit code $code" >>"$dir/log"
-        failed=1
-        continue
-    fi
-    # Both sides may finish it: a link is made once, and the first is the one that counts.
-    result=$dir/done/.$task.$SLURM_JOB_ID
-    echo "${SLURM_JOB_ID} ${SLURMD_NODENAME}" >"$result"
-    ln "$result" "$dir/done/$task" 2>/dev/null && echo "$(date +%s) done $task ${SLURM_JOB_ID} ${SLURMD_NODENAME}" >>"$dir/log"
-    rm -f "$result"
 done
 exit $failed
 "#,

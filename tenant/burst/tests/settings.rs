@@ -121,7 +121,7 @@ fn every_task_is_in_one_lane_of_the_primary_map_and_one_of_the_backups() {
         assert!(lane.begin + lane.seconds <= 7_200, "{lane:?}");
     }
     let groups = by_begin(&lanes.backup);
-    let text = script("/work/it's", &groups[0].1, "echo \"$EBBTIDE_TASK\"");
+    let text = script("/work/it's", &groups[0].1, "echo \"$EBBTIDE_TASK\"", false);
     assert!(text.contains(r"dir='/work/it'\''s'"), "{text}");
     assert!(text.contains("1) tasks='"), "{text}");
 }

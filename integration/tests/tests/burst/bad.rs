@@ -3,6 +3,7 @@
 use crate::bed::{Bed, PATIENCE, Wanted};
 use ebbtide_harness::eventually;
 use std::os::unix::fs::PermissionsExt;
+use std::path::PathBuf;
 
 /// Both nodes that stay have long jobs: instances are wanted.
 async fn fill(bed: &Bed) {
@@ -22,6 +23,22 @@ async fn says(bed: &Bed, file: &str, words: &str) {
         }
     })
     .await;
+}
+
+/// The configuration of a controller for which these are Slurm's programs.
+fn odd(bed: &Bed, programs: &[(&str, &str)]) -> PathBuf {
+    let dir = bed.path("odd");
+    std::fs::create_dir(&dir).unwrap();
+    for (program, text) in programs {
+        let path = dir.join(program);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let text = std::fs::read_to_string(bed.path("with.toml")).unwrap();
+    let bin_dir = format!("[slurm]\nbin_dir = \"{}\"", dir.display());
+    let config = bed.path("odd.toml");
+    std::fs::write(&config, text.replace("[slurm]", &bin_dir)).unwrap();
+    config
 }
 
 #[tokio::test]
@@ -149,20 +166,8 @@ async fn an_answer_that_is_no_json_is_refused_and_nothing_is_done() {
         resume_timeout: 30,
     })
     .await;
-    let odd = bed.path("odd");
-    std::fs::create_dir(&odd).unwrap();
-    for program in ["squeue", "sinfo"] {
-        let path = odd.join(program);
-        std::fs::write(&path, "#!/bin/sh\necho '{\"nodes\": [{\"name\": 7}'\n").unwrap();
-        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-    let text = std::fs::read_to_string(bed.path("with.toml")).unwrap();
-    let config = bed.path("odd.toml");
-    let text = text.replace(
-        "[slurm]",
-        &format!("[slurm]\nbin_dir = \"{}\"", odd.display()),
-    );
-    std::fs::write(&config, text).unwrap();
+    let half = "#!/bin/sh\necho '{\"nodes\": [{\"name\": 7}'\n";
+    let config = odd(&bed, &[("squeue", half), ("sinfo", half)]);
     let check = bed.burst("check", &config, &[]);
     assert_eq!(check.wait_exit(PATIENCE).await.unwrap().code(), Some(1));
     assert!(
@@ -170,4 +175,36 @@ async fn an_answer_that_is_no_json_is_refused_and_nothing_is_done() {
         "{}",
         check.log_tail()
     );
+}
+
+#[tokio::test]
+async fn what_slurm_refuses_again_and_again_has_its_code_once_and_is_tried_again() {
+    let bed = Bed::new(Wanted {
+        region: true,
+        machines: false,
+        resume_timeout: 30,
+    })
+    .await;
+    let refuses = "#!/bin/sh\necho 'Access/permission denied' >&2; exit 1\n";
+    let programs = [
+        ("squeue", "#!/bin/sh\nexec /usr/bin/squeue \"$@\"\n"),
+        ("sinfo", "#!/bin/sh\nexec /usr/bin/sinfo \"$@\"\n"),
+        ("scontrol", refuses),
+        ("scancel", refuses),
+    ];
+    let config = odd(&bed, &programs);
+    let controller = bed.burst("run", &config, &[]);
+    fill(&bed).await;
+    eventually(PATIENCE, async || {
+        let said = bed.text("run-odd.log");
+        let refused = said.matches("power up: not done: ").count();
+        // All six, and then again.
+        if refused >= 12 { Ok(()) } else { Err(said) }
+    })
+    .await;
+    let said = bed.text("run-odd.log");
+    assert_eq!(said.matches("EB-BURST-002").count(), 1, "{said}");
+    assert!(said.contains("permission denied"), "{said}");
+    assert!(bed.instances().await.is_empty());
+    bed.end(controller).await;
 }

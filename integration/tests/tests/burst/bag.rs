@@ -2,6 +2,7 @@
 
 use crate::bed::{Bed, PATIENCE, Wanted, counted};
 use ebbtide_harness::eventually;
+use ebbtide_proto::v1;
 
 const BAG: &str = r#"
 # Slurm looks at its queue every few seconds: that is what the margin is for.
@@ -10,28 +11,28 @@ tasks = [{ name = "frame", count = 6, duration = "3s", memory_mb = 100 }]
 types = [{ name = "node", vcpus = 2, memory_mb = 4000, on_demand = 0.30, preemptible = 0.10 }]
 "#;
 
+/// Submits a bag whose tasks work so long, with the primary array in this partition.
+async fn submit(bed: &Bed, bag: &str, dir: &str, seconds: u32, partition: &[&str]) {
+    let file = bed.path("bag.toml").display().to_string();
+    std::fs::write(&file, bag).unwrap();
+    let place = bed.path(dir).display().to_string();
+    let command = format!("sleep {seconds}; echo \"worked $EBBTIDE_TASK\" >>$EBBTIDE_BAG_DIR/work");
+    let mut arguments = vec!["bag", "submit", &file, "--dir", &place];
+    arguments.extend(["--command", &command, "--backup-partition", "alone"]);
+    arguments.push("--partition");
+    arguments.extend(partition);
+    let submitted = bed.ebbtide(&arguments).await;
+    assert_eq!(submitted["submitted"], true);
+}
+
 /// Submits the bag, with the primary array in this partition; waits until all is done.
 async fn run(bed: &Bed, dir: &str, partition: &str) -> String {
-    let file = bed.path("bag.toml").display().to_string();
-    std::fs::write(&file, BAG).unwrap();
-    let place = bed.path(dir).display().to_string();
-    let command = "sleep 3; echo \"worked $EBBTIDE_TASK\" >>$EBBTIDE_BAG_DIR/work";
-    let submitted = bed
-        .ebbtide(&[
-            "bag",
-            "submit",
-            &file,
-            "--dir",
-            &place,
-            "--command",
-            command,
-            "--partition",
-            partition,
-            "--backup-partition",
-            "alone",
-        ])
-        .await;
-    assert_eq!(submitted["submitted"], true);
+    submit(bed, BAG, dir, 3, &[partition]).await;
+    done(bed, dir).await
+}
+
+/// Waits until all six tasks are done; the log.
+async fn done(bed: &Bed, dir: &str) -> String {
     eventually(PATIENCE, async || {
         let log = bed.text(&format!("{dir}/log"));
         let done = log.matches(" done ").count();
@@ -88,4 +89,58 @@ async fn a_bag_whose_primary_array_gets_no_node_is_done_by_its_backups_in_time()
         worked.len() == 6 && worked.values().all(|count| *count == 1),
         "{worked:?}"
     );
+}
+
+#[tokio::test]
+async fn a_bag_all_of_whose_nodes_are_taken_is_done_in_time_on_those_that_stay() {
+    let bed = Bed::new(Wanted {
+        region: true,
+        machines: true,
+        resume_timeout: 30,
+    })
+    .await;
+    let controller = bed.burst("run", &bed.path("with.toml"), &[]);
+    // One of the two nodes that stay is taken by a long job, so instances are asked for; the other one is there for backups.
+    bed.submit("long", "long1", 80, "out").await;
+    let bag = BAG
+        .replace("45s", "110s")
+        .replace("12s", "30s")
+        .replace("3s", "12s");
+    let begun = ebbtide_cli::clock::now();
+    submit(&bed, &bag, "bag", 12, &["short", "--constraint", "cloud"]).await;
+    eventually(PATIENCE, async || {
+        let log = bed.text("bag/log");
+        if log.contains(" start ") {
+            Ok(())
+        } else {
+            Err(format!("{log}{}", controller.log_tail()))
+        }
+    })
+    .await;
+    // All the room that there is: nothing preemptible is left, and nothing comes.
+    let normal = v1::CreateServersRequest {
+        name: "urgent".to_owned(),
+        request: Some(v1::PlacementRequest {
+            count: 6,
+            flavor: "node".to_owned(),
+            project_id: "corporate".to_owned(),
+            ..Default::default()
+        }),
+        max_price: String::new(),
+    };
+    let mut servers = bed.region.as_ref().unwrap().servers().await.unwrap();
+    servers.create_servers(normal).await.unwrap();
+    let log = done(&bed, "bag").await;
+    let seconds = (ebbtide_cli::clock::now() - begun).whole_seconds();
+    assert!(seconds <= 110, "{seconds} s: {log}");
+    let on = |word: &str, node: char| {
+        let lines = log.lines().map(|line| line.split(' '));
+        lines
+            .filter(|line| line.clone().nth(1) == Some(word))
+            .filter(|line| line.clone().nth(4).unwrap().starts_with(node))
+            .count()
+    };
+    assert!(on("start", 'c') > 0 && on("done", 's') > 0, "{log}");
+    assert_eq!(log.matches(" failed ").count(), 0, "{log}");
+    bed.end(controller).await;
 }

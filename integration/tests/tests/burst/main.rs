@@ -13,4 +13,5 @@
 mod bad;
 mod bag;
 mod bed;
+mod lane;
 mod story;

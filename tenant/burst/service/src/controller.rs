@@ -19,7 +19,7 @@ struct Controller {
     cloud: Option<Cloud>,
     manager: Manager,
     diary: Diary,
-    /// What is wrong now, by its code, so that it is said once.
+    /// What is wrong now, by its code, and where: so that it is said once.
     wrong: BTreeMap<String, String>,
     last: String,
     began: bool,
@@ -100,11 +100,17 @@ impl Controller {
         for error in heard.troubles {
             self.note(&error.into())?;
         }
-        let mut first = None;
+        let (mut first, acts) = (None, !heard.actions.is_empty());
         for action in heard.actions {
             if let Err(error) = self.act(&cloud, &instances, &action).await {
                 first.get_or_insert(error);
             }
+        }
+        match first {
+            Some(error) => self.trouble("act", &error)?,
+            // Nothing to do is no sign that what was refused would not be refused again.
+            None if acts => self.well("act"),
+            None => {}
         }
         let there = instances.iter().filter(|one| one.status.is_there()).count();
         let line = format!(
@@ -116,7 +122,7 @@ impl Controller {
             self.say(&line);
             self.last = line;
         }
-        first.map_or(Ok(()), Err)
+        Ok(())
     }
 
     async fn cloud(&mut self) -> Result<Cloud, CliError> {
@@ -232,9 +238,10 @@ impl Controller {
                 return Ok(slurm.node(node, &changes).await?);
             }
         };
+        // The code is said by `trouble`, once for as long as it lasts; what was not done is said here each time.
         self.say(&match &done {
             Ok(()) => words(action),
-            Err(error) => format!("{}: {}: {error}", words(action), error.code()),
+            Err(error) => format!("{}: not done: {error}", words(action)),
         });
         Ok(done?)
     }
@@ -260,18 +267,25 @@ impl Controller {
         self.diary.note(&Fact { at: now(), event })
     }
 
-    /// The same for what lasts: once, until it is well again.
+    /// The same for what lasts: once, until it is well again everywhere.
     fn trouble(&mut self, place: &str, error: &CliError) -> Result<(), BurstError> {
         let code = error.code().to_owned();
         if self.wrong.get(place) == Some(&code) {
             return Ok(());
         }
+        let known = self.wrong.values().any(|other| *other == code);
         self.wrong.insert(place.to_owned(), code);
+        if known {
+            self.say(&error.to_string());
+            return Ok(());
+        }
         self.note(error)
     }
 
     fn well(&mut self, place: &str) {
-        if let Some(code) = self.wrong.remove(place) {
+        if let Some(code) = self.wrong.remove(place)
+            && !self.wrong.values().any(|other| *other == code)
+        {
             self.say(&format!("{code} is over"));
         }
     }

@@ -167,7 +167,7 @@ impl Manager {
             self.lost(now, node, world, "no instance");
         }
         if world.jobs_on(&node.name).next().is_none() {
-            self.say(now, AGAIN_MS, Action::PowerDown { node: name });
+            self.power_down(now, node);
         }
     }
 
@@ -239,8 +239,7 @@ impl Manager {
         slot: &Slot,
         world: &World<'_>,
     ) -> Result<(), BurstError> {
-        let name = node.name.clone();
-        self.say(now, AGAIN_MS, Action::PowerDown { node: name });
+        self.power_down(now, node);
         self.is_gone(now, node, slot.server, world)
     }
 
@@ -349,13 +348,7 @@ impl Manager {
                 self.tell(now, Event::Gone(slot.server), world)
             }
             None => {
-                self.say(
-                    now,
-                    AGAIN_MS,
-                    Action::PowerDown {
-                        node: node.name.clone(),
-                    },
-                );
+                self.power_down(now, node);
                 Ok(())
             }
             Some(one) if off => {
@@ -366,16 +359,16 @@ impl Manager {
                 Ok(())
             }
             Some(_) => {
-                self.say(
-                    now,
-                    AGAIN_MS,
-                    Action::PowerDown {
-                        node: node.name.clone(),
-                    },
-                );
+                self.power_down(now, node);
                 Ok(())
             }
         }
+    }
+
+    /// Slurm gives the node back, whatever it does.
+    fn power_down(&mut self, now: i64, node: &Node) {
+        let node = node.name.clone();
+        self.say(now, AGAIN_MS, Action::PowerDown { node });
     }
 
     pub(super) fn delete(&mut self, now: i64, instance: &Instance) {
