@@ -18,7 +18,7 @@ cd -- "$out"
 # One at a time; the others find it done.
 exec 9>lock
 flock 9
-stamp=$(cat "$self" /proc/sys/kernel/osrelease | sha256sum | cut -d' ' -f1)
+stamp=$(echo "$out" | cat "$self" /proc/sys/kernel/osrelease - | sha256sum | cut -d' ' -f1)
 [ "$(cat stamp 2>/dev/null)" != "$stamp" ] || exit 0
 rm -rf stamp criu prefix debs lists cache sources.list
 

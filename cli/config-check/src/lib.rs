@@ -68,6 +68,7 @@ impl Files for ThisMachine {
 pub fn check(path: &Path, text: &str, kind: Option<Kind>, files: &dyn Files) -> Report {
     let (kind, because) = match kind {
         Some(kind) => (kind, "you said so".to_owned()),
+        None if has_table(text, "slurm") => return of_another_program(),
         None => guess(path, text),
     };
     let (findings, effective) = match kind {
@@ -82,6 +83,29 @@ pub fn check(path: &Path, text: &str, kind: Option<Kind>, files: &dyn Files) -> 
         effective,
     };
     report.sorted()
+}
+
+/// Whether a TOML table of this name begins anywhere.
+fn has_table(text: &str, name: &str) -> bool {
+    text.lines().map(str::trim).any(|line| {
+        line.strip_prefix('[')
+            .and_then(|rest| rest.split([']', '.']).next())
+            .is_some_and(|first| first.trim() == name)
+    })
+}
+
+/// What there is to say of burst.toml: its own program judges it, together with slurm.conf.
+fn of_another_program() -> Report {
+    let finding = Finding::new(Level::Error, code::UNKNOWN, "slurm")
+        .what("this is a file of ebbtide-burst, which is not judged here")
+        .why("it has a table slurm, which neither the scheduler nor the agent knows")
+        .next("`ebbtide-burst check --config FILE` judges it together with the cluster; docs/burst.md has its keys");
+    Report {
+        kind: Kind::Scheduler,
+        because: "it has slurm".to_owned(),
+        findings: vec![finding],
+        effective: None,
+    }
 }
 
 /// Whose file it is, by its sections and keys, and how that is known.

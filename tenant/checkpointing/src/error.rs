@@ -10,7 +10,8 @@ pub enum CheckpointingError {
     Empty,
     /// One price says nothing about how long it held.
     #[error(
-        "the price history {series:?} has one row only: it says how high the price was, but not how long"
+        "the price history{} has one row only: it says how high the price was, but not how long",
+        of(series)
     )]
     OneRow {
         /// The series; empty if there is only one.
@@ -98,6 +99,15 @@ pub enum CheckpointingError {
         /// The history, days.
         days: f64,
     },
+}
+
+/// " of SERIES", or nothing if there is only one.
+fn of(series: &str) -> String {
+    if series.is_empty() {
+        String::new()
+    } else {
+        format!(" of {series}")
+    }
 }
 
 impl CheckpointingError {

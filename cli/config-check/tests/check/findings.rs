@@ -321,3 +321,11 @@ fn the_effective_weights_are_told_in_order_and_in_words() {
     assert!(scheduler("[engine]\npolicy = \"first-fit\"\n").effective.unwrap().weighers.is_empty());
     assert_eq!(scheduler("[engine\n").effective, None);
 }
+
+#[test]
+fn a_file_of_the_burst_controller_is_sent_to_its_own_program() {
+    let text = "state_dir = \"/var/lib/burst\"\n[slurm]\nnodes = \"c[1-6]\"\n[region]\nproject = \"batch\"\n";
+    let report = check(Path::new("burst.toml"), text, None, &Machine(0o100_640));
+    assert_eq!(all(&report), [(Level::Error, code::UNKNOWN, "slurm")]);
+    assert!(report.findings[0].next.contains("ebbtide-burst check"));
+}

@@ -101,6 +101,9 @@ pub struct CheckpointArgs {
     svg: Option<PathBuf>,
 }
 
+/// So many steps take about a second.
+const LONG: f64 = 5_000.0;
+
 /// One way to checkpoint.
 #[derive(Debug)]
 pub(super) struct Plan {
@@ -141,6 +144,14 @@ pub(super) fn run(context: &mut Context, args: &CheckpointArgs) -> Result<(), Cl
         reading: args.reading.reading(),
         final_checkpoint: !args.no_final_checkpoint,
     };
+    let steps = args.job.0 / args.step.0;
+    if steps > LONG {
+        context.output.say(&format!(
+            "planning {steps:.0} steps of {}: with --step {} it is quicker",
+            args.step,
+            Hours(args.step.0 * (steps / LONG).ceil())
+        ));
+    }
     let planner = Planner::new(model, args.job.0, args.age.0, &options)?;
     // The grid rounds the job to steps; everything beside it has to be about the same job.
     let schedule = planner.schedule();
