@@ -9,7 +9,7 @@
 #   DIR/initrd               busybox, a few modules, the guest agent, and integration/harness/guest
 #   DIR/accelerator          kvm if a guest was seen to boot with it here, else qemu
 #
-# Built once; a second call returns at once unless the scripts have changed.
+# Built once; a second call returns at once unless the scripts or the place have changed.
 set -euo pipefail
 export LC_ALL=C
 lib=$(dirname -- "$(readlink -f -- "${BASH_SOURCE[0]}")")
@@ -22,7 +22,7 @@ cd -- "$out"
 # One at a time; the others find it done.
 exec 9>lock
 flock 9
-stamp=$(cat "$lib/guest.sh" "$guest/init" "$guest"/bin/* "$guest"/etc/acpi/PWRF/* | sha256sum | cut -d' ' -f1)
+stamp=$(echo "$out" | cat - "$lib/guest.sh" "$guest/init" "$guest"/bin/* "$guest"/etc/acpi/PWRF/* | sha256sum | cut -d' ' -f1)
 [ "$(cat stamp 2>/dev/null)" != "$stamp" ] || exit 0
 rm -rf stamp root kernel
 mkdir -p debs prefix

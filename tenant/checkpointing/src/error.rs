@@ -101,12 +101,12 @@ pub enum CheckpointingError {
     },
 }
 
-/// " of SERIES", or nothing if there is only one.
+/// The series in quotes, after a space; nothing if there is only one.
 fn of(series: &str) -> String {
     if series.is_empty() {
         String::new()
     } else {
-        format!(" of {series}")
+        format!(" {series:?}")
     }
 }
 

@@ -101,8 +101,8 @@ pub struct CheckpointArgs {
     svg: Option<PathBuf>,
 }
 
-/// So many steps take about a second.
-const LONG: f64 = 5_000.0;
+/// So many steps take a second or more; far more are refused.
+const LONG: std::ops::RangeInclusive<f64> = 5_000.0..=20_000.0;
 
 /// One way to checkpoint.
 #[derive(Debug)]
@@ -145,11 +145,11 @@ pub(super) fn run(context: &mut Context, args: &CheckpointArgs) -> Result<(), Cl
         final_checkpoint: !args.no_final_checkpoint,
     };
     let steps = args.job.0 / args.step.0;
-    if steps > LONG {
+    if LONG.contains(&steps) {
         context.output.say(&format!(
             "planning {steps:.0} steps of {}: with --step {} it is quicker",
             args.step,
-            Hours(args.step.0 * (steps / LONG).ceil())
+            Hours(args.step.0 * (steps / LONG.start()).ceil())
         ));
     }
     let planner = Planner::new(model, args.job.0, args.age.0, &options)?;

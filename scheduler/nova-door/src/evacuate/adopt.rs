@@ -140,6 +140,15 @@ impl Evacuations {
         row: LedgerRow,
         answerer: Option<&String>,
     ) -> Result<Option<Held>, LedgerError> {
+        let owner = &self.shared.owner;
+        if owner.is_superseded_by(&row.owner) {
+            // Known before the next heartbeat. Two that answer to one name would take the row from each other as fast as they can write.
+            self.shared.tasks.fail(LedgerError::Superseded {
+                name: owner.name.clone(),
+                epoch: owner.epoch,
+            });
+            return Ok(None);
+        }
         let Some(mut record) = read(&row) else {
             return Ok(None);
         };
@@ -154,7 +163,7 @@ impl Evacuations {
         let adopted = self
             .shared
             .ledger
-            .adopt(row.id, row.version, &self.shared.owner, &document(&record))
+            .adopt(row.id, row.version, owner, &document(&record))
             .await?;
         Ok(match adopted {
             Written::Updated(version) => Some(Held {

@@ -13,6 +13,14 @@ pub struct Owner {
     pub epoch: i64,
 }
 
+impl Owner {
+    /// Whether `other` registered under this one's name after it: then that one has its rows, and this one has to end.
+    #[must_use]
+    pub fn is_superseded_by(&self, other: &Self) -> bool {
+        self.name == other.name && self.epoch < other.epoch
+    }
+}
+
 /// A scheduler as the others see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnerSeen {

@@ -246,6 +246,8 @@ async fn schedulers_know_of_each_other_and_of_their_own_earlier_lives(db: TestDb
     ledger.beat(&first).await.unwrap();
     let second = ledger.register("a").await.unwrap();
     assert_eq!((first.epoch, second.epoch, other.epoch), (1, 2, 1));
+    assert!(first.is_superseded_by(&second) && !second.is_superseded_by(&first));
+    assert!(!first.is_superseded_by(&other) && !first.is_superseded_by(&first));
     let error = ledger.beat(&first).await.unwrap_err();
     assert_eq!(
         error,

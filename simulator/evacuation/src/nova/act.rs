@@ -140,7 +140,11 @@ impl NovaWorld {
     fn is_placed(&self, instance: Uuid, claim: &Holding) -> bool {
         let request = self.of.get(&instance).map(|n| &self.requests[*n]);
         let host = amounts(claim).map(|(host, _)| host);
-        request.is_some_and(|r| !r.deleted && r.answer.is_some() && r.answer == Some(host))
+        // One that was started and whose guest is not there any more is deleted in Nova.
+        let there = |r: &super::callers::Request| {
+            !r.deleted && (!r.started || self.instances.contains_key(&instance))
+        };
+        request.is_some_and(|r| there(r) && r.answer.is_some() && r.answer == Some(host))
     }
 
     fn caller_waits(&self, who: usize, id: Uuid) -> bool {

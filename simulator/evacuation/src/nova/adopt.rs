@@ -20,11 +20,7 @@ impl NovaWorld {
             return;
         }
         let (node, life) = self.schedulers[who].owner();
-        if self.ledger.beats[node].0 > life && !self.breaks(Mutation::SupersededGoesOn) {
-            let name = self.schedulers[who].name.clone();
-            self.tell(|_| format!("{name} finds that another one has its name, and ends"));
-            self.kill(who);
-            self.schedulers[who].gone = true;
+        if self.ends_for(who, self.ledger.beats[node].0) {
             return;
         }
         self.ledger.beats[node] = (life, self.now);
@@ -59,6 +55,18 @@ impl NovaWorld {
         }
     }
 
+    /// Another process has this one's name, and is of this life: if that is a later one, this one ends.
+    fn ends_for(&mut self, who: usize, life: u64) -> bool {
+        if life <= self.schedulers[who].life || self.breaks(Mutation::SupersededGoesOn) {
+            return false;
+        }
+        let name = self.schedulers[who].name.clone();
+        self.tell(|_| format!("{name} finds that another one has its name, and ends"));
+        self.kill(who);
+        self.schedulers[who].gone = true;
+        true
+    }
+
     /// Rows of those who live and say so are left to them.
     fn check_orphan(&mut self, who: usize, owner: super::ledger::Owner) {
         let (now, mine) = (self.now, self.schedulers[who].owner());
@@ -85,6 +93,9 @@ impl NovaWorld {
         caller: Option<usize>,
     ) -> bool {
         let owner = self.schedulers[who].owner();
+        if row.owner.0 == owner.0 && self.ends_for(who, row.owner.1) {
+            return false;
+        }
         let mut record = row.record;
         if record.state == State::Planned {
             // Whether its swap was sent nobody knows.
@@ -168,7 +179,7 @@ impl NovaWorld {
             return true;
         }
         let taken = row.is_some_and(|row| self.take_over(who, id, row, Some(n)));
-        if !taken {
+        if !taken && !self.schedulers[who].gone {
             // Somebody has just written it: again in a moment.
             self.schedulers[who].rests = true;
             self.schedulers[who].going_on.push_back((n, from_another));
@@ -184,6 +195,10 @@ impl NovaWorld {
         let again = std::mem::take(&mut self.schedulers[who].going_on);
         let moved = !again.is_empty();
         for (n, from_another) in again {
+            // What it had not acknowledged when it ended is others' now.
+            if self.schedulers[who].gone {
+                break;
+            }
             if !self.go_on(who, n, from_another) {
                 self.decide(who, n);
             }
