@@ -80,6 +80,9 @@ impl Evacuations {
                 .write(|cloud| cloud.set_leaving(victim, true));
         }
         for head in self.shared.ledger.heads().await? {
+            if self.shared.tasks.stop().is_cancelled() {
+                break;
+            }
             // One of ours with which nobody has begun: its write was taken, and the answer never came.
             let orphan = match head.owner == self.shared.owner {
                 true => !self.shared.begun.contains(head.id),

@@ -93,7 +93,8 @@ impl NovaWorld {
         caller: Option<usize>,
     ) -> bool {
         let owner = self.schedulers[who].owner();
-        if row.owner.0 == owner.0 && self.ends_for(who, row.owner.1) {
+        // One that has ended takes nothing, whatever it was in the middle of.
+        if self.schedulers[who].gone || row.owner.0 == owner.0 && self.ends_for(who, row.owner.1) {
             return false;
         }
         let mut record = row.record;

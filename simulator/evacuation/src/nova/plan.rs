@@ -144,6 +144,10 @@ impl NovaWorld {
         let again = std::mem::take(&mut self.schedulers[who].writing);
         let moved = !again.is_empty();
         for (_, (n, record, tries)) in again {
+            // Found on the way that it has to end.
+            if self.schedulers[who].gone {
+                break;
+            }
             self.write_down(who, n, record, tries);
         }
         moved
