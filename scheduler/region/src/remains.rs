@@ -9,7 +9,7 @@ use crate::Region;
 use crate::step::Step;
 use ebbtide_model::message::{Body, Delete};
 use ebbtide_model::server::Fault;
-use ebbtide_model::{HostHealth, Server, ServerId, ServerStatus, Timestamp};
+use ebbtide_model::{Server, ServerId, ServerStatus, Timestamp};
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -97,21 +97,29 @@ impl Region {
     }
 
     /// A deletion that was not confirmed in time is asked for again. What is kept on shared storage can be deleted by the host that has its token only: if
-    /// it was lost where it had gone on, that is the one which kept it before. That one is told to clear up, too, and then its own host finds
-    /// nothing that is not its to delete.
+    /// it was lost where it had gone on, that is one where it has been before, and nobody has written down all of these. So all hosts that share the storage are
+    /// told to clear up, and then its own host finds nothing that is not its to delete.
     pub(crate) fn delete_again(&mut self, step: &mut Step<'_>, server: &Server, host: &str) {
         let comeback = server.comeback.as_ref().filter(|_| !is_remains(server));
-        let before = comeback.and_then(|c| c.kept_by.as_deref().filter(|_| c.storage.is_some()));
-        let is_up = |name: &&str| {
-            let known = self.hosts.get(*name);
-            known.is_some_and(|entry| entry.health == HostHealth::Up)
-        };
-        if let Some(before) = before.filter(|before| *before != host).filter(is_up) {
-            let delete = Delete {
-                server_id: server.id,
-                storage: server.kept_in(),
-            };
-            step.send(before, Body::Delete(delete), None, server.told_at);
+        if let Some(storage) = comeback.and_then(|comeback| comeback.storage.as_deref()) {
+            let down_after = self.config.host_down_seconds.as_millis();
+            let sharing: Vec<String> = self
+                .hosts
+                .iter()
+                .filter(|(name, entry)| {
+                    *name != host
+                        && entry.is_heard(step.now, down_after)
+                        && entry.host.storage.as_deref() == Some(storage)
+                })
+                .map(|(name, _)| name.clone())
+                .collect();
+            for other in sharing {
+                let delete = Delete {
+                    server_id: server.id,
+                    storage: server.kept_in(),
+                };
+                step.send(&other, Body::Delete(delete), None, server.told_at);
+            }
         }
         self.send_delete(step, server, host);
     }

@@ -200,7 +200,7 @@ impl Agent {
             if self.dies(now) {
                 return;
             }
-            self.follow(effect);
+            self.follow(effect, now);
         }
     }
 
@@ -261,7 +261,7 @@ impl Agent {
         }
     }
 
-    fn follow(&mut self, effect: Effect) {
+    fn follow(&mut self, effect: Effect, now: Timestamp) {
         match effect {
             Effect::Journal(_) => {}
             Effect::Drive {
@@ -285,7 +285,7 @@ impl Agent {
                 self.calls.insert(action, (server_id, what));
             }
             Effect::Publish { report, message } => {
-                self.note_report(&message.body);
+                self.note_report(&message.body, self.clock(now));
                 self.publishing.push_back((report, message));
             }
             Effect::Ack(token) => {
@@ -302,13 +302,14 @@ impl Agent {
         self.acting.contains_key(&server_id)
     }
 
-    /// Once the agent says that the guest knows, it must have been told in time.
-    fn note_report(&mut self, body: &Body) {
+    /// Once the agent says that the guest knows, it must have been told in time. It was told before it is said: a journal that could not be moved when the clock was set back names a
+    /// time that is still to come.
+    fn note_report(&mut self, body: &Body, clock: Timestamp) {
         let Body::Draining(report) = body else { return };
         if let Some(terms) = self.terms.get_mut(&report.evacuation_id)
             && terms.told_at.is_none()
         {
-            terms.told_at = Some(report.notified_at);
+            terms.told_at = Some(report.notified_at.min(clock));
             let late = report.notified_at > terms.begin_before;
             if late {
                 let what = format!(
