@@ -104,7 +104,7 @@ impl Finding {
         Self {
             level,
             code,
-            key: key.into(),
+            key: names::hide_logins(&key.into()),
             at: None,
             what: String::new(),
             why: String::new(),
