@@ -58,7 +58,4 @@ pub struct Comeback {
     /// The storage in which it was kept the last time, if several hosts share it: any of them can let it go on. `None`: only its own host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub storage: Option<String>,
-    /// The host that kept it the last time. If it was lost there while nobody looked, that host still has its token.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub kept_by: Option<String>,
 }

@@ -63,7 +63,6 @@ fn kept() -> Server {
             reason: None,
             resumed_at: None,
             storage: None,
-            kept_by: None,
         }),
         ..server(ServerStatus::Hibernated)
     }

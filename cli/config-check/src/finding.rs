@@ -97,6 +97,8 @@ pub mod code {
     pub const TIMES: &str = "EB-CHECK-022";
     /// A weigher that must not be used to place instances.
     pub const UNFIT: &str = "EB-CHECK-023";
+    /// A file of models that the scheduler cannot read.
+    pub const MODEL_FILE: &str = "EB-CHECK-024";
 }
 
 impl Finding {

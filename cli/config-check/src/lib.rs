@@ -25,6 +25,7 @@ pub use explain::{key_as_text, markdown};
 pub use finding::{Effective, Finding, Level, Position, Report, Share, code};
 pub use registry::{Applies, Key, Kind, Type};
 
+use ebbtide_config::ConfigError;
 use std::fs::Metadata;
 use std::path::Path;
 
@@ -34,6 +35,11 @@ pub trait Files {
     fn mode(&self) -> Option<u32>;
     /// Whether there is such a file.
     fn exists(&self, path: &Path) -> bool;
+    /// What the scheduler says against the file of models that `engine.{key}` names.
+    ///
+    /// # Errors
+    /// Those of [`ebbtide_config::read_model`].
+    fn model(&self, key: &'static str, path: &Path) -> Result<(), ConfigError>;
 }
 
 /// The files of this machine.
@@ -60,6 +66,10 @@ impl Files for ThisMachine {
 
     fn exists(&self, path: &Path) -> bool {
         path.is_file()
+    }
+
+    fn model(&self, key: &'static str, path: &Path) -> Result<(), ConfigError> {
+        ebbtide_config::read_model(key, path).map(drop)
     }
 }
 

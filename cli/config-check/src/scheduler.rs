@@ -6,7 +6,7 @@ use crate::weights::{self, InUse, Order};
 use crate::{Files, secrets};
 use ebbtide_config::{AgentIdentity, Config};
 use ebbtide_engine::Policy;
-use ebbtide_model::names;
+use ebbtide_model::{LifeTable, LifeTables, names};
 use toml::{Table, Value};
 
 /// Everything about a file's text.
@@ -22,6 +22,7 @@ pub(crate) fn check(text: &str, files: &dyn Files) -> (Vec<Finding>, Option<Effe
     };
     found.extend(secrets::check(crate::Kind::Scheduler, &file, files));
     found.extend(plugins(&file, &config, files));
+    found.extend(models(&file, &config, files));
     found.extend(doors(&file, &config));
     found.extend(pointless(&file, &config));
     let weighers = in_use(&file, &config);
@@ -42,11 +43,20 @@ fn refused(table: &Table) -> Option<(&'static str, String)> {
             let words = error.to_string().trim().replace('\n', " ");
             Some(("EB-SERVICE-004", names::hide_logins(&words)))
         }
-        Ok(config) => {
+        Ok(mut config) => {
+            // The files are judged by themselves; what needs one is content if one is named.
+            let engine = &mut config.engine;
+            engine.lifetimes = engine.lifetime_model.as_ref().and(any_life());
+            engine.interruptions = engine.interruption_model.as_ref().and(any_life());
             let error = config.check().err()?;
             Some((error.code(), names::hide_logins(&error.to_string())))
         }
     }
+}
+
+/// Stands for the models of a file.
+fn any_life() -> Option<LifeTables> {
+    LifeTable::new(&[(0.0, 1.0), (1.0, 0.5)], 1.0).map(|life| LifeTables::new(life, Vec::new()))
 }
 
 /// The weighers as the scheduler adds them up, plugins behind those that are named.
@@ -175,6 +185,48 @@ fn plugins(file: &TomlFile, config: &Config, files: &dyn Files) -> Vec<Finding> 
                     .next("take the grant away if the plugin works without"),
             );
         }
+    }
+    found
+}
+
+/// Files of models are read with the configuration, whether something uses them or not.
+fn models(file: &TomlFile, config: &Config, files: &dyn Files) -> Vec<Finding> {
+    let engine = &config.engine;
+    let named = [
+        ("lifetime_model", &engine.lifetime_model),
+        ("interruption_model", &engine.interruption_model),
+    ];
+    let mut found = Vec::new();
+    for (name, path) in named {
+        let Some(path) = path else { continue };
+        let Err(error) = files.model(name, path) else {
+            continue;
+        };
+        let key = format!("engine.{name}");
+        let (level, why, next) = if path.is_absolute() {
+            (
+                Level::Error,
+                "the scheduler reads it at its start, even if nothing uses it, and does not start without",
+                "make it with `ebbtide model fit --output json`, or correct the path",
+            )
+        } else {
+            (
+                Level::Warning,
+                "a relative path is looked for where the scheduler is started, which may be another place than here",
+                "write the whole path",
+            )
+        };
+        found.push(
+            Finding::new(level, code::MODEL_FILE, key.clone())
+                .at(file.place(&key))
+                .what(format!(
+                    "{}: {}",
+                    error.code(),
+                    names::hide_logins(&error.to_string())
+                ))
+                .why(why)
+                .next(next),
+        );
     }
     found
 }

@@ -10,6 +10,6 @@ mod shadow;
 
 pub use config::{Bus, Config, Database, ENVIRONMENT_PREFIX, Grpc, Http, Log, LogFormat};
 pub use error::ConfigError;
-pub use models::read_models;
+pub use models::{read_model, read_models};
 pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
 pub use shadow::Shadow;

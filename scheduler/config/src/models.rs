@@ -16,15 +16,17 @@ const LONGEST: u64 = 64 << 20;
 /// # Errors
 /// [`ConfigError::Wrong`] for a file that cannot be read, [`ConfigError::Model`] for one that has no model in it; both name key and file.
 pub fn read_models(engine: &mut EngineConfig) -> Result<(), ConfigError> {
-    engine.lifetimes = one("lifetime_model", engine.lifetime_model.as_deref())?;
-    engine.interruptions = one("interruption_model", engine.interruption_model.as_deref())?;
+    let read = |key, path: Option<&Path>| path.map(|path| read_model(key, path)).transpose();
+    engine.lifetimes = read("lifetime_model", engine.lifetime_model.as_deref())?;
+    engine.interruptions = read("interruption_model", engine.interruption_model.as_deref())?;
     Ok(())
 }
 
-fn one(key: &'static str, path: Option<&Path>) -> Result<Option<LifeTables>, ConfigError> {
-    let Some(path) = path else {
-        return Ok(None);
-    };
+/// Reads the models that `engine.{key}` names.
+///
+/// # Errors
+/// As [`read_models`].
+pub fn read_model(key: &'static str, path: &Path) -> Result<LifeTables, ConfigError> {
     let wrong = |problem: String| ConfigError::Wrong(format!("engine.{key} = {path:?}: {problem}"));
     let mut text = String::new();
     let file = File::open(path).map_err(|error| wrong(error.to_string()))?;
@@ -35,12 +37,11 @@ fn one(key: &'static str, path: Option<&Path>) -> Result<Option<LifeTables>, Con
     if text.len() as u64 > LONGEST {
         return Err(wrong(format!("it is longer than {LONGEST} bytes")));
     }
-    let tables = tables(&text).map_err(|source| ConfigError::Model {
+    tables(&text).map_err(|source| ConfigError::Model {
         key,
         path: path.to_path_buf(),
         source,
-    })?;
-    Ok(Some(tables))
+    })
 }
 
 #[cfg(test)]

@@ -78,7 +78,6 @@ impl Region {
             reason: None,
             resumed_at: before.and_then(|b| b.resumed_at),
             storage: storage.map(str::to_owned),
-            kept_by: victim.host.clone(),
         });
     }
 

@@ -39,6 +39,9 @@ const SILENCE_TEST: Duration = Duration::from_secs(1);
 /// How long a transaction may stand idle before the server ends it: a scheduler that was stopped in the middle of its turn keeps the others
 /// waiting no longer than that.
 const IDLE_TRANSACTION: Duration = Duration::from_secs(5);
+/// Of several programs that open a new SQLite file at once, one turns on the write-ahead log, and the others are refused at once: for this
+/// SQLite does not wait as for other locks. They try again after this pause, and then after twice the one before, until it is as long as they would wait for a lock.
+const FIRST_PAUSE: Duration = Duration::from_millis(5);
 /// How long closing waits for operations that are under way.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 /// Room for rows that SQLite keeps in memory for the connection that writes, in KiB (negative is KiB in `PRAGMA cache_size`).
@@ -101,10 +104,18 @@ impl Connections {
                         })
                 };
                 // The first connection makes the file and turns on the write-ahead log; two at once would lock each other out.
-                let writer = pool(1)
-                    .connect_with(options.clone())
-                    .await
-                    .map_err(refused)?;
+                let mut pause = FIRST_PAUSE;
+                let writer = loop {
+                    let error = match pool(1).connect_with(options.clone()).await {
+                        Ok(writer) => break writer,
+                        Err(error) => refused(error),
+                    };
+                    if !matches!(error, StoreError::Locked { .. }) || pause > config.lock_timeout {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                };
                 (
                     SqlxSqliteConnector::from_sqlx_sqlite_pool(writer),
                     SqlxSqliteConnector::from_sqlx_sqlite_pool(

@@ -125,7 +125,7 @@ pub fn script(dir: &str, lanes: &[&Lane], command: &str, pass_notice: bool) -> S
     text.push_str(
         r#"*) echo "no lane $SLURM_ARRAY_TASK_ID" >&2; exit 1 ;;
 esac
-child= noticed=
+child=
 "#,
     );
     text.push_str(if pass_notice {
@@ -141,6 +141,8 @@ failed=0
 for task in $tasks; do
     while [ ! -e "$dir/done/$task" ]; do
         echo "$(date +%s) start $task ${SLURM_JOB_ID} ${SLURMD_NODENAME} ${SLURM_RESTART_COUNT:-0}" >>"$dir/log"
+        # A notice counts for the task that heard it.
+        noticed=
         EBBTIDE_TASK=$task EBBTIDE_BAG_DIR=$dir sh -c "$command" &
         child=$!
         while :; do
@@ -157,7 +159,7 @@ for task in $tasks; do
         case $code in 137 | 143) exit "$code" ;; esac
         if [ "$code" -ne 0 ]; then
             # Ended because it was told to save its work: it goes on from there, here until the node goes, or wherever the lane is started again.
-            [ -n "$noticed" ] && noticed= && continue
+            [ -n "$noticed" ] && continue
             echo "$(date +%s) failed $task ${SLURM_JOB_ID} exit code $code" >>"$dir/log"
             failed=1
             break

@@ -1,5 +1,6 @@
 //! One file for each thing that can be found.
 
+use ebbtide_config::ConfigError;
 use ebbtide_config_check::{Files, Finding, Kind, Level, Report, check, code};
 use std::path::Path;
 
@@ -13,6 +14,13 @@ impl Files for Machine {
 
     fn exists(&self, path: &Path) -> bool {
         path == Path::new("/p/there.wasm")
+    }
+
+    fn model(&self, key: &'static str, path: &Path) -> Result<(), ConfigError> {
+        if path == Path::new("/p/model.json") {
+            return Ok(());
+        }
+        Err(ConfigError::Wrong(format!("engine.{key} = {path:?}: no such file")))
     }
 }
 
@@ -63,6 +71,8 @@ fn found<'a>(report: &'a Report, code: &str) -> &'a Finding {
 fn files_that_are_as_they_should_be_have_no_findings() {
     assert_eq!(all(&scheduler("")), []);
     assert_eq!(all(&scheduler("[engine]\npolicy = \"nova\"\n[region]\nmax_attempts = 5\n")), []);
+    assert_eq!(all(&scheduler("[engine]\ncost_module = \"remaining_lifetime\"\nlifetime_model = \"/p/model.json\"\n")), []);
+    assert_eq!(all(&scheduler("[engine]\nweighers = [{ name = \"interruption_risk\" }]\ninterruption_model = \"/p/model.json\"\n")), []);
     assert_eq!(all(&judged(Kind::Agent, AGENT)), []);
     assert_eq!(all(&nova("")), []);
 }
@@ -104,6 +114,8 @@ fn what_the_scheduler_would_refuse_is_an_error_with_its_place() {
         ("[[plugins]]\nname = \"p\"\nfile = \"/p/not.wasm\"\n", Error, code::PLUGIN_FILE, "plugins[0].file", 3, "/p/not.wasm"),
         ("[[plugins]]\nname = \"P\"\nfile = \"/p/there.wasm\"\n", Error, code::VALUE, "plugins[0].name", 2, "small letters"),
         ("[[plugins]]\nname = \"p\"\nfile = \"not.wasm\"\n", Warning, code::PLUGIN_FILE, "plugins[0].file", 3, "whole path"),
+        ("[engine]\nlifetime_model = \"/p/not.json\"\n", Error, code::MODEL_FILE, "engine.lifetime_model", 2, "even if nothing uses it"),
+        ("[engine]\ninterruption_model = \"not.json\"\n", Warning, code::MODEL_FILE, "engine.interruption_model", 2, "whole path"),
     ]);
 }
 

@@ -2,7 +2,6 @@
 
 use crate::bed::{Bed, PATIENCE, Wanted, counted};
 use ebbtide_harness::eventually;
-use ebbtide_proto::v1;
 
 const BAG: &str = r#"
 # Slurm looks at its queue every few seconds: that is what the margin is for.
@@ -118,18 +117,7 @@ async fn a_bag_all_of_whose_nodes_are_taken_is_done_in_time_on_those_that_stay()
     })
     .await;
     // All the room that there is: nothing preemptible is left, and nothing comes.
-    let normal = v1::CreateServersRequest {
-        name: "urgent".to_owned(),
-        request: Some(v1::PlacementRequest {
-            count: 6,
-            flavor: "node".to_owned(),
-            project_id: "corporate".to_owned(),
-            ..Default::default()
-        }),
-        max_price: String::new(),
-    };
-    let mut servers = bed.region.as_ref().unwrap().servers().await.unwrap();
-    servers.create_servers(normal).await.unwrap();
+    bed.preempt(6).await;
     let log = done(&bed, "bag").await;
     let seconds = (ebbtide_cli::clock::now() - begun).whole_seconds();
     assert!(seconds <= 110, "{seconds} s: {log}");

@@ -217,6 +217,22 @@ impl Bed {
             .servers
     }
 
+    /// A normal request for so many servers as large as nodes: it takes the room of as many instances as it needs.
+    pub(crate) async fn preempt(&self, count: u32) {
+        let request = v1::CreateServersRequest {
+            name: "urgent".to_owned(),
+            request: Some(v1::PlacementRequest {
+                count,
+                flavor: "node".to_owned(),
+                project_id: "corporate".to_owned(),
+                ..Default::default()
+            }),
+            max_price: String::new(),
+        };
+        let mut servers = self.region.as_ref().unwrap().servers().await.unwrap();
+        servers.create_servers(request).await.unwrap();
+    }
+
     /// Starts `ebbtide-burst`.
     pub(crate) fn burst(&self, task: &str, config: &Path, more: &[&str]) -> Process {
         let name = config.file_stem().unwrap().to_string_lossy().into_owned();

@@ -2,7 +2,6 @@
 
 use crate::bed::{Bed, PATIENCE, Wanted, counted};
 use ebbtide_harness::eventually;
-use ebbtide_proto::v1;
 
 /// How many short jobs come at once, and how long each works, seconds.
 const SHORT: u32 = 18;
@@ -90,18 +89,7 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
         assert!(node.comment.contains(&instance.id), "{node:?}");
         assert!(node.features.contains(&"fits_0.01h".to_owned()), "{node:?}");
     }
-    let normal = v1::CreateServersRequest {
-        name: "urgent".to_owned(),
-        request: Some(v1::PlacementRequest {
-            count: 3,
-            flavor: "node".to_owned(),
-            project_id: "corporate".to_owned(),
-            ..Default::default()
-        }),
-        max_price: String::new(),
-    };
-    let mut servers = bed.region.as_ref().unwrap().servers().await.unwrap();
-    servers.create_servers(normal).await.unwrap();
+    bed.preempt(3).await;
     bed.all_over().await;
     // With nothing to do, all instances are given back.
     eventually(PATIENCE, async || {
