@@ -46,8 +46,8 @@ fn refused(table: &Table) -> Option<(&'static str, String)> {
         Ok(mut config) => {
             // The files are judged by themselves; what needs one is content if one is named.
             let engine = &mut config.engine;
-            engine.lifetimes = engine.lifetime_model.as_ref().and(any_life());
-            engine.interruptions = engine.interruption_model.as_ref().and(any_life());
+            engine.lifetimes = engine.lifetime_model.as_ref().and_then(|_| any_life());
+            engine.interruptions = engine.interruption_model.as_ref().and_then(|_| any_life());
             let error = config.check().err()?;
             Some((error.code(), names::hide_logins(&error.to_string())))
         }

@@ -197,12 +197,14 @@ fn take(
     match event {
         Event::Server(changed) => {
             let ours = servers.iter_mut().find(|server| server.id == changed.id);
-            // Asked for again before it counts as the end: the answer has every field, and the order of events may deceive.
-            let over = ours.is_some() && is_over(&changed.status);
-            if let Some(server) = ours.filter(|_| !over) {
+            let Some(server) = ours else { return false };
+            // Asked for again before it counts as the end: the answer has every field. Also if it goes back: events that are older than the
+            // last answer come after it.
+            let ask = is_over(&changed.status) || way(&changed.status) < way(&server.status);
+            if !ask {
                 *server = changed;
             }
-            over
+            ask
         }
         Event::Evacuation(changed) => {
             if servers
@@ -211,7 +213,10 @@ fn take(
             {
                 if is_final(&changed.state) {
                     leaving.remove(&changed.id);
-                } else {
+                } else if leaving
+                    .get(&changed.id)
+                    .is_none_or(|known| gone(known) <= gone(&changed))
+                {
                     leaving.insert(changed.id.clone(), changed);
                 }
             }
@@ -220,6 +225,21 @@ fn take(
         Event::Lagged(_) => true,
         Event::Decision(_) | Event::Host(_) => false,
     }
+}
+
+/// How far a server that is not there yet has come.
+fn way(status: &str) -> u8 {
+    match status {
+        "waiting" => 0,
+        "building" => 1,
+        _ => 2,
+    }
+}
+
+/// How far an evacuation has come: it never goes back.
+fn gone(evacuation: &v1::Evacuation) -> usize {
+    let times = [&evacuation.notified_at, &evacuation.draining_at];
+    times.iter().filter(|time| !time.is_empty()).count()
 }
 
 fn is_final(state: &str) -> bool {

@@ -104,6 +104,42 @@ async fn the_stream_tells_the_progress_until_the_server_is_active() {
 }
 
 #[tokio::test]
+async fn events_that_are_older_than_what_was_asked_for_tell_nothing() {
+    let fake = region().await;
+    fake.with(|state| {
+        state.evacuations[0].notified_at = "2026-11-20T20:40:07Z".into();
+        state.evacuations[0].draining_at = "2026-11-20T20:40:08Z".into();
+    });
+    let (code, _, err) = wait(&fake, &[], async |err| {
+        let now = fake.with(|state| state.evacuations[0].clone());
+        let mut before = now.clone();
+        before.state = "claimed".into();
+        (before.notified_at, before.draining_at) = (String::new(), String::new());
+        fake.send(Event::Evacuation(before));
+        let evacuated = Evacuation {
+            state: "evacuated".into(),
+            ..now
+        };
+        fake.with(|state| state.evacuations[0] = evacuated.clone());
+        fake.send(Event::Evacuation(evacuated));
+        said(err, "waiting for room").await;
+        fake.set_status(&id(1), "building");
+        said(err, "building").await;
+        let before = fake.with(|state| Server {
+            status: "waiting".into(),
+            host: "host-of-before".into(),
+            ..state.servers[0].clone()
+        });
+        fake.send(Event::Server(before));
+        fake.set_status(&id(1), "active");
+    })
+    .await;
+    assert_eq!(code, 0, "{err}");
+    assert!(!err.contains("claimed"), "{err}");
+    assert!(!err.contains("host-of-before"), "{err}");
+}
+
+#[tokio::test]
 async fn without_a_stream_asking_does_it_alone() {
     let fake = region().await;
     fake.with(|state| state.mute = true);

@@ -11,7 +11,8 @@ use ebbtide_lifetime::{Lifetime, LifetimeError};
 /// A schedule and what it is worth. Hours.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Schedule {
-    /// Work between checkpoints, in order, as long as nothing but the maximum lifetime ends the server.
+    /// Work between checkpoints, in order, as long as nothing but the maximum lifetime ends the server. The last one is up to the end of the job,
+    /// which needs no checkpoint: one alone means none at all.
     pub intervals: Vec<f64>,
     /// The places of intervals that need a new server, since the one before reaches its maximum lifetime first.
     pub new_instances: Vec<usize>,
@@ -39,7 +40,8 @@ pub(crate) fn plan(
         cost: question.checkpoint,
         restart: question.restart,
         reading: Reading::Corrected,
-        final_checkpoint: true,
+        // Who has come to the end writes a result, not a checkpoint.
+        final_checkpoint: false,
     };
     let Some(step) = grain else {
         return equal_parts(model, question, length, &options);
@@ -102,11 +104,16 @@ fn equal_parts(
     // As long as nothing but the maximum lifetime ends the server.
     let (mut age, mut new_instances) = (question.age, Vec::new());
     for at in 0..parts {
-        if age + step + question.checkpoint >= model.maximum() {
+        let checkpoint = if at + 1 < parts {
+            question.checkpoint
+        } else {
+            0.0
+        };
+        if age + step + checkpoint >= model.maximum() {
             new_instances.push(at);
             age = 0.0;
         }
-        age += step + question.checkpoint;
+        age += step + checkpoint;
     }
     Ok(Schedule {
         hourly: hourly(model, question, job, options)?,

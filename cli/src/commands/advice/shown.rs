@@ -216,7 +216,7 @@ fn schedule(
     ))?;
     let columns = [
         text("plan", "Checkpoints"),
-        text("intervals", "Minutes of work before each"),
+        text("intervals", "Minutes of work before each, and to the end"),
         text("expected", "Expected time"),
         number("overhead", "Overhead"),
     ];
@@ -250,8 +250,11 @@ fn schedule(
     context.output.table(&columns, &rows)
 }
 
-/// The intervals, server by server.
+/// The intervals, server by server; one alone has no checkpoint.
 fn intervals(plan: &v1::CheckpointSchedule) -> String {
+    if plan.interval_hours.len() == 1 {
+        return "-".to_owned();
+    }
     let mut servers = Vec::new();
     let mut from = 0;
     let news = plan.new_server_before.iter().map(|at| *at as usize);

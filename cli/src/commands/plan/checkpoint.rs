@@ -330,6 +330,15 @@ impl Shown<'_> {
                 self.reckoned() * 60.0
             ))?;
         }
+        if let Some((plan, none)) = self.plans.first().zip(self.plans.last())
+            && none.makespan < plan.makespan
+        {
+            context.output.line(if args.no_final_checkpoint {
+                "Without checkpoints it is expected to end sooner."
+            } else {
+                "Without checkpoints it is expected to end sooner: a checkpoint at the end is part of the plan; --no-final-checkpoint leaves it out."
+            })?;
+        }
         Ok(())
     }
 

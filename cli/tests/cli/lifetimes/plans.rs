@@ -91,6 +91,31 @@ async fn simulated_runs_agree_with_the_expectation_and_a_chart_is_drawn() {
 }
 
 #[tokio::test]
+async fn a_plan_that_is_worse_than_none_for_its_last_checkpoint_says_so() {
+    let plan = [
+        "plan",
+        "checkpoint",
+        "--job",
+        "30s",
+        "--step",
+        "30s",
+        "--model",
+        "weibull:lambda=68.1,k=0.403,max=none",
+    ];
+    let ran = ebbtide(&plan).await;
+    assert_eq!(ran.code, 0, "{}", ran.err);
+    assert!(
+        ran.out.ends_with(
+            "a checkpoint at the end is part of the plan; --no-final-checkpoint leaves it out.\n"
+        ),
+        "{}",
+        ran.out
+    );
+    let ran = ebbtide(&[&plan[..], &["--no-final-checkpoint"]].concat()).await;
+    assert!(!ran.out.contains("sooner"), "{}", ran.out);
+}
+
+#[tokio::test]
 async fn a_job_longer_than_any_lifetime_is_planned_and_never_ends_without_checkpoints() {
     let ran = ebbtide(&[
         "plan",
