@@ -4,8 +4,7 @@
 pub(crate) fn login_in(text: &str) -> Option<&str> {
     let mut rest = text;
     while let Some((_, after)) = rest.split_once("://") {
-        let ends = |c: char| c.is_whitespace() || c.is_control();
-        let url = after.split(ends).next().unwrap_or_default();
+        let url = after.split(char::is_whitespace).next().unwrap_or_default();
         if let Some((login, _)) = url.rsplit_once('@')
             && !login.ends_with(":***")
         {
@@ -21,6 +20,12 @@ pub(crate) fn assert_no_login(text: &str) {
     assert_eq!(login_in(text), None, "a login is shown: {text}");
 }
 
+/// The words of a finding as people see them, blanks and control characters with them.
+pub(crate) fn said(finding: &ebbtide_config_check::Finding) -> String {
+    let words = [&finding.key, &finding.what, &finding.why, &finding.next];
+    words.map(String::as_str).join("\n")
+}
+
 /// A word that no input holds by chance.
 pub(crate) const MARK: &str = "gEhEiM0815";
 
@@ -31,7 +36,7 @@ pub(crate) fn marked(url: &str) -> Option<String> {
     let special = |c: char| "/?#[,".contains(c) || c.is_whitespace() || c.is_control();
     let plain = |part: &str| !part.contains(special);
     // The name of a file is no secret.
-    let server = !scheme.is_empty() && !scheme.starts_with("sqlite");
+    let server = !scheme.is_empty() && !scheme.to_ascii_lowercase().starts_with("sqlite");
     (server && login.contains(':') && plain(login))
         .then(|| format!("{scheme}://{login}{MARK}@{place}"))
 }

@@ -78,8 +78,7 @@ pub fn hide_logins(text: &str) -> String {
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         shown.push_str(before);
-        let ends = |c: char| c.is_whitespace() || c.is_control();
-        let (url, behind) = after.split_at(after.find(ends).unwrap_or(after.len()));
+        let (url, behind) = after.split_at(after.find(char::is_whitespace).unwrap_or(after.len()));
         match url.rsplit_once('@') {
             None => shown.push_str(url),
             Some((login, place)) => {
@@ -118,6 +117,7 @@ mod tests {
             ("x://u:s/s'\"@s@h", "x://u:***@h"),
             ("x://u@h ://", "x://u:***@h ://"),
             ("amqp://u:s@h,amqp://u:t@i", "amqp://u:***@i"),
+            ("x://\u{7f}:s\0t@h", "x://\u{7f}:***@h"),
         ] {
             assert_eq!(hide_logins(text), shown);
         }

@@ -8,7 +8,7 @@ use crate::output::{Cell, Format, number, text};
 use crate::slurm::Slurm;
 use clap::{Args, Subcommand};
 use ebbtide_burst::BurstError;
-use ebbtide_burst::lanes::{Lane, by_begin, lanes, script};
+use ebbtide_burst::lanes::{Lane, Notice, Signal, by_begin, lanes, script};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -25,8 +25,8 @@ is met if these nodes are free when a backup begins: Slurm is not asked to reser
 The command is run by `sh -c` once for each task, with EBBTIDE_TASK (its name) and EBBTIDE_BAG_DIR in its
 environment. DIR has to be seen by all nodes: DIR/done/TASK is there once TASK is done, DIR/log says
 what ran where. If the node of a task has notice, the task goes on until the node goes, and begins again
-elsewhere; a command that can save its work on SIGUSR1 is told with --pass-notice (the shell that runs it
-is: let the command begin with `exec`, or trap the signal).
+elsewhere; a command that can save its work on SIGUSR1 (or --notice-signal, if burst.toml says otherwise) is
+told with --pass-notice (the shell that runs it is: let the command begin with `exec`, or trap the signal).
 
 Examples:
   ebbtide bag submit docs/bags/example.toml --dir /shared/bag --command ./render
@@ -39,6 +39,31 @@ pub enum BagCommand {
     /// Run a bag as job arrays of Slurm, with backup capacity for its deadline
     #[command(after_help = HELP)]
     Submit(Box<SubmitArgs>),
+}
+
+/// A signal that lanes can hear.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+#[value(rename_all = "UPPER")]
+pub enum SignalChoice {
+    /// SIGUSR1
+    Usr1,
+    /// SIGUSR2
+    Usr2,
+    /// SIGHUP
+    Hup,
+    /// SIGCONT
+    Cont,
+}
+
+impl SignalChoice {
+    fn signal(self) -> Signal {
+        match self {
+            Self::Usr1 => Signal::Usr1,
+            Self::Usr2 => Signal::Usr2,
+            Self::Hup => Signal::Hup,
+            Self::Cont => Signal::Cont,
+        }
+    }
 }
 
 /// Options of `bag submit`.
@@ -71,9 +96,12 @@ pub struct SubmitArgs {
     /// slurm.conf, if it is not where Slurm looks for it
     #[arg(long, env = "SLURM_CONF", value_name = "FILE")]
     pub slurm_conf: Option<PathBuf>,
-    /// Send the command SIGUSR1 when its node has notice: it saves its work, and its task begins again
+    /// Send the command the signal when its node has notice: it saves its work, and its task begins again
     #[arg(long)]
     pub pass_notice: bool,
+    /// The signal by which batch scripts hear of a notice: slurm.checkpoint_signal of burst.toml
+    #[arg(long, value_enum, default_value_t = SignalChoice::Usr1, value_name = "SIGNAL", ignore_case = true)]
+    pub notice_signal: SignalChoice,
     /// Write the scripts and show what would be submitted
     #[arg(long)]
     pub dry_run: bool,
@@ -165,7 +193,11 @@ fn array(
 ) -> Result<Array, CliError> {
     let path = dir.join(format!("{side}-{number}.sh"));
     let place = dir.display().to_string();
-    let text = script(&place, lanes, &args.command, args.pass_notice);
+    let notice = Notice {
+        signal: args.notice_signal.signal(),
+        pass_on: args.pass_notice,
+    };
+    let text = script(&place, lanes, &args.command, notice);
     std::fs::write(&path, text).map_err(|error| storage("write", &path, &error))?;
     let memory = lanes.iter().map(|lane| lane.memory_mb).max().unwrap_or(0);
     let seconds = lanes.iter().map(|lane| lane.seconds).max().unwrap_or(0);

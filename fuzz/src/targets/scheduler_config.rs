@@ -1,7 +1,7 @@
 //! The scheduler's configuration file and environment: no error shows the password of a URL, and what is taken is shown without. `ebbtide config check`
 //! has an error exactly where the scheduler has one.
 
-use crate::secret::assert_no_login;
+use crate::secret::{assert_no_login, said};
 use ebbtide_config_check::{Kind, Level, ThisMachine, check, code};
 use ebbtide_scheduler::Config;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub(super) fn run(bytes: &[u8]) {
     let refused = errors.any(|error| parsed.is_err() || error.code != code::PLUGIN_FILE);
     assert_eq!(refused, parsed.is_err(), "{:?}", report.findings);
     for finding in &report.findings {
-        assert_no_login(&format!("{finding:?}"));
+        assert_no_login(&said(finding));
     }
     match parsed {
         Err(error @ ebbtide_scheduler::config::ConfigError::Wrong(_)) => {

@@ -445,7 +445,8 @@ fn hide_password(url: &str) -> String {
     let Some((login, place)) = rest.rsplit_once('@') else {
         return url.to_owned();
     };
-    let user = login.split(':').next().unwrap_or_default();
+    // Rather too much than the rest of a password that holds a slash or an '@'.
+    let user = login.split([':', '@']).next().unwrap_or_default();
     format!("{scheme}://{user}:***@{place}")
 }
 
@@ -587,5 +588,6 @@ mod tests {
             shown.contains("mysql://u:***@h/d") && !shown.contains("secret"),
             "{shown}"
         );
+        assert_eq!(hide_password("mysql://u@s:secret@h"), "mysql://u:***@h");
     }
 }

@@ -27,7 +27,7 @@ impl Region {
     /// last counts as up until its agent has had the time for a heartbeat.
     ///
     /// # Errors
-    /// A configuration out of range, or a snapshot that contradicts itself.
+    /// A configuration or a host's inventory out of range, or a snapshot that contradicts itself.
     pub fn restore(
         config: RegionConfig,
         engine: Arc<Engine>,
@@ -35,6 +35,7 @@ impl Region {
         now: Timestamp,
     ) -> Result<Self, RegionError> {
         config.check()?;
+        snapshot.hosts.iter().try_for_each(Host::check)?;
         let rule = config
             .market
             .enabled

@@ -109,10 +109,46 @@ pub fn by_begin(lanes: &[Lane]) -> Vec<(u64, Vec<&Lane>)> {
     groups.into_iter().collect()
 }
 
+/// A signal by which a lane can hear of a notice: none that ends lanes otherwise, or that a shell keeps from its commands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Signal {
+    /// SIGUSR1, which the controller sends if nothing else is configured.
+    #[default]
+    Usr1,
+    /// SIGUSR2.
+    Usr2,
+    /// SIGHUP.
+    Hup,
+    /// SIGCONT.
+    Cont,
+}
+
+impl Signal {
+    /// As `trap` and `kill` call it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Usr1 => "USR1",
+            Self::Usr2 => "USR2",
+            Self::Hup => "HUP",
+            Self::Cont => "CONT",
+        }
+    }
+}
+
+/// What a lane does about a notice.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Notice {
+    /// How it hears of it: `slurm.checkpoint_signal` of the controller.
+    pub signal: Signal,
+    /// Whether the command gets the signal, too.
+    pub pass_on: bool,
+}
+
 /// The batch script of an array: element N works through the N-th lane. `dir` is where all nodes see it; `command` is run for each task by `sh -c` with
-/// EBBTIDE_TASK in its environment. If `pass_notice`, it gets SIGUSR1 when its node has notice; most commands would end by it, so others hear nothing.
+/// EBBTIDE_TASK in its environment. Where a notice is passed on, the command gets its signal, too; most commands would end by it, so others hear nothing.
 #[must_use]
-pub fn script(dir: &str, lanes: &[&Lane], command: &str, pass_notice: bool) -> String {
+pub fn script(dir: &str, lanes: &[&Lane], command: &str, notice: Notice) -> String {
     let mut text = String::from(
         "#!/bin/sh\n# Written by `ebbtide bag submit`: one lane of a bag, its tasks one after another.\n",
     );
@@ -128,12 +164,19 @@ esac
 child=
 "#,
     );
-    text.push_str(if pass_notice {
-        "# A notice: what runs saves its work; the lane goes on when it is started again, with the task that is not done.\n\
-         trap 'noticed=1; [ -z \"$child\" ] || kill -USR1 \"$child\"' USR1\n"
+    let signal = notice.signal.name();
+    let _ = if notice.pass_on {
+        writeln!(
+            text,
+            "# A notice: what runs saves its work; the lane goes on when it is started again, with the task that is not done.\n\
+             trap 'noticed=1; [ -z \"$child\" ] || kill -{signal} \"$child\"' {signal}"
+        )
     } else {
-        "# A notice: the lane goes on when it is started again, with the task that is not done.\ntrap : USR1\n"
-    });
+        writeln!(
+            text,
+            "# A notice: the lane goes on when it is started again, with the task that is not done.\ntrap : {signal}"
+        )
+    };
     text.push_str(
         r#"# The lane is put back: nothing new is begun.
 trap 'exit 143' TERM

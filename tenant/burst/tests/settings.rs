@@ -8,7 +8,7 @@ use common::SETTINGS;
 use ebbtide_bag::read::{Format, Instead, bag};
 use ebbtide_bag::{Effort, plan};
 use ebbtide_burst::age::Ages;
-use ebbtide_burst::lanes::{by_begin, lanes, script};
+use ebbtide_burst::lanes::{Notice, by_begin, lanes, script};
 use ebbtide_burst::{AgeSettings, Settings};
 use std::collections::BTreeSet;
 
@@ -121,7 +121,8 @@ fn every_task_is_in_one_lane_of_the_primary_map_and_one_of_the_backups() {
         assert!(lane.begin + lane.seconds <= 7_200, "{lane:?}");
     }
     let groups = by_begin(&lanes.backup);
-    let text = script("/work/it's", &groups[0].1, "echo \"$EBBTIDE_TASK\"", false);
+    let notice = Notice::default();
+    let text = script("/work/it's", &groups[0].1, "echo \"$EBBTIDE_TASK\"", notice);
     assert!(text.contains(r"dir='/work/it'\''s'"), "{text}");
     assert!(text.contains("1) tasks='"), "{text}");
 }

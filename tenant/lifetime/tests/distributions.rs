@@ -320,3 +320,15 @@ fn a_memoryless_instance_has_the_same_life_before_it_at_every_age() {
         assert!((0..1000).all(|_| model.sample_from_age(age, &mut chance).is_finite()));
     }
 }
+
+#[test]
+fn a_line_between_points_too_near_for_its_slope_still_gives_shares() {
+    let model = Empirical::new(&[(1.2e-310, 0.09), (21.0, 0.18), (24.0, 0.18)]).unwrap();
+    assert_eq!(model.cdf(0.0), 0.0);
+    assert!(model.pdf(6e-311).is_finite());
+    let shares: Vec<f64> = [0.0, 6e-311, 1.0, 21.0, 24.0]
+        .map(|t| model.cdf(t))
+        .to_vec();
+    assert!(shares.is_sorted(), "{shares:?}");
+    assert!(shares.iter().all(|share| (0.0..=1.0).contains(share)));
+}

@@ -80,11 +80,11 @@ impl Bag {
     }
 }
 
-/// What `scancel --batch --signal=USR1` does.
-fn notice(lane: &Process) {
+/// What `scancel --batch --signal=SIGNAL` does.
+fn notice(lane: &Process, signal: &str) {
     let pid = lane.pid().to_string();
     let sent = std::process::Command::new(Path::new("/bin/kill"))
-        .args(["-USR1", &pid])
+        .args([signal, &pid])
         .status()
         .unwrap();
     assert!(sent.success());
@@ -95,8 +95,8 @@ async fn a_command_that_knows_nothing_of_notices_works_on_through_one() {
     let bag = Bag::new(WORK, &[]).await;
     let lane = bag.lane();
     bag.begun(1).await;
-    notice(&lane);
-    notice(&lane);
+    notice(&lane, "-USR1");
+    notice(&lane, "-USR1");
     bag.go();
     let status = lane.wait_exit(PATIENCE).await.unwrap();
     assert!(status.success(), "{}", lane.log_tail());
@@ -108,10 +108,21 @@ async fn a_command_that_knows_nothing_of_notices_works_on_through_one() {
 
 #[tokio::test]
 async fn a_task_that_saved_its_work_on_notice_begins_again_and_has_not_failed() {
-    let bag = Bag::new(WORK, &["--pass-notice"]).await;
+    saves_and_begins_again(WORK, &["--pass-notice"], "-USR1").await;
+}
+
+#[tokio::test]
+async fn a_lane_hears_the_signal_that_the_controller_is_told_to_send() {
+    let work = WORK.replace("USR1", "USR2");
+    let more = ["--pass-notice", "--notice-signal", "USR2"];
+    saves_and_begins_again(&work, &more, "-USR2").await;
+}
+
+async fn saves_and_begins_again(command: &str, more: &[&str], signal: &str) {
+    let bag = Bag::new(command, more).await;
     let lane = bag.lane();
     bag.begun(1).await;
-    notice(&lane);
+    notice(&lane, signal);
     bag.begun(2).await;
     bag.go();
     let status = lane.wait_exit(PATIENCE).await.unwrap();

@@ -77,18 +77,24 @@ async fn a_burst_waits_less_on_preemptible_nodes_although_half_of_them_are_taken
         }
     })
     .await;
-    // Slurm knows the instance of each node and since when.
-    let nodes = bed.slurm.nodes().await.unwrap();
-    let instances = bed.instances().await;
-    assert_eq!(instances.len(), 6);
-    for instance in &instances {
-        let node = nodes
-            .iter()
-            .find(|node| node.name == instance.name)
-            .unwrap();
-        assert!(node.comment.contains(&instance.id), "{node:?}");
-        assert!(node.features.contains(&"fits_0.01h".to_owned()), "{node:?}");
-    }
+    // Slurm knows the instance of each node and since when: the last one may still be on its way up.
+    eventually(PATIENCE, async || {
+        let nodes = bed.slurm.nodes().await.map_err(|error| error.to_string())?;
+        let instances = bed.instances().await;
+        let known = |name: &str, id: &str| {
+            nodes.iter().any(|node| {
+                node.name == name
+                    && node.comment.contains(id)
+                    && node.features.contains(&"fits_0.01h".to_owned())
+            })
+        };
+        if instances.len() == 6 && instances.iter().all(|one| known(&one.name, &one.id)) {
+            Ok(())
+        } else {
+            Err(format!("{instances:?}: {nodes:?}"))
+        }
+    })
+    .await;
     bed.preempt(3).await;
     bed.all_over().await;
     // With nothing to do, all instances are given back.

@@ -54,7 +54,7 @@ impl NumaCell {
 
     /// Memory that nobody uses, MiB. Negative where the cell is over-committed.
     pub(super) fn avail_memory(&self) -> i64 {
-        self.memory - self.memory_usage
+        self.memory.saturating_sub(self.memory_usage)
     }
 
     /// Whether a core has several threads.

@@ -45,7 +45,7 @@ pub(super) fn fit_cell(
         if cpus > host.cpuset.len() as f64 * limits.cpu_allocation_ratio {
             return Ok(false);
         }
-        let memory = (host.memory_usage + guest.memory) as f64;
+        let memory = host.memory_usage.saturating_add(guest.memory) as f64;
         if memory > host.memory as f64 * limits.ram_allocation_ratio {
             return Ok(false);
         }
@@ -64,7 +64,7 @@ fn memory_fits(host: &NumaCell, guest: &mut InstanceNumaCell) -> Result<bool, Fa
     }
     if let Some(smallest) = host.smallest_pagesize() {
         // Small pages may be over-committed, but never under pinned guests.
-        return host.can_fit_pagesize(smallest, guest.memory * KIB_PER_MIB, guest.pins());
+        return host.can_fit_pagesize(smallest, guest.memory.saturating_mul(KIB_PER_MIB), guest.pins());
     }
     let room = if guest.pins() {
         host.avail_memory()

@@ -15,6 +15,8 @@ const ANY: i64 = -3;
 
 const KIB_PER_MIB: i64 = 1024;
 
+// Amounts are Python's integers there, which have no end: what is too large for ours stays the largest.
+
 impl NumaCell {
     /// Whether memory (KiB) goes into pages of a size: enough of them, and no page half used. Counts free pages, or all
     /// pages where over-commitment is fine.
@@ -34,11 +36,11 @@ impl NumaCell {
             ));
         };
         let count = if use_free {
-            pages.total - pages.used - pages.reserved
+            pages.total.saturating_sub(pages.used).saturating_sub(pages.reserved)
         } else {
             pages.total
         };
-        if memory_kb > count * pages.size_kb {
+        if memory_kb > count.saturating_mul(pages.size_kb) {
             return Ok(false);
         }
         match memory_kb.checked_rem(pages.size_kb) {
@@ -67,7 +69,7 @@ impl NumaCell {
             _ => &explicit,
         };
         for &size in tried {
-            if self.can_fit_pagesize(size, guest.memory * KIB_PER_MIB, true)? {
+            if self.can_fit_pagesize(size, guest.memory.saturating_mul(KIB_PER_MIB), true)? {
                 return Ok(Some(size));
             }
         }
@@ -101,7 +103,7 @@ impl NumaCell {
                     return Err(Fault::new("ZeroDivisionError", "a page size of 0 KiB"));
                 }
                 // Nova divides as floating point and cuts off what is left when it stores the number.
-                let added = (guest.memory * KIB_PER_MIB) as f64 / pages.size_kb as f64;
+                let added = guest.memory.saturating_mul(KIB_PER_MIB) as f64 / pages.size_kb as f64;
                 let used = (pages.used as f64 + added).max(0.0) as i64;
                 Ok(PagesTopology {
                     used,

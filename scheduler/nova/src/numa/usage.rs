@@ -26,8 +26,8 @@ fn cell_with(host: &NumaCell, guest: &InstanceNumaTopology) -> Result<NumaCell, 
     cell.siblings = host.siblings.iter().map(|core| core.assigned()).collect();
     for part in guest.cells.iter().filter(|part| part.id == host.id) {
         cell.mempages = cell.pages_with(part)?;
-        cell.memory_usage += part.memory;
-        cell.cpu_usage += part.cpuset.len() as i64;
+        cell.memory_usage = cell.memory_usage.saturating_add(part.memory);
+        cell.cpu_usage = cell.cpu_usage.saturating_add(part.cpuset.len() as i64);
         if matches!(part.cpu_policy.as_deref(), None | Some("shared")) {
             continue;
         }

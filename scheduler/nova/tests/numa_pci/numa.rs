@@ -1,6 +1,6 @@
 use crate::build::{cell, floating, guest, host, pages, pinned, threaded, threads};
 use ebbtide_nova::model::{
-    InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PciRequest,
+    InstanceNumaCell, InstanceNumaTopology, NetworkMetadata, NumaCell, NumaTopology, PciRequest,
 };
 use ebbtide_nova::numa::{Limits, PciNeeds, fit, usage_with};
 use ebbtide_nova::pci::ProviderMapping;
@@ -232,6 +232,20 @@ fn a_guest_with_more_cells_than_the_host_does_not_fit() {
     let host = host([cell(0, 0..8)]);
     assert!(!fits(&host, &mut guest([floating(0, 1), floating(1, 1)])));
     assert!(!fits(&host, &mut guest([])));
+}
+
+#[test]
+fn a_guest_with_more_memory_than_can_be_counted_does_not_fit() {
+    let paged = NumaCell {
+        mempages: vec![pages(4)],
+        ..cell(0, 0..8)
+    };
+    let vast = InstanceNumaCell {
+        memory: i64::MAX,
+        ..floating(0, 2)
+    };
+    assert!(!fits(&host([paged]), &mut guest([vast.clone()])));
+    assert!(!fits(&host([cell(0, 0..8)]), &mut guest([vast])));
 }
 
 fn some_cell(id: i64) -> impl Strategy<Value = NumaCell> {

@@ -2,7 +2,7 @@
 
 use super::checks::everything_is_over;
 use super::world::{World, normal, spot};
-use crate::{Command, CreateServers, Input};
+use crate::{Command, CreateServers, Input, Region};
 use ebbtide_model::{EvacuationState, HostHealth, ServerStatus};
 
 /// The main story; `disturb` is called with the number of each step, before it.
@@ -234,4 +234,22 @@ fn a_repeated_request_does_not_bring_a_deleted_server_back_after_a_restart() {
     let error = world.command(create).expect_err("it is gone");
     assert!(error.to_string().contains("gone already"), "{error}");
     assert_eq!(world.status(id), ServerStatus::Deleted);
+}
+
+#[test]
+fn an_inventory_out_of_range_in_the_database_is_refused() {
+    let world = World::new(&[("host-a", 4)]);
+    let mut snapshot = world.database.snapshot();
+    for inventory in snapshot.hosts[0].inventory.values_mut() {
+        inventory.allocation_ratio = 1e30;
+    }
+    let error = Region::restore(
+        world.config.clone(),
+        world.engine.clone(),
+        snapshot,
+        world.now,
+    )
+    .expect_err("a ratio that nobody can have");
+    let said = error.to_string();
+    assert!(said.contains("allocation"), "{said}");
 }

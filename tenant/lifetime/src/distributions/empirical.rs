@@ -78,15 +78,19 @@ impl Empirical {
             .min(self.times.len() - 2)
     }
 
-    fn slope(&self, line: usize) -> f64 {
-        (self.shares[line + 1] - self.shares[line]) / (self.times[line + 1] - self.times[line])
+    /// How far `t` is on a line, from 0 to 1, and how far the line rises. A line may be too steep for its slope to be a number.
+    fn along(&self, line: usize, t: f64) -> (f64, f64) {
+        let width = self.times[line + 1] - self.times[line];
+        let rise = self.shares[line + 1] - self.shares[line];
+        ((t - self.times[line]) / width, rise)
     }
 
     fn area(&self, t: f64) -> f64 {
         let t = t.clamp(0.0, self.maximum());
         let line = self.line(t);
         let more = t - self.times[line];
-        self.areas[line] + self.shares[line] * more + 0.5 * self.slope(line) * more * more
+        let (along, rise) = self.along(line, t);
+        self.areas[line] + self.shares[line] * more + 0.5 * rise * along * more
     }
 }
 
@@ -110,12 +114,15 @@ impl Lifetime for Empirical {
         }
         let t = t.min(self.maximum());
         let line = self.line(t);
-        self.shares[line] + self.slope(line) * (t - self.times[line])
+        let (along, rise) = self.along(line, t);
+        self.shares[line] + rise * along
     }
 
     fn density(&self, t: f64) -> f64 {
         if (0.0..self.maximum()).contains(&t) {
-            self.slope(self.line(t))
+            let line = self.line(t);
+            let width = self.times[line + 1] - self.times[line];
+            ((self.shares[line + 1] - self.shares[line]) / width).min(f64::MAX)
         } else {
             0.0
         }
