@@ -64,7 +64,11 @@ fn memory_fits(host: &NumaCell, guest: &mut InstanceNumaCell) -> Result<bool, Fa
     }
     if let Some(smallest) = host.smallest_pagesize() {
         // Small pages may be over-committed, but never under pinned guests.
-        return host.can_fit_pagesize(smallest, guest.memory.saturating_mul(KIB_PER_MIB), guest.pins());
+        return host.can_fit_pagesize(
+            smallest,
+            guest.memory.saturating_mul(KIB_PER_MIB),
+            guest.pins(),
+        );
     }
     let room = if guest.pins() {
         host.avail_memory()

@@ -36,7 +36,10 @@ impl NumaCell {
             ));
         };
         let count = if use_free {
-            pages.total.saturating_sub(pages.used).saturating_sub(pages.reserved)
+            pages
+                .total
+                .saturating_sub(pages.used)
+                .saturating_sub(pages.reserved)
         } else {
             pages.total
         };
