@@ -12,6 +12,7 @@ import sys
 import time
 import traceback
 
+import judge
 import processes
 from cloud import until
 from database import rows
@@ -25,6 +26,8 @@ DAYS = []
 WAITING = ['mariadb_dies', 'placement_dies', 'the_scheduler_was_down_for_two_minutes', 'beside_the_original', 'rolled_back_in_haste']
 OURS = 'ebbtide-scheduler-1'
 PORTS = {'rabbit': 'STACK_PORT_AMQP', 'mysql': 'STACK_PORT_MYSQL', 'placement': 'STACK_PORT_PLACEMENT', 'keystone': 'STACK_PORT_KEYSTONE'}
+# [ebbtide] placement_patience, whose default the stack leaves.
+PATIENCE_SECONDS = 30
 # Where EBBTIDE_CRASH_AT ends our scheduler.
 STEPS = ['planned', 'recorded', 'swapped', 'noticed', 'evacuated', 'replied']
 
@@ -59,8 +62,8 @@ def again(what, seconds, action):
 def outcome(stage, uuids, seconds=150):
     """Waits until servers are ACTIVE or in ERROR. What Nova itself has lost (its casts are not repeated) stays in BUILD: it is deleted, as an
     operator would do, and counted. Those in ERROR are deleted, too: a compute whose build failed because Placement was away cannot give its
-    claim back, and Nova does so with the server. Gives the ACTIVE ones and the lost; who was in ERROR stands in stage.failed."""
-    lost, active, failed = [], [], []
+    claim back, and Nova does so with the server. Gives the ACTIVE ones and the lost; who was in ERROR stands in stage.failed, with its fault."""
+    lost, active, failed = [], [], {}
     stage.failed = failed
     end = time.monotonic() + seconds
     for uuid in uuids:
@@ -75,8 +78,9 @@ def outcome(stage, uuids, seconds=150):
         if server['status'] == 'ACTIVE':
             active.append(uuid)
         elif server['status'] == 'ERROR':
-            must((server.get('fault') or {}).get('message'), 'server %s is in ERROR and nobody says why' % server['name'])
-            failed.append(uuid)
+            fault = (server.get('fault') or {}).get('message')
+            must(fault, 'server %s is in ERROR and nobody says why' % server['name'])
+            failed[uuid] = fault
     if lost or failed:
         again('Nova to delete what it has lost', 60, lambda: stage.cloud.delete(*lost, *failed) or True)
     return active, lost
@@ -91,10 +95,10 @@ def nobody_for_nothing(stage, ages, active, what):
 
 
 class Log:
-    """What our scheduler has logged since now."""
+    """What a process has logged since now."""
 
-    def __init__(self):
-        self.path = '%s/log/%s.out' % (processes.HOME, OURS)
+    def __init__(self, path='%s/log/%s.out' % (processes.HOME, OURS)):
+        self.path = path
         self.begin = os.path.getsize(self.path)
 
     def lines(self, *words):
@@ -103,19 +107,19 @@ class Log:
             return [line for line in file if all(word in line for word in words)]
 
 
-def whose_loss(log, request):
-    """Why a server was never built: its request never came to us, or it was answered. Anything else is our loss."""
-    if not log.lines(request):
-        return 'never asked for'
-    must(log.lines(request, 'selected') or log.lines(request, '-> done') or log.lines(request, 'outcome="no_valid_host"'),
-         'request %s came to the scheduler and was never answered: %s' % (request, log.lines(request)[-3:]))
-    return 'answered in vain'
+def novas_logs():
+    """The logs of Nova's own services, from now on."""
+    folder = processes.HOME + '/log/'
+    return [Log(folder + name) for name in sorted(os.listdir(folder)) if name.startswith('nova-') and name.endswith(('.log', '.out'))
+            and not name.startswith('nova-scheduler')]
 
 
-def dies(stage, name, down_seconds):
-    """`name` is killed while servers are being made room for, and comes back after a while."""
+def dies(stage, name, down_seconds, least, may_refuse=False):
+    """`name` is killed while servers are being made room for, and comes back after a while that is shorter than our patience. At least
+    `least` of four servers come; each other one is lost for a reason that the logs prove."""
+    must(down_seconds < PATIENCE_SECONDS, 'this day promises nothing: %d s are longer than our patience' % down_seconds)
     ages = stage.fill(count=4)
-    log = Log()
+    log, novas = Log(), novas_logs()
     uuids = [stage.cloud.create('dies-%d' % n, 'large') for n in range(4)]  # two find room, two need victims
     until('room to be made', 60, lambda: log.lines('making room'), pause=0.02)
     processes.kill(name, signal.SIGKILL)
@@ -123,12 +127,17 @@ def dies(stage, name, down_seconds):
     processes.start(name)
     processes.wait_for_port(name, os.environ[PORTS[name]], 90)
     active, lost = outcome(stage, uuids, 75)
-    why = sorted(whose_loss(log, stage.cloud.asked[uuid]) for uuid in lost)
+    losses = []
+    for uuid in lost + list(stage.failed):
+        request = stage.cloud.asked[uuid]
+        theirs = [line for nova in novas for line in nova.lines(request)]
+        losses.append(judge.whose_loss(log.lines(request), theirs, stage.failed.get(uuid, ''), broker_died=name == 'rabbit', may_refuse=may_refuse))
+    judge.verdict(name, losses, len(active), len(uuids), least)
     # Room was made for these, we answered, and Nova could not build them: Placement was away when their compute asked it.
     failed = [uuid for uuid in stage.failed if log.lines(stage.cloud.asked[uuid], '-> done')]
     gone = nobody_for_nothing(stage, ages, active + failed, '%s died' % name)
-    print('      %s died: %d of 4 ACTIVE, %d victims gone, %d lost by Nova itself %s, %d answered and not built' % (
-        name, len(active), len(gone), len(lost), why or '', len(failed)), flush=True)
+    print('      %s died: %d of 4 ACTIVE, %d victims gone, %d not built: %s' % (
+        name, len(active), len(gone), len(losses), ', '.join(sorted(losses)) or 'none'), flush=True)
     # Life goes on: a normal server still comes, with a victim if need be.
     server = stage.cloud.settled(again('Nova to take a server', 60, lambda: stage.cloud.create('after-%s' % name, 'small')), seconds=120)
     must(server['status'] == 'ACTIVE', 'after %s came back a server is %s: %s' % (name, server['status'], server.get('fault')))
@@ -137,22 +146,23 @@ def dies(stage, name, down_seconds):
 
 @day
 def rabbitmq_dies(stage):
-    dies(stage, 'rabbit', 3)
+    dies(stage, 'rabbit', 3, least=1)
 
 
 @day
 def mariadb_dies(stage):
-    dies(stage, 'mysql', 3)
+    # The ledger is away with it: who needs a victim may be refused meanwhile.
+    dies(stage, 'mysql', 3, least=1, may_refuse=True)
 
 
 @day
 def placement_dies(stage):
-    dies(stage, 'placement', 5)
+    dies(stage, 'placement', 5, least=1)
 
 
 @day
 def keystone_dies(stage):
-    dies(stage, 'keystone', 5)
+    dies(stage, 'keystone', 5, least=4)
 
 
 @day

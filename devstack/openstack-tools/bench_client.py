@@ -118,7 +118,8 @@ def conc(command):
         pool.spawn_n(work, n)
     pool.waitall()
     seconds, cpu = time.perf_counter() - began, time.process_time() - cpu
-    forget(kept)
+    if not command.get('keep'):
+        forget(kept)
     return dict(summary(times), seconds=seconds, per_second=len(times) / seconds, failed=len(errors), errors=errors[:3], client_cpu_seconds=cpu)
 
 
@@ -150,7 +151,8 @@ def rounds(command):
 def first(command):
     began = time.time()
     ms, uuid, host = one(command['flavor'])
-    forget([uuid])
+    if not command.get('keep'):
+        forget([uuid])
     return {'at': time.time(), 'asked': began, 'ms': ms, 'host': host}
 
 

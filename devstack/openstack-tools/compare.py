@@ -1,8 +1,15 @@
 #!/usr/bin/python3
-"""Compares two recordings field by field. Usage: compare.py A B   (folders; A is the original). Exit status 1 when they differ."""
+"""Compares two recordings field by field.
+
+Usage: compare.py [--partial] A B   (folders; A is the original). Exit status 1 when they differ or are not complete.
+  --partial   recordings of some scenarios only: what both lack is not missed
+"""
 import json
 import os
 import sys
+
+# What record.py writes last: a recording without it was cut short.
+LAST = 'databases-at-the-end'
 
 
 def differences(a, b, where=''):
@@ -28,16 +35,35 @@ def load(folder):
     return found
 
 
-def compare(left, right, limit=25, write=print):
-    """The number of scenarios that differ; tells each difference."""
+def counts(record):
+    return tuple(len(record.get(kind, [])) for kind in ('calls', 'notifications', 'claims'))
+
+
+def gaps(recording, folder, partial):
+    """Why a recording proves nothing, or less than it should."""
+    if not recording:
+        yield '%s holds no recording' % folder
+    elif not partial and LAST not in recording:
+        yield '%s was cut short: it has no %s.json' % (folder, LAST)
+    elif not partial:
+        for kind in ('calls', 'claims'):
+            if not any(record.get(kind) for record in recording.values()):
+                yield '%s has no %s in any scenario: nothing listened to the scheduler' % (folder, kind)
+
+
+def compare(left, right, limit=25, write=print, partial=False):
+    """The number of scenarios that differ, and of reasons why the recordings prove too little; tells each."""
     a, b = load(left), load(right)
+    wrong = [gap for recording, folder in ((a, left), (b, right)) for gap in gaps(recording, folder, partial)]
+    for gap in wrong:
+        write('INCOMPLETE %s' % gap)
     different = 0
     for name in sorted(set(a) | set(b)):
         if name not in a or name not in b:
             different += 1
             write('%-40s only in %s' % (name, left if name in a else right))
             continue
-        found = [] if 'uncompared' in a[name] else list(differences(a[name], b[name]))
+        found = list(differences(a[name], b[name]))
         if found:
             different += 1
             write('%-40s DIFFERENT in %d places' % (name, len(found)))
@@ -46,11 +72,11 @@ def compare(left, right, limit=25, write=print):
             if len(found) > limit:
                 write('    … and %d more' % (len(found) - limit))
         else:
-            write('%-40s equal (%d calls, %d notifications, %d claims)' % (
-                name, len(a[name].get('calls', [])), len(a[name].get('notifications', [])), len(a[name].get('claims', []))))
+            write('%-40s equal (%d calls, %d notifications, %d claims)' % ((name,) + counts(a[name])))
     write('%d of %d scenarios equal' % (len(set(a) | set(b)) - different, len(set(a) | set(b))))
-    return different
+    return different + len(wrong)
 
 
 if __name__ == '__main__':
-    sys.exit(1 if compare(sys.argv[1], sys.argv[2]) else 0)
+    folders = [argument for argument in sys.argv[1:] if argument != '--partial']
+    sys.exit(1 if compare(*folders, partial='--partial' in sys.argv) else 0)

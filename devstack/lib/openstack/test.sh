@@ -46,7 +46,7 @@ stack_command_test() {
     fi
     for part in "${parts[@]}"; do "_stack_test_${part//-/_}"; done
     ./devstack/openstack down
-    [ -z "$stack_test_second" ] || _stack_timed 'waiting for the second cloud' _stack_test_second_ends
+    [ -z "$stack_test_second" ] || _stack_test_second_ends
     echo
     printf '%s\n' "${stack_test_times[@]}"
     if [ ${#stack_test_failed[@]} -gt 0 ]; then
@@ -73,21 +73,33 @@ _stack_test_second_begins() {
     echo "The same answers and some bad days are looked at beside this, in $stack_home-2 (what it says: $stack_home-2.log)."
 }
 
+# In this shell, whose child it is.
 _stack_test_second_ends() {
-    local status=0
+    local status=0 began=$SECONDS
     wait "$stack_test_second" || status=$?
     stack_test_second=
     sed 's/^/   | /' "$stack_home-2.log"
-    return $status
+    _stack_note 'waiting for the second cloud' "$began" "$status"
 }
 
-# _stack_timed NAME COMMAND…: notes how long it took and whether it failed, and goes on.
+# _stack_timed NAME COMMAND…: a step of the test. Notes how long it took and whether it failed, and goes on. The step runs in a shell of its
+# own: it ends at its first command that fails, and leaves no variables. Never call this in a condition: bash ignores errexit there, also in
+# all that is called, and the step would be judged by its last command.
 _stack_timed() {
-    local name=$1 began=$SECONDS
+    local name=$1 began=$SECONDS status
     shift
     printf '\n==> %s\n' "$name"
-    if "$@"; then :; else stack_test_failed+=("$name"); fi
-    stack_test_times+=("$(printf '%5d s  %s' $((SECONDS - began)) "$name")")
+    set +e
+    (set -e; "$@")
+    status=$?
+    set -e
+    _stack_note "$name" "$began" "$status"
+}
+
+# _stack_note NAME BEGAN STATUS: for the end of the test.
+_stack_note() {
+    [ "$3" -eq 0 ] || stack_test_failed+=("$1")
+    stack_test_times+=("$(printf '%5d s  %s' $((SECONDS - $2)) "$1")")
 }
 
 # Dumps what Nova and Placement hold, so that several runs start from the same rows.
@@ -115,7 +127,6 @@ _stack_record() {
     local folder=$stack_home/recordings/$2 status=0
     rm -rf -- "$folder" "$stack_home/tap.jsonl"
     mkdir -p "$folder"
-    stack_test_has_ours=
     stack_first_day
     stack_rabbitctl trace_on >/dev/null
     stack_start tap "$stack_python" "$stack_tools/tap.py" "$port_tap" "$port_placement" "$stack_home/tap.jsonl"
@@ -132,19 +143,36 @@ _stack_record() {
 
 _stack_test_up() {
     ./devstack/openstack up --with none --fresh --release "$stack_test_release" --grace 2 --notifications --rpc-timeout 20 --sync-interval 20 --resources-interval 10 | sed '/^$/,$d'
+    _stack_test_knows_cloud
+    _stack_keep_databases
+}
+
+# The variables of the cloud that is up.
+_stack_test_knows_cloud() {
     stack_load_options
     stack_settings
     stack_release
     stack_t0=${EPOCHREALTIME//[!0-9]/}
     stack_nova_since=1970-01-01
-    _stack_keep_databases
 }
 
-# Once for all parts: they begin with the rows of its first day.
+# Once for all parts: they begin with the rows of its first day. Parts do nothing without it.
 _stack_test_cloud() {
     if [ -z "${stack_test_is_up:-}" ]; then
         _stack_timed 'the cloud of the tests' _stack_test_up
-        stack_test_is_up=1
+        if [ ${#stack_test_failed[@]} -eq 0 ]; then
+            _stack_test_knows_cloud
+            stack_test_is_up=1
+        fi
+    fi
+}
+
+# _stack_part NAME COMMAND…: a step that needs the cloud; without one it has failed, and is said to.
+_stack_part() {
+    if [ -n "${stack_test_is_up:-}" ]; then
+        _stack_timed "$@"
+    else
+        _stack_note "$1 (without a cloud)" "$SECONDS" 1
     fi
 }
 
@@ -157,7 +185,6 @@ _stack_test_ours() {
     stack_start_schedulers
     stack_wait_for_nova
     stack_wait_for 60 'the service record of the scheduler' '' stack_schedulers_are_up
-    stack_test_has_ours=1
 }
 
 _stack_test_needs_ours() {
@@ -167,30 +194,36 @@ _stack_test_needs_ours() {
     STACK_EBBTIDE=$(stack_ebbtide_bin)/ebbtide
     export STACK_EBBTIDE
     _stack_test_cloud
-    [ -n "${stack_test_has_ours:-}" ] || _stack_timed 'ours in the cloud' _stack_test_ours
+    if [ -z "${stack_test_has_ours:-}" ]; then
+        _stack_part 'ours in the cloud' _stack_test_ours
+        stack_load_options
+        stack_test_has_ours=1
+    fi
 }
 
 _stack_test_story() {
     _stack_test_needs_ours
-    _stack_timed 'the story' stack_tool story.py
+    _stack_part 'the story' stack_tool story.py
 }
 
 _stack_test_bad_days() {
     _stack_test_needs_ours
-    _stack_timed 'bad days' stack_tool bad_days.py ${stack_test_days[@]+"${stack_test_days[@]}"}
+    _stack_part 'bad days' stack_tool bad_days.py ${stack_test_days[@]+"${stack_test_days[@]}"}
 }
 
 _stack_test_cells() {
     _stack_test_needs_ours
-    _stack_timed 'two cells' stack_tool cells.py
+    _stack_part 'two cells' stack_tool cells.py
 }
 
 _stack_test_same_answers() {
     stack_build_ebbtide
     _stack_test_cloud
-    _stack_timed 'the scenarios with nova-scheduler' _stack_record nova-scheduler original
-    _stack_timed 'the scenarios with ebbtide-scheduler' _stack_record ebbtide ours
-    _stack_timed 'the same answers' _stack_compare "$stack_home/recordings/original" "$stack_home/recordings/ours"
+    # Recording ends the schedulers that it finds.
+    stack_test_has_ours=
+    _stack_part 'the scenarios with nova-scheduler' _stack_record nova-scheduler original
+    _stack_part 'the scenarios with ebbtide-scheduler' _stack_record ebbtide ours
+    _stack_part 'the same answers' _stack_compare "$stack_home/recordings/original" "$stack_home/recordings/ours"
 }
 
 # Compares, and keeps what differs.
@@ -204,7 +237,8 @@ _stack_compare() {
 
 _stack_test_same_original() {
     _stack_test_cloud
-    _stack_timed 'the scenarios with nova-scheduler' _stack_record nova-scheduler original
-    _stack_timed 'the scenarios with nova-scheduler again' _stack_record nova-scheduler original-again
-    _stack_timed 'the same answers' "$stack_python" "$stack_tools/compare.py" "$stack_home/recordings/original" "$stack_home/recordings/original-again"
+    stack_test_has_ours=
+    _stack_part 'the scenarios with nova-scheduler' _stack_record nova-scheduler original
+    _stack_part 'the scenarios with nova-scheduler again' _stack_record nova-scheduler original-again
+    _stack_part 'the same answers' "$stack_python" "$stack_tools/compare.py" "$stack_home/recordings/original" "$stack_home/recordings/original-again"
 }
