@@ -30,6 +30,9 @@ use crate::{LoginMethod, MessagingError, RabbitOptions, TransportHost, Transport
 /// Limit for one attempt to connect: TCP, TLS and login together.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// Limit for one look at a port: longer than a lost SYN takes to be sent again.
+const LOOK_LIMIT: Duration = Duration::from_millis(1500);
+
 /// How long a polite goodbye may take before the socket is cut.
 const GOODBYE: Duration = Duration::from_secs(2);
 
@@ -144,6 +147,20 @@ impl std::fmt::Debug for Session {
     }
 }
 
+/// Why there is no connection.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    pub(crate) error: MessagingError,
+    /// Something accepted the TCP connection.
+    pub(crate) reached: bool,
+}
+
+/// Whether something accepts TCP connections where the broker should be.
+pub(crate) async fn accepts_connections(host: &TransportHost) -> bool {
+    let connect = tokio::net::TcpStream::connect((host.host(), host.port()));
+    matches!(tokio::time::timeout(LOOK_LIMIT, connect).await, Ok(Ok(_)))
+}
+
 impl Dialer {
     /// The brokers, as they may be shown.
     pub(crate) fn brokers(&self) -> String {
@@ -189,6 +206,21 @@ impl Dialer {
         host: &TransportHost,
         purpose: Purpose,
         id: u64,
+    ) -> Result<Session, Failure> {
+        let socket = SocketHandle::default();
+        let session = self.dial_through(host, purpose, id, &socket).await;
+        session.map_err(|error| Failure {
+            error,
+            reached: socket.shut_down(),
+        })
+    }
+
+    async fn dial_through(
+        &self,
+        host: &TransportHost,
+        purpose: Purpose,
+        id: u64,
+        socket: &SocketHandle,
     ) -> Result<Session, MessagingError> {
         let broker = host.to_string();
         let unavailable = |last_problem: String| MessagingError::Unavailable {
@@ -204,7 +236,6 @@ impl Dialer {
         let runtime = lapin::runtime::default_runtime().map_err(|e| unavailable(e.to_string()))?;
         let name = format!("{} ({})", self.connection_name, purpose.as_str());
         let properties = ConnectionProperties::default().with_connection_name(name.into());
-        let socket = SocketHandle::default();
         let kept = socket.clone();
         let attempt = Box::pin(Connection::connector(
             self.uri(host),
@@ -241,32 +272,26 @@ impl Dialer {
                 id,
                 broker,
                 connection,
-                socket,
+                socket: socket.clone(),
                 gone: CancellationToken::new(),
             }),
-            Ok(Err(error)) => {
-                socket.shut_down();
-                Err(match Fault::of(&error) {
-                    Fault::AccessRefused(detail) => MessagingError::LoginRefused {
-                        broker,
-                        user: host.user().to_owned(),
-                        detail,
-                    },
-                    Fault::Refused(detail)
-                    | Fault::Precondition(detail)
-                    | Fault::NotFound(detail) => MessagingError::Refused {
+            Ok(Err(error)) => Err(match Fault::of(&error) {
+                Fault::AccessRefused(detail) => MessagingError::LoginRefused {
+                    broker,
+                    user: host.user().to_owned(),
+                    detail,
+                },
+                Fault::Refused(detail) | Fault::Precondition(detail) | Fault::NotFound(detail) => {
+                    MessagingError::Refused {
                         operation: format!("open a connection to {broker}"),
                         detail,
-                    },
-                    Fault::Transient(problem) => unavailable(problem),
-                })
-            }
-            Err(_) => {
-                socket.shut_down();
-                Err(unavailable(
-                    "the broker accepted the connection but did not answer in time".to_owned(),
-                ))
-            }
+                    }
+                }
+                Fault::Transient(problem) => unavailable(problem),
+            }),
+            Err(_) => Err(unavailable(
+                "the broker accepted the connection but did not answer in time".to_owned(),
+            )),
         }
     }
 }
@@ -294,11 +319,14 @@ impl SocketHandle {
         Ok(())
     }
 
-    fn shut_down(&self) {
+    /// Says whether it was open.
+    fn shut_down(&self) -> bool {
         let mut socket = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Socket::Open(stream) = std::mem::replace(&mut *socket, Socket::Done) {
             // It fails only if the peer was quicker.
             let _ = stream.shutdown(Shutdown::Both);
+            return true;
         }
+        false
     }
 }

@@ -3,6 +3,10 @@
 //! The supervisor tries the brokers one after the other, waits after each full round, publishes the living [`Session`]
 //! through a watch channel, and begins again when it dies. Whoever needs the broker takes the current session and, when it
 //! fails, waits for the next one.
+//!
+//! A pause between two rounds ends early when a port that refused connections begins to accept them. After a restart
+//! of the broker the queues of a server exist only when the server has declared them again; a request that is published
+//! before that is lost. The back-off stays for what it is good for: brokers that accept a connection and then refuse us.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -10,12 +14,16 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use super::dial::{Dialer, Purpose, Session, SessionEvent};
+use super::dial::{Dialer, Failure, Purpose, Session, SessionEvent, accepts_connections};
 use crate::task::{self, Task};
 use crate::{FailoverStrategy, MessagingError, ids};
 
 /// A connection that lived this long was a good one: the next failure starts with short pauses again.
 const PROVEN: Duration = Duration::from_secs(5);
+
+/// Interval between two looks at a port that refused the last connection. A refused connection costs microseconds, and
+/// every request that is published between the broker's start and our declaration is lost.
+const LOOK_AT_PORT: Duration = Duration::from_millis(100);
 
 /// The state of a link, as its users see it.
 #[derive(Debug, Clone)]
@@ -162,6 +170,7 @@ impl Supervisor {
             if self.dialer.options.failover == FailoverStrategy::Shuffle {
                 shuffle(&mut self.order);
             }
+            let mut unreached = Vec::new();
             for _ in 0..self.order.len() {
                 let host = &self.dialer.url.hosts()[self.order[0]];
                 match self.dialer.dial(host, self.purpose, self.next_id).await {
@@ -173,11 +182,14 @@ impl Supervisor {
                         );
                         return Arc::new(session);
                     }
-                    Err(error) => {
+                    Err(Failure { error, reached }) => {
                         tracing::warn!(
                             broker = %host, purpose = self.purpose.as_str(), code = error.code(), %error,
                             "cannot connect to the broker"
                         );
+                        if !reached {
+                            unreached.push(self.order[0]);
+                        }
                         self.state.send_replace(LinkState::Down {
                             problem: Some(error),
                         });
@@ -187,7 +199,29 @@ impl Supervisor {
             }
             let pause = pause(&self.dialer.options, self.failures);
             self.failures = self.failures.saturating_add(1);
-            tokio::time::sleep(pause).await;
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                back = self.first_to_accept(&unreached) => {
+                    // A broker that comes back starts with short pauses, and is tried first.
+                    self.failures = 0;
+                    self.order.retain(|place| *place != back);
+                    self.order.insert(0, back);
+                    let splay = part_of(self.dialer.options.reconnect_splay);
+                    tokio::time::sleep(splay).await;
+                }
+            }
+        }
+    }
+
+    /// Waits until one of these brokers, whose ports refused the last connection, accepts connections.
+    async fn first_to_accept(&self, unreached: &[usize]) -> usize {
+        loop {
+            tokio::time::sleep(LOOK_AT_PORT).await;
+            for place in unreached {
+                if accepts_connections(&self.dialer.url.hosts()[*place]).await {
+                    return *place;
+                }
+            }
         }
     }
 

@@ -12,7 +12,7 @@ use tokio::sync::{Semaphore, oneshot, watch};
 use super::receipt::Receipt;
 use super::{Inner, work};
 use crate::link::{Session, StepError, Subscribed, subscribe};
-use crate::{MessagingError, Source};
+use crate::{MessagingError, Source, clock};
 
 /// The queues of a server, in the order in which they are declared.
 const SOURCES: [Source; 3] = [Source::Topic, Source::Server, Source::Fanout];
@@ -22,6 +22,10 @@ const SUBSCRIBE_LIMIT: Duration = Duration::from_secs(30);
 
 /// The pause before the same connection is tried again, even if `kombu_reconnect_delay` is zero.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
+
+/// A subscription that lasted this long was a good one: after it the server subscribes again without a pause. Requests
+/// that are published while a deleted queue is missing are lost.
+const PROVEN: Duration = Duration::from_secs(1);
 
 /// Limit for cancelling a consumer at a stop.
 const CANCEL_LIMIT: Duration = Duration::from_secs(2);
@@ -42,6 +46,7 @@ pub(super) async fn run(
         Arc::new(Semaphore::new(inner.options.fanout_prefetch.into())),
     ]);
     let mut durable_elsewhere = false;
+    // The connection on which the last attempt failed, or ended soon after it began.
     let mut last_failed = 0;
     loop {
         let session = tokio::select! {
@@ -79,8 +84,12 @@ pub(super) async fn run(
                     let _ = first.send(Ok(()));
                 }
                 reading.send_replace(true);
+                let began = clock::now();
                 read_all(&inner, subscribed, &permits).await;
                 reading.send_replace(false);
+                if began.elapsed() >= PROVEN {
+                    last_failed = 0;
+                }
                 if inner.stopping.is_cancelled() {
                     return;
                 }

@@ -14,6 +14,7 @@ mod deaths;
 mod frames;
 mod python;
 mod raw;
+mod restart;
 mod support;
 mod tap;
 mod tls;

@@ -15,14 +15,14 @@ use serde_json::{Value, json};
 use crate::support::{Book, PATIENCE, Place, args, soon};
 
 /// A Python program that speaks oslo.messaging.
-struct Peer {
-    process: Process,
+pub struct Peer {
+    pub process: Process,
     _folder: tempfile::TempDir,
 }
 
 impl Peer {
     /// Starts it and waits until it is ready.
-    async fn start(arguments: &[&str]) -> Self {
+    pub async fn start(arguments: &[&str]) -> Self {
         let python =
             std::env::var("EBBTIDE_OSLO_PYTHON").unwrap_or_else(|_| "/usr/bin/python3".to_owned());
         let folder = tempfile::tempdir().unwrap();
@@ -45,14 +45,14 @@ impl Peer {
         }
     }
 
-    async fn wait_for(&self, text: &str) {
+    pub async fn wait_for(&self, text: &str) {
         if let Err(error) = self.process.wait_for_line(text, PATIENCE).await {
             panic!("{error}\n{}", self.process.log_tail());
         }
     }
 
     /// What it reports until it is done.
-    async fn events(&self) -> Vec<Value> {
+    pub async fn events(&self) -> Vec<Value> {
         self.wait_for("DONE").await;
         let log: &Path = self.process.log_path().unwrap();
         std::fs::read_to_string(log)

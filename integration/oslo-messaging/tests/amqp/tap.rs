@@ -1,4 +1,4 @@
-//! A TCP proxy in front of the broker: keeps what clients send, and can cut connections.
+//! A TCP proxy in front of the broker: keeps what clients send, can cut connections, and can refuse them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -11,7 +11,7 @@ use tokio::task::{AbortHandle, JoinHandle};
 pub struct Tap {
     address: SocketAddr,
     shared: Arc<Shared>,
-    acceptor: JoinHandle<()>,
+    acceptor: Mutex<JoinHandle<()>>,
 }
 
 struct Shared {
@@ -31,7 +31,7 @@ impl Tap {
             connections: Mutex::default(),
             sent: Mutex::default(),
         });
-        let acceptor = tokio::spawn(accept(listener, Arc::clone(&shared)));
+        let acceptor = Mutex::new(tokio::spawn(accept(listener, Arc::clone(&shared))));
         Self {
             address,
             shared,
@@ -55,6 +55,23 @@ impl Tap {
         self.shared.open.send_replace(true);
     }
 
+    /// Cuts every connection; new ones are refused, as by a host on which no broker runs, until [`Tap::come_back`].
+    pub async fn vanish(&self) {
+        let mut acceptor = tokio::spawn(async {});
+        std::mem::swap(&mut acceptor, &mut self.acceptor.lock().unwrap());
+        acceptor.abort();
+        // The listener is closed when its task has ended.
+        assert!(acceptor.await.unwrap_err().is_cancelled());
+        self.cut();
+    }
+
+    /// Ends what [`Tap::vanish`] began.
+    pub async fn come_back(&self) {
+        let listener = TcpListener::bind(self.address).await.unwrap();
+        self.open();
+        *self.acceptor.lock().unwrap() = tokio::spawn(accept(listener, Arc::clone(&self.shared)));
+    }
+
     /// What each connection has sent to the broker so far.
     pub fn sent(&self) -> Vec<Vec<u8>> {
         self.shared.sent.lock().unwrap().clone()
@@ -63,7 +80,7 @@ impl Tap {
 
 impl Drop for Tap {
     fn drop(&mut self) {
-        self.acceptor.abort();
+        self.acceptor.lock().unwrap().abort();
         self.cut();
     }
 }

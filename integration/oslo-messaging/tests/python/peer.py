@@ -7,6 +7,7 @@
 It writes lines: READY, then EVENT followed by JSON, then DONE.
 """
 import json
+import os
 import sys
 import threading
 import time
@@ -72,6 +73,8 @@ def call(url, exchange, steps):
     make = getattr(oslo_messaging, "get_rpc_client", oslo_messaging.RPCClient)
     say("READY")
     for step in json.loads(steps):
+        if "after" in step:
+            wait_for_file(step["after"])
         target = oslo_messaging.Target(**step["target"])
         client = make(transport, target, **step.get("options", {}))
         began = time.monotonic()
@@ -88,6 +91,12 @@ def call(url, exchange, steps):
         say("EVENT", outcome)
     say("DONE")
     transport.cleanup()
+
+
+def wait_for_file(path):
+    """The test says with a file that the step may begin."""
+    while not os.path.exists(path):
+        time.sleep(0.02)
 
 
 class Listener:
