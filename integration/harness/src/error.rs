@@ -140,6 +140,17 @@ pub enum Error {
         /// How it should look.
         example: &'static str,
     },
+    /// A test program that was asked for one test by name has run none.
+    #[error(
+        "EB-HARNESS-014: {program} ran no test of the name `{test}`; \
+         the name that is given to `in_private_network` must be the test's own, with its modules"
+    )]
+    NoSuchTest {
+        /// The name.
+        test: String,
+        /// The program.
+        program: String,
+    },
 }
 
 impl Error {
@@ -160,6 +171,7 @@ impl Error {
             Self::Unreachable(_) => "EB-HARNESS-011",
             Self::NotRunning { .. } => "EB-HARNESS-012",
             Self::BadUrl { .. } => "EB-HARNESS-013",
+            Self::NoSuchTest { .. } => "EB-HARNESS-014",
         }
     }
 

@@ -276,30 +276,68 @@ async fn run(command: &mut tokio::process::Command) -> Result<String> {
 /// return if it says false. `test` is the test's full name in its program.
 ///
 /// # Errors
-/// [`Error::Spawn`] if there is no way to make a network.
+/// [`Error::Spawn`] if there is no way to make a network. [`Error::NoSuchTest`] if the program has no test of that name, for
+/// then nothing was tested, and the program does not say so itself.
 ///
 /// # Panics
 /// If the test fails there.
 pub fn in_private_network(test: &str) -> Result<bool> {
-    if std::env::var_os(ENV_NETWORK).is_some() {
+    if let Some(proof) = std::env::var_os(ENV_NETWORK) {
+        let proof = PathBuf::from(proof);
+        std::fs::write(&proof, test).map_err(Error::io("write", &proof))?;
         return Ok(true);
     }
     let failed = |source| Error::Spawn {
         name: "a test in a network of its own (only root can)".to_owned(),
         source,
     };
+    let proof = tempfile::NamedTempFile::new().map_err(failed)?;
     let program = std::env::current_exe().map_err(failed)?;
     let up = "ip link set lo up && exec \"$@\"";
     let status = std::process::Command::new("unshare")
         .args(["--net", "--mount", "sh", "-c", up, "sh"])
-        .arg(program)
+        .arg(&program)
         .args(["--exact", test, "--nocapture"])
-        .env(ENV_NETWORK, "yes")
+        .env(ENV_NETWORK, proof.path())
         .status()
         .map_err(failed)?;
     assert!(
         status.success(),
         "{test} failed in its own network: {status}"
     );
+    let ran = std::fs::read_to_string(proof.path()).map_err(failed)?;
+    if ran != test {
+        return Err(Error::NoSuchTest {
+            test: test.to_owned(),
+            program: program.display().to_string(),
+        });
+    }
     Ok(false)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_is_run_in_a_network_in_which_nothing_else_is() {
+        let name = "hypervisor::tests::a_test_is_run_in_a_network_in_which_nothing_else_is";
+        if !in_private_network(name).unwrap() {
+            return;
+        }
+        // Of this process's network, unlike what /sys shows, which is that of whoever mounted it.
+        let devices = std::fs::read_to_string("/proc/self/net/dev").unwrap();
+        let names: Vec<_> = devices
+            .lines()
+            .filter_map(|line| Some(line.split_once(':')?.0.trim()))
+            .collect();
+        assert_eq!(names, ["lo"]);
+    }
+
+    #[test]
+    fn a_name_that_no_test_has_is_an_error_and_no_success() {
+        let error = in_private_network("hypervisor::tests::misspelt").unwrap_err();
+        assert_eq!(error.code(), "EB-HARNESS-014");
+        assert!(error.to_string().contains("hypervisor::tests::misspelt"));
+    }
 }
