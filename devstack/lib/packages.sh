@@ -40,6 +40,8 @@ _packages_present() {
             return 1 ;;
         # Python's own implementation, to talk with in tests.
         oslo-messaging) [ -f /usr/lib/python3/dist-packages/oslo_messaging/__init__.py ] && [ -x /usr/bin/python3 ] ;;
+        # Placement itself, as a library of Python: what the model of it is held against.
+        placement) [ -f /usr/lib/python3/dist-packages/placement/deploy.py ] && [ -x /usr/bin/python3 ] ;;
         # Nova's own weighers, and gRPC to ask them.
         nova-weighers)
             for dir in nova grpc google/protobuf; do [ -f "/usr/lib/python3/dist-packages/$dir/__init__.py" ] || return 1; done
@@ -77,6 +79,7 @@ _packages_names() {
         mariadb) echo mariadb-server-core mariadb-client-core ;;
         postgresql) echo postgresql ;;
         oslo-messaging) echo python3-oslo.messaging ;;
+        placement) echo python3-placement ;;
         nova-weighers) echo python3-nova python3-grpcio python3-protobuf ;;
         # QEMU itself is guest.sh's business: systems with newer QEMU tools cannot have it beside them.
         libvirt) echo libvirt-daemon libvirt-daemon-driver-qemu libvirt-clients busybox-static lz4 iproute2 util-linux ;;
@@ -97,7 +100,7 @@ _packages_units() {
         rabbitmq) echo rabbitmq-server.service epmd.service epmd.socket ;;
         mariadb) ;;
         postgresql) echo postgresql.service ;;
-        oslo-messaging|nova-weighers) ;;
+        oslo-messaging|placement|nova-weighers) ;;
         network) echo nftables.service ;;
         faketime | plugins-*) ;;
         slurm) echo slurmctld.service slurmd.service munge.service ;;
@@ -186,12 +189,12 @@ _packages_install() (
     exit 0
 )
 
-# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, nova-weighers, plugins-c, plugins-python, slurm, openstack.
+# ensure_packages SERVICE...   with SERVICE one of rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, openstack.
 ensure_packages() {
     local service missing=() packages='' command
     for service in "$@"; do
         if [ -z "$(_packages_names "$service")" ]; then
-            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, nova-weighers, plugins-c, plugins-python, slurm, openstack" >&2
+            echo "ensure_packages: unknown service '$service'; known are rabbitmq, mariadb, postgresql, oslo-messaging, libvirt, network, faketime, placement, nova-weighers, plugins-c, plugins-python, slurm, openstack" >&2
             return 1
         fi
     done
@@ -236,7 +239,7 @@ ensure_packages() {
 if [ "${BASH_SOURCE[0]}" = "$0" ]; then
     set -euo pipefail
     if [ $# -eq 0 ]; then
-        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|nova-weighers|plugins-c|plugins-python|slurm|openstack ..." >&2
+        echo "usage: $0 rabbitmq|mariadb|postgresql|oslo-messaging|libvirt|network|faketime|placement|nova-weighers|plugins-c|plugins-python|slurm|openstack ..." >&2
         exit 2
     fi
     ensure_packages "$@"

@@ -35,6 +35,7 @@ pub mod placement;
 mod secret;
 mod session;
 mod tls;
+pub mod transport;
 mod version;
 
 pub use adapter::Adapter;

@@ -6,8 +6,9 @@ pub(crate) use exchange::{Answer, Call};
 
 use crate::error::{Effect, OpenStackError};
 use crate::keystone::{self, Token};
-use crate::options::{AdapterOptions, AuthMethod, AuthOptions, SessionOptions};
+use crate::options::{AdapterOptions, AuthMethod, AuthOptions, SessionOptions, TlsOptions};
 use crate::tls;
+use crate::transport::Transport;
 use std::fmt;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
@@ -22,7 +23,7 @@ pub struct Session {
 }
 
 struct Inner {
-    http: reqwest::Client,
+    way: Way,
     auth: AuthOptions,
     options: SessionOptions,
     token: RwLock<Option<Arc<Token>>>,
@@ -30,6 +31,12 @@ struct Inner {
     renewing: tokio::sync::Mutex<()>,
     // One permit for each request that may be under way.
     lanes: tokio::sync::Semaphore,
+}
+
+/// How requests reach a service.
+enum Way {
+    Http(reqwest::Client),
+    InProcess(Arc<dyn Transport>),
 }
 
 impl fmt::Debug for Session {
@@ -46,23 +53,44 @@ impl Session {
     /// # Errors
     /// [`OpenStackError::Config`] if certificates cannot be read.
     pub fn new(auth: AuthOptions, options: SessionOptions) -> Result<Self, OpenStackError> {
-        let http = tls::client(&auth.tls, &options)?;
+        let way = Way::Http(tls::client(&auth.tls, &options)?);
+        Ok(Self::over_way(way, auth, options))
+    }
+
+    /// A session whose requests go to `transport` instead of over HTTP, without credentials.
+    #[must_use]
+    pub fn in_process(transport: Arc<dyn Transport>) -> Self {
+        let auth = AuthOptions {
+            auth_url: None,
+            method: AuthMethod::None,
+            endpoint: Some("http://in-process".to_owned()),
+            tls: TlsOptions::default(),
+            timeout: None,
+        };
+        Self::over_way(
+            Way::InProcess(transport),
+            auth,
+            SessionOptions::new("in-process"),
+        )
+    }
+
+    fn over_way(way: Way, auth: AuthOptions, options: SessionOptions) -> Self {
         let token = match &auth.method {
             AuthMethod::AdminToken { token } => Some(Arc::new(Token::fixed(token.clone()))),
             _ => None,
         };
         let (token, renewing) = (RwLock::new(token), tokio::sync::Mutex::new(()));
         let lanes = tokio::sync::Semaphore::new(options.max_in_flight.max(1));
-        Ok(Self {
+        Self {
             inner: Arc::new(Inner {
-                http,
+                way,
                 auth,
                 options,
                 token,
                 renewing,
                 lanes,
             }),
-        })
+        }
     }
 
     /// Gets a token now, unless there is a good one: to find wrong credentials at start.
@@ -225,10 +253,6 @@ impl Session {
                 other => other,
             }),
         }
-    }
-
-    pub(crate) fn http(&self) -> &reqwest::Client {
-        &self.inner.http
     }
 
     /// Waits until a request may be sent. `None` never happens: nobody closes it.

@@ -1,9 +1,10 @@
 //! One request and its answer.
 
-use super::Session;
+use super::{Session, Way};
 use crate::error::{ConflictCode, Effect, OpenStackError};
 use crate::keystone::Token;
 use crate::secret::Secret;
+use crate::transport::{Received, Sent};
 use reqwest::header::{HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use serde::de::DeserializeOwned;
@@ -45,6 +46,22 @@ impl<'a> Call<'a> {
         format!("{} {short}", self.method)
     }
 
+    /// The same as a transport in the process gets it.
+    fn sent(&self) -> Sent<'_> {
+        let version = self
+            .headers
+            .iter()
+            .find(|(name, _)| *name == "openstack-api-version")
+            .and_then(|(_, value)| value.rsplit(' ').next());
+        Sent {
+            service: self.service,
+            method: self.method.as_str(),
+            path: &self.path,
+            microversion: version,
+            body: self.body,
+        }
+    }
+
     fn unavailable(&self, problem: impl Into<String>, effect: Effect) -> OpenStackError {
         let (service, what) = (self.service.to_owned(), self.what());
         OpenStackError::Unavailable {
@@ -64,6 +81,24 @@ pub(crate) struct Answer {
     pub(crate) subject_token: Option<Secret>,
     /// The service's own id of the request: what it logs, and what an instance action names.
     pub(crate) request_id: Option<String>,
+}
+
+impl From<Received> for Answer {
+    fn from(received: Received) -> Self {
+        let header = |wanted: &str| {
+            let found = received.headers.iter().find(|(name, _)| name == wanted);
+            found.map(|(_, value)| value.clone())
+        };
+        Self {
+            status: received.status,
+            subject_token: header("x-subject-token").map(Secret::new),
+            request_id: header("x-openstack-request-id"),
+            body: match received.body {
+                Value::Null => Vec::new(),
+                body => body.to_string().into_bytes(),
+            },
+        }
+    }
 }
 
 impl Answer {
@@ -160,6 +195,16 @@ impl Session {
         call: &Call<'_>,
         token: Option<&Token>,
     ) -> Result<Answer, OpenStackError> {
+        let http = match &self.inner.way {
+            Way::Http(http) => http,
+            Way::InProcess(transport) => {
+                let _lane = self.lane().await;
+                let carried = transport.exchange(call.sent()).await;
+                return carried
+                    .map(Answer::from)
+                    .map_err(|silence| call.unavailable(silence.problem, silence.effect));
+            }
+        };
         let url = Url::parse(url).map_err(|error| {
             OpenStackError::config(
                 call.service,
@@ -167,10 +212,7 @@ impl Session {
                 format!("{url:?} is no URL: {error}"),
             )
         })?;
-        let mut request = self
-            .http()
-            .request(call.method.clone(), url)
-            .timeout(call.timeout);
+        let mut request = http.request(call.method.clone(), url).timeout(call.timeout);
         request = request.header("Accept", "application/json");
         for (name, value) in &call.headers {
             // What cannot be a header (a request id from outside with strange bytes) is left out.

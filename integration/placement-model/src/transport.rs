@@ -1,0 +1,268 @@
+//! The model under the client of `ebbtide-openstack`, with everything that can happen to a request on its way.
+
+use crate::model::{Answer, Model, Request, Version};
+use ebbtide_openstack::Effect;
+use ebbtide_openstack::transport::{Exchange, Received, Sent, Silence, Transport};
+use serde_json::Value;
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What goes wrong with a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Fault {
+    /// Placement does what it is asked for, and its answer does not arrive.
+    AnswerLost,
+    /// There is no connection: Placement has not seen the request.
+    NotHeard,
+    /// Nothing arrives, neither the request nor an answer, and the client cannot know which.
+    Silence,
+    /// Refused with this status before anything is done.
+    Refused(u16),
+}
+
+type Change = Box<dyn FnMut(&mut Model) + Send>;
+
+/// What happens when a request comes.
+pub enum Step {
+    /// It goes wrong.
+    Fault(Fault),
+    /// Another writer is faster: this happens before Placement looks at the request.
+    Before(Change),
+    /// Another writer is in between: this happens after Placement has begun with the request and before it is done.
+    During(Change),
+    /// This happens after Placement has done it and before anybody hears of it.
+    After(Change),
+}
+
+impl fmt::Debug for Step {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fault(fault) => f.debug_tuple("Fault").field(fault).finish(),
+            Self::Before(_) => f.write_str("Before"),
+            Self::During(_) => f.write_str("During"),
+            Self::After(_) => f.write_str("After"),
+        }
+    }
+}
+
+/// A request that Placement has got.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seen {
+    /// Method and path, as in `PUT /allocations/…`.
+    pub what: String,
+    /// Its body; `Null` for none.
+    pub body: Value,
+    /// The answer's status; `None` if it was not done.
+    pub status: Option<u16>,
+}
+
+#[derive(Debug)]
+struct Planned {
+    /// How what is asked begins.
+    what: String,
+    /// So many more such requests go through before it happens.
+    skip: u32,
+    /// It happens so often.
+    times: u32,
+    step: Step,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    model: Model,
+    planned: Vec<Planned>,
+    seen: Vec<Seen>,
+}
+
+/// A Placement in the process. Cheap to clone; all clones are the same one.
+#[derive(Debug, Clone, Default)]
+pub struct InProcess {
+    state: Arc<Mutex<State>>,
+}
+
+impl InProcess {
+    /// Serves a model.
+    #[must_use]
+    pub fn new(model: Model) -> Self {
+        let state = State {
+            model,
+            ..State::default()
+        };
+        Self {
+            state: Arc::new(Mutex::new(state)),
+        }
+    }
+
+    /// A client of it. Requests that met another writer are tried again at once.
+    ///
+    /// # Panics
+    /// Never: the options are right.
+    #[must_use]
+    pub fn client(&self) -> ebbtide_openstack::Placement {
+        let session = ebbtide_openstack::Session::in_process(Arc::new(self.clone()));
+        let options = ebbtide_openstack::AdapterOptions::placement();
+        match ebbtide_openstack::Placement::new(session, options) {
+            Ok(client) => client.with_retry_wait(std::time::Duration::ZERO),
+            Err(error) => unreachable!("{error}"),
+        }
+    }
+
+    /// Looks at the model, or changes it as another process would.
+    pub fn model<T>(&self, with: impl FnOnce(&mut Model) -> T) -> T {
+        with(&mut self.state().model)
+    }
+
+    /// The next request that begins so (`PUT /allocations/`) meets this.
+    pub fn once(&self, what: &str, step: Step) {
+        self.plan(what, 0, 1, step);
+    }
+
+    /// All further ones do.
+    pub fn always(&self, what: &str, step: Step) {
+        self.plan(what, 0, u32::MAX, step);
+    }
+
+    /// After `skip` such requests, the next `times` do.
+    pub fn plan(&self, what: &str, skip: u32, times: u32, step: Step) {
+        let what = what.to_owned();
+        self.state().planned.push(Planned {
+            what,
+            skip,
+            times,
+            step,
+        });
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn mend(&self) {
+        self.state().planned.clear();
+    }
+
+    /// What has come so far.
+    #[must_use]
+    pub fn seen(&self) -> Vec<Seen> {
+        self.state().seen.clone()
+    }
+
+    /// What has come so far that begins so.
+    #[must_use]
+    pub fn asked(&self, what: &str) -> usize {
+        let state = self.state();
+        state
+            .seen
+            .iter()
+            .filter(|seen| seen.what.starts_with(what))
+            .count()
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn answer(&self, sent: &Sent<'_>) -> Result<Received, Silence> {
+        let mut state = self.state();
+        let request = Request {
+            method: sent.method,
+            path: sent.path,
+            version: version(sent.microversion),
+            body: sent.body,
+        };
+        let what = format!("{} {}", sent.method, sent.path);
+        let mut step = state.next_step(&what);
+        let mut seen = Seen {
+            what,
+            body: sent.body.cloned().unwrap_or(Value::Null),
+            status: None,
+        };
+        let silence = |effect| Silence {
+            problem: "no answer".to_owned(),
+            effect,
+        };
+        let before = match &step {
+            Some(Step::Fault(Fault::NotHeard)) => Some(Err(silence(Effect::None))),
+            Some(Step::Fault(Fault::Silence)) => Some(Err(silence(Effect::Unknown))),
+            Some(Step::Fault(Fault::Refused(status))) => Some(Ok(Answer {
+                status: *status,
+                body: Value::Null,
+            })),
+            _ => None,
+        };
+        let answer = match before {
+            Some(Err(silence)) => {
+                state.seen.push(seen);
+                return Err(silence);
+            }
+            Some(Ok(answer)) => answer,
+            None => state.serve(request, &mut step),
+        };
+        seen.status = Some(answer.status);
+        state.seen.push(seen);
+        if matches!(step, Some(Step::Fault(Fault::AnswerLost))) {
+            return Err(silence(Effect::Unknown));
+        }
+        Ok(Received {
+            status: answer.status,
+            headers: Vec::new(),
+            body: answer.body,
+        })
+    }
+}
+
+impl State {
+    /// The step that is due for a request; one that is due again stays planned.
+    fn next_step(&mut self, what: &str) -> Option<Step> {
+        let mut due = None;
+        for (place, planned) in self.planned.iter_mut().enumerate() {
+            if !what.starts_with(&planned.what) {
+                continue;
+            }
+            if planned.skip > 0 {
+                planned.skip -= 1;
+            } else if due.is_none() {
+                due = Some(place);
+            }
+        }
+        let place = due?;
+        let planned = &mut self.planned[place];
+        planned.times -= u32::from(planned.times != u32::MAX);
+        if planned.times == 0 {
+            return Some(self.planned.remove(place).step);
+        }
+        match &planned.step {
+            Step::Fault(fault) => Some(Step::Fault(fault.clone())),
+            // What changes the model happens once.
+            _ => Some(self.planned.remove(place).step),
+        }
+    }
+
+    fn serve(&mut self, request: Request<'_>, step: &mut Option<Step>) -> Answer {
+        if let Some(Step::Before(change)) = step {
+            change(&mut self.model);
+        }
+        let answer = match self.model.take_off(request) {
+            Ok(flight) => {
+                if let Some(Step::During(change)) = step {
+                    change(&mut self.model);
+                }
+                self.model.land(&flight)
+            }
+            Err(answer) => answer,
+        };
+        if let Some(Step::After(change)) = step {
+            change(&mut self.model);
+        }
+        answer
+    }
+}
+
+impl Transport for InProcess {
+    fn exchange<'a>(&'a self, request: Sent<'a>) -> Exchange<'a> {
+        Box::pin(async move { self.answer(&request) })
+    }
+}
+
+fn version(text: Option<&str>) -> Version {
+    let parts = text.and_then(|text| text.split_once('.'));
+    let read = parts.and_then(|(major, minor)| Some((major.parse().ok()?, minor.parse().ok()?)));
+    read.unwrap_or((1, 0))
+}
