@@ -3,6 +3,7 @@
 use crate::agent::Agent;
 use crate::clock::Clock;
 use crate::config::Config;
+use crate::driver::DriverError;
 use crate::driver::registry::Fleet;
 use crate::error::AgentError;
 use crate::task::Tasks;
@@ -23,6 +24,9 @@ const STAGGER: Duration = Duration::from_millis(5);
 /// Pause before the hosts are asked for again if that failed.
 const RETRY: Duration = Duration::from_secs(5);
 
+/// Looks for hosts in vain that are no error yet: two minutes in which the cloud itself may be starting.
+const START_ATTEMPTS: u32 = 24;
+
 /// Runs an agent for each host until `shutdown`. A host that comes later gets its agent within the fleet's interval; an agent that
 /// had to end is started again then; one whose host is gone goes on, because there may be something left to do.
 ///
@@ -39,9 +43,11 @@ pub async fn serve(
     let mut running: BTreeSet<String> = BTreeSet::new();
     let mut started = 0;
     let mut buses: Vec<Arc<dyn Bus>> = Vec::new();
+    let mut starting = Starting::default();
     while !shutdown.is_cancelled() {
         let pause = match fleet.hosts().await {
             Ok(hosts) => {
+                starting = Starting::Over;
                 for host in hosts
                     .into_iter()
                     .filter(|host| !running.contains(host))
@@ -73,7 +79,7 @@ pub async fn serve(
                 fleet.interval()
             }
             Err(error) => {
-                tracing::error!(code = error.code(), "the hosts are not known yet: {error}");
+                starting.say(&error);
                 RETRY
             }
         };
@@ -96,6 +102,40 @@ pub async fn serve(
         bus.close().await;
     }
     Ok(())
+}
+
+/// Whether the cloud may still be starting.
+#[derive(Debug)]
+enum Starting {
+    /// It has never named its hosts, and was asked so often in vain.
+    Since(u32),
+    Over,
+}
+
+impl Default for Starting {
+    fn default() -> Self {
+        Self::Since(0)
+    }
+}
+
+impl Starting {
+    /// Says that the hosts could not be looked up: an error only when the cloud should have been there.
+    fn say(&mut self, error: &DriverError) {
+        let code = error.code();
+        match self {
+            Self::Since(attempts) if *attempts < START_ATTEMPTS => {
+                *attempts += 1;
+                let seconds = RETRY.as_secs();
+                tracing::warn!(
+                    code,
+                    "waiting for the cloud to name its hosts; asking again in {seconds} s: {error}"
+                );
+            }
+            Self::Since(_) | Self::Over => {
+                tracing::error!(code, "the hosts cannot be looked up: {error}");
+            }
+        }
+    }
 }
 
 fn forget(running: &mut BTreeSet<String>, (host, ended): (String, Result<(), AgentError>)) {
@@ -163,8 +203,8 @@ impl Bus for Shared {
 mod tests {
     use super::*;
     use crate::clock::SystemClock;
+    use crate::driver::Driver;
     use crate::driver::registry::{self, DriverContext};
-    use crate::driver::{Driver, DriverError};
     use ebbtide_bus::{InProcessBroker, QueuePrefix};
     use ebbtide_model::message::{Body, Message};
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -193,6 +233,89 @@ mod tests {
         fn interval(&self) -> Duration {
             Duration::from_millis(10)
         }
+    }
+
+    /// A cloud that cannot name its hosts.
+    #[derive(Debug)]
+    struct Away(AtomicUsize);
+
+    #[async_trait]
+    impl Fleet for Away {
+        async fn hosts(&self) -> Result<BTreeSet<String>, DriverError> {
+            self.0.fetch_add(1, Ordering::SeqCst);
+            Err(DriverError::Failed {
+                what: "tell what it has",
+                detail: "nobody listens".to_owned(),
+            })
+        }
+
+        fn driver(&self, _host: &str, _dir: &Path) -> Result<Arc<dyn Driver>, AgentError> {
+            unreachable!("there is no host")
+        }
+
+        fn interval(&self) -> Duration {
+            RETRY
+        }
+    }
+
+    #[derive(Clone, Default)]
+    struct Lines(Arc<std::sync::Mutex<Vec<u8>>>);
+
+    impl std::io::Write for Lines {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cloud_that_is_still_starting_is_waited_for_and_one_that_stays_away_is_an_error() {
+        let lines = Lines::default();
+        let writer = lines.clone();
+        let subscriber = tracing_subscriber::fmt()
+            .with_ansi(false)
+            .with_writer(move || writer.clone())
+            .finish();
+        let _quiet = tracing::subscriber::set_default(subscriber);
+        let dir = tempfile::tempdir().unwrap();
+        let text = format!(
+            "host = \"all\"\nstate_dir = {:?}\n[driver.simulated]\ninventory = {{ VCPU = 4 }}",
+            dir.path().display().to_string()
+        );
+        let config = Config::from_table(text.parse().unwrap()).unwrap();
+        let shutdown = CancellationToken::new();
+        let away = Arc::new(Away(AtomicUsize::new(0)));
+        let fleet: Arc<dyn Fleet> = Arc::clone(&away) as Arc<dyn Fleet>;
+        let connect = || -> Result<Arc<dyn Bus>, AgentError> { unreachable!("nobody to connect") };
+        let clock = Arc::new(SystemClock);
+        let serving = serve(&config, fleet, clock, connect, shutdown.clone());
+        let watching = async {
+            let attempts = usize::try_from(START_ATTEMPTS).unwrap() + 2;
+            while away.0.load(Ordering::SeqCst) < attempts {
+                tokio::time::sleep(RETRY).await;
+            }
+            shutdown.cancel();
+        };
+        let (served, ()) = tokio::join!(serving, watching);
+        served.unwrap();
+        let log = String::from_utf8(lines.0.lock().unwrap().clone()).unwrap();
+        let levels: Vec<&str> = log
+            .lines()
+            .filter_map(|l| l.split_whitespace().nth(1))
+            .collect();
+        let (first, rest) = levels.split_at(usize::try_from(START_ATTEMPTS).unwrap());
+        assert!(first.iter().all(|level| *level == "WARN"), "{log}");
+        assert!(
+            rest.len() >= 2 && rest.iter().all(|level| *level == "ERROR"),
+            "{log}"
+        );
+        assert!(
+            log.contains("waiting for the cloud to name its hosts; asking again in 5 s"),
+            "{log}"
+        );
     }
 
     #[tokio::test]
