@@ -50,7 +50,7 @@ const RENAMED: [(&str, &str, &str); 11] = [
 ];
 
 /// Options under names that nothing reads any more, and where they are now.
-const GONE: [(&str, &str, &str); 8] = [
+const GONE: [(&str, &str, &str); 9] = [
     (
         "DEFAULT",
         "scheduler_default_filters",
@@ -91,7 +91,16 @@ const GONE: [(&str, &str, &str); 8] = [
         "periodic_task_interval",
         "nothing: Ebbtide has no such task",
     ),
+    (
+        "ebbtide",
+        "agents",
+        "nothing: the agent that answers for a victim's host is asked, whatever stands here",
+    ),
 ];
+
+/// What Nova 26, the oldest supported one, and its libraries declare and the newest does not: group and name, one option a
+/// line. Written by `integration/nova/older_options.py`.
+const OLDER_OPTIONS: &str = include_str!("older_options.tsv");
 
 /// Sections of libraries and of other programs that a nova.conf may have, besides those that Nova declares.
 const OTHER_SECTIONS: [&str; 9] = [
@@ -132,7 +141,12 @@ pub(crate) fn findings(config: &Config, given: &[Given]) -> Vec<Finding> {
     let asked = config.asked();
     let keys = registry::keys(Kind::Nova);
     let declared: Vec<(&str, &str)> = ebbtide_nova::options::declared_names().collect();
+    let older: BTreeSet<(&str, &str)> = OLDER_OPTIONS
+        .lines()
+        .filter_map(|line| line.split_once('\t'))
+        .collect();
     let mut groups: BTreeSet<&str> = declared.iter().map(|(group, _)| *group).collect();
+    groups.extend(older.iter().map(|(group, _)| *group));
     groups.extend(keys.iter().map(|key| key.section()));
     groups.extend(OTHER_SECTIONS);
     // Sections that others name for their credentials.
@@ -141,7 +155,7 @@ pub(crate) fn findings(config: &Config, given: &[Given]) -> Vec<Finding> {
         .filter(|given| matches!(given.name.as_str(), "auth_section" | "auth-section"));
     groups.extend(named.map(|given| given.text.as_str()));
     let mut found = Vec::new();
-    let mut others: BTreeMap<&str, (usize, Option<Position>)> = BTreeMap::new();
+    let mut others = Vec::new();
     let mut strange: BTreeMap<&str, (usize, Option<Position>)> = BTreeMap::new();
     for given in given {
         let (group, name) = (given.group.as_str(), given.name.as_str());
@@ -210,26 +224,18 @@ pub(crate) fn findings(config: &Config, given: &[Given]) -> Vec<Finding> {
                     .why("Nova knows it, and Ebbtide does not read it")
                     .next("nothing, if you can do without; `ebbtide config explain --kind nova scheduler` lists what counts"),
             );
-        } else if known || OTHER_SECTIONS.contains(&group) {
-            others.entry(group).or_insert((0, at)).0 += 1;
+        } else if known
+            || older.contains(&(group, plain.as_str()))
+            || OTHER_SECTIONS.contains(&group)
+        {
+            others.push((group, at));
         } else if groups.contains(group) {
             found.push(unknown(&key, at, &plain, group, &keys, &declared));
         } else {
             strange.entry(group).or_insert((0, at)).0 += 1;
         }
     }
-    for (group, (count, at)) in others {
-        found.push(
-            Finding::new(Level::Note, code::NO_EFFECT, format!("[{group}]"))
-                .at(at)
-                .what(format!(
-                    "{} of [{group}] for Nova's other services",
-                    options(count)
-                ))
-                .why("nova.conf is shared, and Ebbtide does not read them")
-                .next("nothing"),
-        );
-    }
+    found.extend(not_ours(&others));
     for (group, (count, at)) in strange {
         let near = nearest::name(group, groups.iter().copied());
         let (level, next) = match near {
@@ -251,6 +257,30 @@ pub(crate) fn findings(config: &Config, given: &[Given]) -> Vec<Finding> {
         );
     }
     found
+}
+
+/// One note for all options that other services read: there is nothing to do about any of them.
+fn not_ours(others: &[(&str, Option<Position>)]) -> Option<Finding> {
+    let (_, first) = others.first()?;
+    let mut sections: Vec<String> = Vec::new();
+    for (group, _) in others {
+        let section = format!("[{group}]");
+        if !sections.contains(&section) {
+            sections.push(section);
+        }
+    }
+    let are = if others.len() == 1 { "is" } else { "are" };
+    Some(
+        Finding::new(Level::Note, code::NO_EFFECT, sections[0].clone())
+            .at(*first)
+            .what(format!(
+                "{} {are} for Nova's other services, in {}",
+                options(others.len()),
+                sections.join(", ")
+            ))
+            .why("nova.conf is shared, and Ebbtide does not read them")
+            .next("nothing"),
+    )
 }
 
 fn options(count: usize) -> String {
@@ -299,8 +329,8 @@ fn unknown(
         ),
         (None, None) => (
             Level::Note,
-            "Nova's newest release does not have it; oslo.config ignores what nobody asks for, without a word",
-            "nothing, if it is an option of another release, or of another service; else remove it"
+            "neither Nova's newest release nor the oldest supported one has it; oslo.config ignores what nobody asks for, without a word",
+            "nothing, if it is an option of a release between, or of another service; else remove it"
                 .to_owned(),
         ),
     };

@@ -24,7 +24,6 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("ebbtide.nova_release", Whole, "", "29", "Major version of the Nova whose place is taken (26 is Zed, 34 the newest known). Not set: told from the versions of the cloud's services.").range(26.0, 99.0),
     Key::new("ebbtide.plugins", Path, "", "/etc/ebbtide/plugins.toml", "A TOML file with [[plugins]]: weighers that add up behind Nova's own, and cost modules.").sighup(),
     Key::new("ebbtide.metrics_listen", Text, "", "127.0.0.1:7471", "Address and port of /metrics, /healthz, /readyz. Not set: none."),
-    Key::new("ebbtide.agents", List, "", "agent-central", "Names of the hosts whose agents are asked, with commas. Ebbtide asks the agent beside every compute whatever this says.").never(),
     Key::new("ebbtide.name", Text, "", "scheduler-1", "This scheduler's name in the ledger; unique. Not set: [DEFAULT] host."),
     Key::new("DEFAULT.host", Text, "", "scheduler-1", "Name under which we listen and report. Not set: the name of the machine."),
     Key::new("DEFAULT.my_ip", Text, "", "192.0.2.7", "Our address. Not set: the one by which the machine reaches others."),

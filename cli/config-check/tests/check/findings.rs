@@ -268,7 +268,8 @@ fn what_nova_conf_says_and_nobody_means() {
         ("cost_module = cheap\n", Error, code::VALUE, "[ebbtide] cost_module", 15, "cheap"),
         ("[filter_scheduler]\nram_weight_multipler = 2\n", Warning, code::UNKNOWN, "[filter_scheduler] ram_weight_multipler", L, "ram_weight_multiplier?"),
         ("[DEFAULT]\nram_weight_multiplier = 2\n", Warning, code::UNKNOWN, "[DEFAULT] ram_weight_multiplier", L, "[filter_scheduler] ram_weight_multiplier"),
-        ("[DEFAULT]\nosapi_compute_workers = 2\n", Note, code::UNKNOWN, "[DEFAULT] osapi_compute_workers", L, "another release"),
+        ("[DEFAULT]\nosapi_compute_wrkrs = 2\n", Note, code::UNKNOWN, "[DEFAULT] osapi_compute_wrkrs", L, "a release between"),
+        ("agents = agent-1\n", Warning, code::DEPRECATED, "[ebbtide] agents", 15, "whatever stands here"),
         ("[filter_schedular]\nram_weight_multiplier = 2\n", Warning, code::UNKNOWN, "[filter_schedular]", L, "[filter_scheduler]?"),
         ("[DEFAULT]\nscheduler_default_filters = A\n", Warning, code::DEPRECATED, "[DEFAULT] scheduler_default_filters", L, "enabled_filters"),
         ("[DEFAULT]\nnotification_driver = noop\n", Warning, code::DEPRECATED, "[DEFAULT] notification_driver", L, "still counts"),
@@ -293,6 +294,10 @@ fn what_nova_conf_says_and_nobody_means() {
         ("preemption = false\ndefault_grace = 60\n", Warning, code::NO_EFFECT, "[ebbtide] default_grace", 16, "nobody is preempted"),
         ("[placement]\ninsecure = true\n", Warning, code::OPEN, "[placement] insecure", L, "password"),
     ]);
+    // What other services of any supported release read is one note, however much it is.
+    let shared = nova("[DEFAULT]\nenabled_apis = osapi_compute\nosapi_compute_workers = 2\n[wsgi]\nkeep_alive = true\n[vnc]\nenabled = false\n[keystone_authtoken]\nwww_authenticate_uri = x\n");
+    let words: Vec<&str> = shared.findings.iter().map(|finding| finding.what.as_str()).collect();
+    assert_eq!(words, ["5 options are for Nova's other services, in [DEFAULT], [keystone_authtoken], [vnc], [wsgi]"]);
     let bare = judged(Kind::Nova, "[DEFAULT]\ndebug = true\n");
     let words: Vec<&str> = bare.findings.iter().map(|finding| finding.what.as_str()).collect();
     assert!(words.iter().any(|what| what.contains("[api_database] connection")) || bare.count(Level::Error) > 0, "{words:?}");

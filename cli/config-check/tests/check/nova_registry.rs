@@ -179,11 +179,7 @@ fn made_of(conf: &NovaConf) -> String {
                 &conf.ebbtide.notice_timeout,
                 &conf.ebbtide.act_timeout
             ),
-            (
-                &conf.ebbtide.max_in_flight,
-                &conf.ebbtide.agents,
-                &conf.ebbtide.name
-            ),
+            (&conf.ebbtide.max_in_flight, &conf.ebbtide.name),
             (
                 &conf.general.rpc_response_timeout,
                 &conf.general.long_rpc_timeout,

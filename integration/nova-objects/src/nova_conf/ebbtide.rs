@@ -43,7 +43,6 @@ const ACT_TIMEOUT: Opt = Opt::int(GROUP, "act_timeout")
     .default("60");
 const BUS_PREFIX: Opt = Opt::text(GROUP, "bus_prefix");
 const NAME: Opt = Opt::text(GROUP, "name");
-const AGENTS: Opt = Opt::list(GROUP, "agents");
 
 /// When the conductor gets its answer for a request that preempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,8 +78,6 @@ pub struct EbbtideSection {
     pub metrics_listen: Option<String>,
     /// A TOML file with `[[plugins]]`: weighers and cost modules of the operator's; `None`: there are none.
     pub plugins: Option<String>,
-    /// Names of the hosts whose agents are asked; empty: an agent beside every compute.
-    pub agents: Vec<String>,
     /// Major version of the Nova whose place is taken (26: Zed); `None`: told from the versions of the cloud's services.
     pub nova_release: Option<u32>,
     /// How long a Placement that is away is waited for; 30.
@@ -140,7 +137,6 @@ impl EbbtideSection {
                 .and_then(|release| u32::try_from(release).ok()),
             metrics_listen: text(&METRICS_LISTEN)?,
             plugins: text(&PLUGINS)?,
-            agents: config.list(&AGENTS)?,
             placement_patience: number(&PLACEMENT_PATIENCE)?,
             placement_poll: number(&PLACEMENT_POLL)?,
             notice_timeout: number(&NOTICE_TIMEOUT)?,
