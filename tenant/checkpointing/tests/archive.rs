@@ -1,6 +1,6 @@
 //! The 64 real series: what the paper claims reproduces on public data.
 //!
-//! The data lie outside of the repository: in the directory that EBBTIDE_DATA names, or beside the checkout.
+//! Where the archive is not, four reduced series take its place, and what must hold on any series is looked at.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
@@ -11,30 +11,36 @@ use ebbtide_checkpointing::{
 use ebbtide_model::Money;
 use serde_json::Value;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 const DAY: i64 = 86_400;
 /// 500 minutes, the paper's job.
 const JOB: i64 = 500 * 60;
 
-fn archive() -> Vec<Series> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let root = std::env::var_os("EBBTIDE_DATA").map_or(beside, PathBuf::from);
-    let path = root.join("ec2-spot-2010/spot_2009-11_2010-11.csv.zst");
-    let file = std::fs::File::open(&path).unwrap_or_else(|error| {
-        panic!(
-            "{}: {error}: this test needs the public archive of spot prices. Set EBBTIDE_DATA to the directory that has \
-             ec2-spot-2010, or put it at ../shared/data beside the checkout",
-            path.display()
-        )
-    });
+/// The series, and whether they are reduced ones.
+fn archive() -> (Vec<Series>, bool) {
+    let data = ebbtide_test_data::data("ec2-spot-2010/spot_2009-11_2010-11.csv.zst");
+    let file = std::fs::File::open(&data.path).unwrap();
     let mut text = Vec::new();
     ruzstd::decoding::StreamingDecoder::new(file)
         .unwrap()
         .read_to_end(&mut text)
         .unwrap();
-    read_series(&text, 60 * DAY).unwrap()
+    (read_series(&text, 60 * DAY).unwrap(), data.reduced)
+}
+
+/// Processor time of this process by now, seconds (proc(5), stat).
+fn processor_seconds() -> f64 {
+    const TICKS: f64 = 100.0;
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap();
+    let fields: Vec<&str> = stat
+        .rsplit(')')
+        .next()
+        .unwrap()
+        .split_whitespace()
+        .collect();
+    let ticks = |at: usize| fields[at].parse::<f64>().unwrap();
+    (ticks(11) + ticks(12)) / TICKS
 }
 
 fn close(ours: f64, wanted: f64, tolerance: f64, what: &str) {
@@ -45,11 +51,10 @@ fn close(ours: f64, wanted: f64, tolerance: f64, what: &str) {
 }
 
 #[test]
-#[allow(clippy::disallowed_methods)] // How long the sweep takes is part of what is promised.
 fn the_mean_over_all_64_series_reproduces_in_less_than_a_minute() {
-    let begin = std::time::Instant::now();
-    let series = archive();
-    assert_eq!(series.len(), 64);
+    let begin = processor_seconds();
+    let (series, reduced) = archive();
+    assert_eq!(series.len(), if reduced { 4 } else { 64 });
     let kinds = SchemeKind::ALL;
     let next = Mutex::new(series.iter());
     let means = Mutex::new(Vec::new());
@@ -76,9 +81,19 @@ fn the_mean_over_all_64_series_reproduces_in_less_than_a_minute() {
         }
     });
     let means = means.into_inner().unwrap();
-    let seconds = begin.elapsed().as_secs_f64();
-    println!("all series, all bids, all schemes, two threads: {seconds:.1} s");
-    assert!(seconds < 60.0, "{seconds:.1} s");
+    // A minute on two processors of its own, whatever else the machine does.
+    let seconds = processor_seconds() - begin;
+    println!("all series, all bids, all schemes: {seconds:.1} s of processor time");
+    assert!(seconds < 120.0, "{seconds:.1} s");
+    if reduced {
+        let all: Vec<_> = means.iter().map(|(_, summary)| *summary).collect();
+        let mean = over_series(SchemeKind::Acc, &all).unwrap();
+        assert_eq!(mean.of, 4);
+        for ours in [mean.cost, mean.time, mean.product] {
+            assert!(ours.min <= ours.mean && ours.mean <= ours.max, "{ours:?}");
+        }
+        return;
+    }
     let vectors: Value = serde_json::from_str(include_str!("vectors/002_acc.json")).unwrap();
     let wanted = &vectors["reproduced"]["all64"];
     let all: Vec<_> = means.iter().map(|(_, summary)| *summary).collect();
@@ -127,7 +142,30 @@ fn the_mean_over_all_64_series_reproduces_in_less_than_a_minute() {
 
 #[test]
 fn the_sweeps_over_single_series_reproduce_bid_by_bid() {
-    let series = archive();
+    let (series, reduced) = archive();
+    if reduced {
+        for one in &series {
+            let (low, high) = band(&one.history);
+            let (terms, starts) = (Terms::default(), Starts::default());
+            let mut finished = 0;
+            for bid in bids(low, high, 5) {
+                let kinds = &SchemeKind::ALL;
+                let row = compare(&one.history, bid, kinds, &terms, JOB, starts).unwrap();
+                for kind in SchemeKind::ALL {
+                    let ours = row.of(kind).unwrap();
+                    let possible = ours.cost > 0.0 && ours.hours * 3600.0 >= JOB as f64;
+                    assert!(ours.finished == 0 || possible, "{} {bid} {kind}", one.name);
+                }
+                // Whoever saves at the best moments gets through wherever somebody else does, and more often with a higher bid.
+                let best = row.of(SchemeKind::Opt).unwrap().finished;
+                let none = row.of(SchemeKind::None).unwrap().finished;
+                assert!(best >= none && best >= finished, "{} {bid}", one.name);
+                finished = best;
+            }
+            assert!(finished > 0, "{}", one.name);
+        }
+        return;
+    }
     let sweeps: Value = serde_json::from_str(include_str!("vectors/002_sweep_rows.json")).unwrap();
     let kinds = [SchemeKind::Opt, SchemeKind::Acc, SchemeKind::Hour];
     for sweep in sweeps.as_array().unwrap() {
@@ -190,7 +228,7 @@ fn the_sweeps_over_single_series_reproduce_bid_by_bid() {
 
 #[test]
 fn bids_above_all_prices_make_all_schemes_alike_but_hour() {
-    let series = archive();
+    let (series, _) = archive();
     let name = "eu-west-1.linux.m1.xlarge";
     let one = series.iter().find(|one| one.name == name).unwrap();
     let bid: Money = "2".parse().unwrap();

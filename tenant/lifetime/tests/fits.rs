@@ -21,7 +21,7 @@ struct Row {
 }
 
 fn rows() -> Vec<Row> {
-    let mut reader = csv::Reader::from_path(data::path()).unwrap();
+    let mut reader = csv::Reader::from_path(data::file().path).unwrap();
     let names = reader.headers().unwrap().clone();
     let at = |name: &str| names.iter().position(|n| n == name).unwrap();
     let (zone, kind, preemptible) = (at("zone"), at("machine_type"), at("preemptible"));
@@ -86,6 +86,16 @@ const TABLE: [&str; 8] = [
 #[test]
 fn least_squares_reproduces_the_refit_table_within_two_percent() {
     let rows = rows();
+    if data::file().reduced {
+        // Of the model by which they were made, though half of them were stopped.
+        let seen = group(&rows, "ALL");
+        let method = Method::LeastSquares(Curve::KaplanMeier);
+        let fit = fit(Family::Bathtub, method, &seen).unwrap();
+        let made_of = serde_json::json!({"A": 0.45, "tau1": 1.0, "tau2": 0.8, "b": 24.0});
+        let wrong = near(&fit, &made_of, 0.35);
+        assert!(wrong.is_empty() && fit.r2 > 0.95, "{wrong:?} {}", fit.r2);
+        return;
+    }
     let vectors = vectors();
     for name in TABLE {
         let vector = vectors.iter().find(|v| v["group"] == name).unwrap();
@@ -125,6 +135,21 @@ fn least_squares_reproduces_the_refit_table_within_two_percent() {
 #[test]
 fn the_classic_models_fit_at_least_as_well_as_the_vectors_say() {
     let rows = rows();
+    if data::file().reduced {
+        let seen = group(&rows, "ALL");
+        let r2 = |family| fit(family, PAPER, &seen).unwrap().r2;
+        for family in [
+            Family::Exponential,
+            Family::Weibull,
+            Family::GompertzMakeham,
+        ] {
+            assert!(
+                r2(family) > 0.4 && r2(family) < r2(Family::Bathtub),
+                "{family:?}"
+            );
+        }
+        return;
+    }
     let vectors = vectors();
     for name in TABLE {
         let vector = &vectors.iter().find(|v| v["group"] == name).unwrap()["alternatives"];
@@ -180,6 +205,12 @@ fn with_the_cap_as_an_atom_and_stops_censored_the_public_data_prefer_weibull_to_
     }
     let verdict = verdict(&fits, &seen).unwrap();
     println!("{}", verdict.words);
+    let paper = |family| fit(family, PAPER, &seen).unwrap().r2;
+    assert!(paper(Family::Bathtub) > paper(Family::Weibull) + 0.05);
+    if data::file().reduced {
+        // They were made by a bathtub, whose wall is before the cap.
+        return;
+    }
     // The wall of the bathtub at 24 h is the provider's limit, which every model has as its atom here; what is left is a hazard that
     // falls with age, and two parameters say that better than four. Without the atom, as the paper fits, the bathtub wins.
     assert_eq!(fits[verdict.best].family, Family::Weibull);
@@ -192,7 +223,6 @@ fn with_the_cap_as_an_atom_and_stops_censored_the_public_data_prefer_weibull_to_
         "{}",
         verdict.words
     );
-    let paper = |family| fit(family, PAPER, &seen).unwrap().r2;
     assert!(paper(Family::Bathtub) > paper(Family::Weibull) + 0.1);
 }
 

@@ -8,23 +8,15 @@ mod region;
 
 use crate::run::{Ran, alone};
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The pooled refit of the public data.
 const REFIT: &str = "bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45";
 
-/// The public data lie outside of the repository: in the directory that EBBTIDE_DATA names, or beside the checkout.
-fn public_data() -> String {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data");
-    let root = std::env::var_os("EBBTIDE_DATA").map_or(beside, PathBuf::from);
-    let path = root.join("goog-preemption/preemptions.csv");
-    assert!(
-        path.is_file(),
-        "{} is missing: this test needs the public preemption data. Set EBBTIDE_DATA to the directory that has \
-         goog-preemption/preemptions.csv, or put it at ../shared/data beside the checkout",
-        path.display()
-    );
-    path.to_str().unwrap().to_owned()
+/// The public data, and whether they are reduced ones.
+fn public_data() -> (String, bool) {
+    let data = ebbtide_test_data::data("goog-preemption/preemptions.csv");
+    (data.path.to_str().unwrap().to_owned(), data.reduced)
 }
 
 async fn ebbtide(line: &[&str]) -> Ran {

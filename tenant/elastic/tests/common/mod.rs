@@ -5,7 +5,6 @@
 use ebbtide_elastic::{Cluster, Job, Trace};
 use proptest::prelude::*;
 use std::io::Read;
-use std::path::{Path, PathBuf};
 
 /// Jobs whose tasks take longer than this are long, seconds.
 pub const CUTOFF: u64 = 50;
@@ -49,20 +48,12 @@ pub fn cluster(servers: u32, short_only: u32) -> Cluster {
     }
 }
 
-/// A trace of the shared data, decompressed.
-pub fn shared(name: &str) -> Vec<u8> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data");
-    let data = std::env::var_os("EBBTIDE_DATA").map_or(beside, PathBuf::from);
-    let path = data.join("yahoo-hawk-subtraces").join(name);
-    let raw = std::fs::read(&path).unwrap_or_else(|_| {
-        panic!(
-            "{} is missing: set EBBTIDE_DATA to the directory that has yahoo-hawk-subtraces, or put it at ../shared/data \
-             beside the checkout",
-            path.display()
-        )
-    });
+/// A trace of the public data, decompressed, and whether it is a reduced one.
+pub fn shared(name: &str) -> (Vec<u8>, bool) {
+    let data = ebbtide_test_data::data(&format!("yahoo-hawk-subtraces/{name}"));
+    let raw = std::fs::read(&data.path).unwrap();
     let mut text = Vec::new();
     let mut frame = ruzstd::decoding::StreamingDecoder::new(raw.as_slice()).unwrap();
     frame.read_to_end(&mut text).unwrap();
-    text
+    (text, data.reduced)
 }
