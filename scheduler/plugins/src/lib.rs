@@ -15,6 +15,7 @@ mod health;
 mod kept;
 mod late;
 mod load;
+mod regular;
 mod set;
 mod watched;
 
@@ -27,4 +28,5 @@ pub use file::read_file;
 pub use health::{Health, HealthReport, Milliseconds};
 pub use kept::{AllKept, ENGINE, Kept, Merged, merge};
 pub use load::{Carrier, PluginKind};
+pub use regular::{LARGEST_COMPONENT, read_regular};
 pub use set::{Clock, Entry, Plugin, PluginSet, Randomness, Services, Sources};

@@ -1,10 +1,10 @@
 //! From a file to a plugin.
 
+use crate::regular::{LARGEST_PEM, read_regular};
 use crate::{PluginConfig, PluginError, Sources};
 use ebbtide_cost_api::CostModule;
 use ebbtide_remote::{Limits, RemoteError, RemotePlugin, Service, Tls};
 use ebbtide_weigher_api::Weigher;
-use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,7 +82,7 @@ pub(crate) fn reach(config: &PluginConfig, address: &str) -> Result<Loaded, Plug
     };
     let read = |path: &Option<PathBuf>| -> Result<Option<Vec<u8>>, PluginError> {
         let Some(path) = path else { return Ok(None) };
-        let bytes = fs::read(path).map_err(|source| PluginError::Read {
+        let bytes = read_regular(path, LARGEST_PEM).map_err(|source| PluginError::Read {
             name: name.clone(),
             path: path.clone(),
             source,

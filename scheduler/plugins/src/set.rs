@@ -1,10 +1,10 @@
 //! All plugins of a scheduler.
 
 use crate::load::{self, Loaded};
+use crate::regular::{LARGEST_COMPONENT, read_regular};
 use crate::{Carrier, Component, Health, PluginConfig, PluginError, PluginKind};
 use ebbtide_engine::PluginFailure;
 use std::fmt;
-use std::fs;
 use std::sync::Arc;
 
 /// Nanoseconds since 1970.
@@ -189,7 +189,13 @@ fn read(entry: &Entry) -> Result<Option<Component>, PluginError> {
     let Some(file) = config.file.as_ref().filter(|_| entry.component.is_none()) else {
         return Ok(entry.component.clone());
     };
-    let bytes = fs::read(file).map_err(|source| PluginError::Read {
+    // Before anything is read: nothing could be done with it.
+    if cfg!(not(feature = "wasm")) {
+        return Err(PluginError::NoWasm {
+            name: config.name.clone(),
+        });
+    }
+    let bytes = read_regular(file, LARGEST_COMPONENT).map_err(|source| PluginError::Read {
         name: config.name.clone(),
         path: file.clone(),
         source,

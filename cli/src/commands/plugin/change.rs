@@ -3,6 +3,7 @@
 use super::{AddArgs, MultiplierArgs, NameArgs, UseArgs, settings};
 use crate::Context;
 use crate::errors::CliError;
+use ebbtide_plugins::{LARGEST_COMPONENT, read_regular};
 use ebbtide_proto::v1;
 
 /// Largest component that is sent, in bytes: with all around it, it has to fit into one message.
@@ -10,7 +11,7 @@ const LARGEST: usize = 12 * 1024 * 1024;
 
 pub(super) async fn add(context: &mut Context, args: AddArgs) -> Result<(), CliError> {
     let component = match &args.file {
-        Some(file) => std::fs::read(file).map_err(|error| CliError::Refused {
+        Some(file) => read_regular(file, LARGEST_COMPONENT).map_err(|error| CliError::Refused {
             problem: format!("{}: {error}", file.display()),
             next: "name a component that can be read, or --at PATH for one on the schedulers' own disks".to_owned(),
         })?,
