@@ -4,6 +4,7 @@
 
 use crate::errors::CliError;
 use crate::output::{ColorChoice, Format};
+use ebbtide_model::toml_text;
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 
@@ -48,9 +49,9 @@ pub fn load(named: Option<&Path>, config_home: Option<&Path>) -> Result<Config, 
         problem,
     };
     match std::fs::read_to_string(&path) {
-        Ok(text) => {
-            toml::from_str(&text).map_err(|error| wrong(error.to_string().trim().to_owned()))
-        }
+        Ok(text) => toml::from_str(&text).map_err(|error: toml::de::Error| {
+            wrong(toml_text::problem(&text, error.span(), error.message()))
+        }),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound && named.is_none() => {
             Ok(Config::default())
         }

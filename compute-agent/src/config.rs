@@ -7,7 +7,7 @@ use crate::error::AgentError;
 use crate::fence::{Fence, FenceSettings};
 use crate::protocol::Policy;
 use ebbtide_bus::{AmqpConfig, BrokerUrl, Identity, QueueKind, QueuePrefix, TlsFiles};
-use ebbtide_model::names;
+use ebbtide_model::{names, toml_text};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -244,8 +244,7 @@ impl Config {
             .parse::<Table>()
             .map_err(|error| AgentError::ConfigFile {
                 path: path.to_owned(),
-                // TOML's errors quote the line that they are about.
-                problem: names::hide_logins(error.to_string().trim_end()),
+                problem: toml_text::problem(text, error.span(), error.message()),
             })?;
         for setting in overrides {
             set(&mut table, setting)?;
@@ -446,12 +445,15 @@ fn section<T: serde::de::DeserializeOwned>(
         let single = Table::from_iter([(key.clone(), value.clone())]);
         if let Err(error) = single.try_into::<T>() {
             let key = format!("{name}.{key}");
-            return Err(AgentError::config(key, error.message().to_owned()));
+            return Err(AgentError::config(
+                key,
+                toml_text::without_values(error.message()),
+            ));
         }
     }
     section
         .try_into()
-        .map_err(|error| AgentError::config(name, error.message().to_owned()))
+        .map_err(|error| AgentError::config(name, toml_text::without_values(error.message())))
 }
 
 fn driver(table: &mut Table) -> Result<DriverSettings, AgentError> {

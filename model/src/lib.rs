@@ -27,6 +27,7 @@ pub mod request;
 pub mod resource;
 pub mod server;
 pub mod time;
+pub mod toml_text;
 pub mod traits;
 
 pub use aggregate::Aggregate;

@@ -3,7 +3,7 @@
 use crate::finding::{Finding, Level, Position, code};
 use crate::nearest;
 use crate::registry::{self, Kind};
-use ebbtide_model::names;
+use ebbtide_model::toml_text;
 use std::collections::BTreeMap;
 use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
@@ -43,7 +43,7 @@ impl TomlFile {
                 .at(error.span().map(|span| lines.position(span.start)))
                 .what(format!(
                     "this is no TOML: {}",
-                    names::hide_logins(error.message())
+                    toml_text::without_values(error.message())
                 ))
                 .why("nothing of the file is used, and the program does not start")
                 .next("correct the line; text is in \"quotes\", tables begin with [name]")

@@ -153,6 +153,10 @@ fn no_error_shows_the_password_of_a_url_in_the_file() {
         "[bus]\nurls = \"amqp://u:geheim@b1",
         "host = \"h\"\nstate_dir = \"/x\"\n[bus]\nqueue_type = [\"amqp://u:geheim@b1\"]",
         "host = \"h\"\nstate_dir = \"/x\"\n[bus]\ninsecure = \"amqp://u:geheim@b1\"",
+        "host = \"h\"\nstate_dir = \"/x\"\n[fence.options]\npassword = \"geheim\"\npassword = 1",
+        "host = \"h\"\nstate_dir = \"/x\"\n[fence]\noptions = { password = \"geheim\" ]",
+        "host = \"h\"\nstate_dir = \"/x\"\n[fence]\noptions = \"geheim\"",
+        "host = \"h\"\nstate_dir = \"/x\"\n[bus]\nurls = \"amqp://u:ab geheim@b1\" x",
         "host = \"h\"\nstate_dir = \"/x\"\n[log]\nfilter = \"amqp://u:geheim@b1/\"",
     ] {
         let error = Config::parse(Path::new("agent.toml"), text, &[]).unwrap_err();

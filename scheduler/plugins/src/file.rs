@@ -1,6 +1,7 @@
 //! A file with plugins and nothing else, for schedulers whose own configuration has another form.
 
 use crate::{PluginConfig, PluginError};
+use ebbtide_model::toml_text;
 use serde::Deserialize;
 use std::path::Path;
 
@@ -22,10 +23,11 @@ pub fn read_file(path: &Path) -> Result<Vec<PluginConfig>, PluginError> {
         path: path.to_owned(),
         source,
     })?;
-    let file: PluginFile = toml::from_str(&text).map_err(|error| PluginError::Config {
-        name: name(),
-        key: "[[plugins]]",
-        problem: error.to_string(),
-    })?;
+    let file: PluginFile =
+        toml::from_str(&text).map_err(|error: toml::de::Error| PluginError::Config {
+            name: name(),
+            key: "[[plugins]]",
+            problem: toml_text::problem(&text, error.span(), error.message()),
+        })?;
     Ok(file.plugins)
 }

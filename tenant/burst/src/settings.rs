@@ -3,7 +3,7 @@
 use crate::error::BurstError;
 use crate::slurm::hosts;
 use ebbtide_elastic::{ElasticError, Policy};
-use ebbtide_model::Money;
+use ebbtide_model::{Money, toml_text};
 use serde::Deserialize;
 use std::path::PathBuf;
 
@@ -212,8 +212,10 @@ impl Settings {
     /// # Errors
     /// [`BurstError::Setting`] for what cannot be read or makes no sense, with the key.
     pub fn parse(text: &str) -> Result<Self, BurstError> {
-        let settings: Self = toml::from_str(text)
-            .map_err(|error| BurstError::setting("the file", error.to_string().trim_end()))?;
+        let settings: Self = toml::from_str(text).map_err(|error: toml::de::Error| {
+            let problem = toml_text::problem(text, error.span(), error.message());
+            BurstError::setting("the file", &problem)
+        })?;
         settings.check()?;
         Ok(settings)
     }

@@ -3,7 +3,7 @@
 use super::template::Template;
 use crate::driver::storage::StorageSettings;
 use crate::error::AgentError;
-use ebbtide_model::{Inventory, ResourceClass, Trait};
+use ebbtide_model::{Inventory, ResourceClass, Trait, toml_text};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -201,7 +201,7 @@ impl LibvirtSettings {
     /// [`AgentError::Config`] that names the key.
     pub fn from_table(table: &toml::Table) -> Result<Self, AgentError> {
         let settings: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
-            AgentError::config("driver.libvirt", error.message().to_owned())
+            AgentError::config("driver.libvirt", toml_text::without_values(error.message()))
         })?;
         let refused = |key: &str, problem: String| {
             Err(AgentError::config(format!("driver.libvirt.{key}"), problem))

@@ -1,6 +1,7 @@
 //! The table `driver.nova` of the configuration.
 
 use crate::error::AgentError;
+use ebbtide_model::toml_text;
 use ebbtide_openstack::{AdapterOptions, AuthMethod, AuthOptions, OpenStackError};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -81,12 +82,12 @@ impl NovaSettings {
             if let Err(error) = single.try_into::<Self>() {
                 return Err(AgentError::config(
                     format!("driver.nova.{key}"),
-                    error.message().to_owned(),
+                    toml_text::without_values(error.message()),
                 ));
             }
         }
         let settings: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
-            AgentError::config("driver.nova", error.message().to_owned())
+            AgentError::config("driver.nova", toml_text::without_values(error.message()))
         })?;
         settings.check()?;
         settings.auth_options()?;

@@ -4,7 +4,7 @@ use super::faults::FaultyAction;
 use crate::driver::HostFacts;
 use crate::driver::storage::StorageSettings;
 use crate::error::AgentError;
-use ebbtide_model::{Inventory, ResourceClass, Trait};
+use ebbtide_model::{Inventory, ResourceClass, Trait, toml_text};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -99,7 +99,10 @@ impl SimulatedSettings {
     /// [`AgentError::Config`] that names the key.
     pub fn from_table(table: &toml::Table) -> Result<Self, AgentError> {
         let settings: Self = table.clone().try_into().map_err(|error: toml::de::Error| {
-            AgentError::config("driver.simulated", error.message().to_owned())
+            AgentError::config(
+                "driver.simulated",
+                toml_text::without_values(error.message()),
+            )
         })?;
         if settings.inventory.is_empty() {
             return Err(AgentError::config(

@@ -4,6 +4,7 @@ use super::units::{Price, Seconds};
 use crate::error::BagError;
 use crate::input::{Bag, Checkpoints, InstanceType, MOST_TASKS, Rules, Task};
 use ebbtide_lifetime::plan::checkpoint::young_daly;
+use ebbtide_model::toml_text;
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]
@@ -86,9 +87,9 @@ pub fn bag(text: &str, format: Format, instead: Instead) -> Result<Bag, BagError
     let wrong = |problem: String| BagError::File(problem);
     let file: BagFile = match format {
         Format::Json => serde_json::from_str(text).map_err(|error| wrong(error.to_string()))?,
-        Format::Toml => {
-            toml::from_str(text).map_err(|error| wrong(error.to_string().trim_end().to_owned()))?
-        }
+        Format::Toml => toml::from_str(text).map_err(|error: toml::de::Error| {
+            wrong(toml_text::problem(text, error.span(), error.message()))
+        })?,
     };
     let defaults = Rules::default();
     let seconds = |given: Option<Seconds>, default: u64| given.map_or(default, |s| s.0);
