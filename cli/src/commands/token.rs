@@ -9,7 +9,7 @@ use crate::{Context, clock};
 use clap::{Args, Subcommand, ValueEnum};
 use ebbtide_access::{AccessError, Role, TokenFile, TokenRow};
 use ebbtide_model::{Seconds, Timestamp};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const CREATE: &str = "\
 The token is printed once and cannot be shown again: the file holds its hash only. Its owner
@@ -113,16 +113,17 @@ pub fn run(context: &mut Context, command: TokenCommand) -> Result<(), CliError>
             file,
         } => {
             let path = file.file;
-            let mut tokens = read_or_new(&path)?;
             let now = now();
             let expires_at = days.map(|days| now.plus(Seconds(days * 86_400)));
-            let token = tokens.create(&name, role.into(), of_project, now, expires_at)?;
-            tokens.write(&path)?;
-            let row = tokens.rows().find(|row| row.id == token.id());
-            let mut fields = row.map(fields).unwrap_or_default();
+            let (token, row) = TokenFile::change(&path, |tokens| {
+                let token = tokens.create(&name, role.into(), of_project, now, expires_at)?;
+                let row = tokens.rows().find(|row| row.id == token.id()).cloned();
+                Ok::<_, AccessError>((token, row))
+            })?;
+            let mut fields = row.as_ref().map(fields).unwrap_or_default();
             let secret = token.reveal();
             fields.push(("token", Cell::new(&secret)));
-            let json = row.map(json).unwrap_or(Json::Null).with("token", secret);
+            let json = row.as_ref().map_or(Json::Null, json).with("token", secret);
             context.output.details(Details { fields, json })?;
             context
                 .output
@@ -148,27 +149,18 @@ pub fn run(context: &mut Context, command: TokenCommand) -> Result<(), CliError>
             })
         }
         TokenCommand::Revoke { id, file } => {
-            let mut tokens = TokenFile::read(&file.file)?;
-            if !tokens.revoke(&id) {
-                return Err(CliError::NotFound {
+            TokenFile::change(&file.file, |tokens| match tokens.revoke(&id) {
+                true => Ok(()),
+                false => Err(CliError::NotFound {
                     what: "token",
                     name: ebbtide_model::names::shorten(&id),
                     place: format!(" in {}", file.file.display()),
                     next: "`ebbtide token list` shows the ids",
-                });
-            }
-            tokens.write(&file.file)?;
+                }),
+            })?;
             context.output.say(&format!("revoked token {id}"));
             Ok(())
         }
-    }
-}
-
-fn read_or_new(path: &Path) -> Result<TokenFile, AccessError> {
-    if path.exists() {
-        TokenFile::read(path)
-    } else {
-        Ok(TokenFile::default())
     }
 }
 

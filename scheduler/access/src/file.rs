@@ -8,12 +8,13 @@ use crate::caller::{Caller, Role};
 use crate::certificate::check_projects;
 use crate::error::AccessError;
 use crate::token::{self, Token};
-use ebbtide_model::Timestamp;
+use ebbtide_model::{Timestamp, toml_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
+use std::path::{Path, PathBuf};
 
 /// More tokens than this are a mistake: each row is about 200 bytes and is read into memory.
 const MAX_TOKENS: usize = 100_000;
@@ -81,14 +82,8 @@ impl TokenFile {
     /// # Errors
     /// What is wrong and in which line, in words. The text itself is not repeated.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let document: Document = toml::from_str(text).map_err(|error| {
-            let line = error
-                .span()
-                .map(|span| text[..span.start.min(text.len())].matches('\n').count() + 1);
-            match line {
-                Some(line) => format!("line {line}: {}", error.message()),
-                None => error.message().to_owned(),
-            }
+        let document: Document = toml::from_str(text).map_err(|error: toml::de::Error| {
+            toml_text::problem(text, error.span(), error.message())
         })?;
         if document.tokens.len() > MAX_TOKENS {
             return Err(format!("more than {MAX_TOKENS} tokens"));
@@ -123,7 +118,29 @@ impl TokenFile {
         Self::parse(&text).map_err(wrong)
     }
 
-    /// Writes a file: whole or not at all, readable by owner and group.
+    /// Reads, changes and writes a file while no other process does. What the change returns is
+    /// durable when this returns; if the change fails, nothing is written.
+    ///
+    /// # Errors
+    /// [`AccessError::File`]; what the change says.
+    pub fn change<T, E: From<AccessError>>(
+        path: &Path,
+        change: impl FnOnce(&mut Self) -> Result<T, E>,
+    ) -> Result<T, E> {
+        // Held until the new file is in its place. The lock is on a file of its own, because the
+        // token file is replaced, and with it whatever lock is on it.
+        let _lock = lock(path)?;
+        let mut file = match Self::read(path) {
+            Err(_) if !path.exists() => Self::default(),
+            read => read?,
+        };
+        let changed = change(&mut file)?;
+        file.write(path)?;
+        Ok(changed)
+    }
+
+    /// Writes a file: whole or not at all, readable by owner and group. Whoever changes a file that
+    /// others change, too, uses [`TokenFile::change`].
     ///
     /// # Errors
     /// [`AccessError::File`].
@@ -157,7 +174,8 @@ impl TokenFile {
         }
         draft.as_file().sync_all().map_err(io)?;
         draft.persist(path).map_err(|e| io(e.error))?;
-        Ok(())
+        // A revocation that a power failure takes back is none.
+        File::open(directory).and_then(|d| d.sync_all()).map_err(io)
     }
 
     /// Makes a token and takes note of its hash. The token is only here: it can never be shown again.
@@ -231,6 +249,26 @@ impl TokenFile {
     }
 }
 
+/// The lock of a token file, `FILE.lock`, given back when the handle is dropped.
+fn lock(path: &Path) -> Result<File, AccessError> {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".lock");
+    let name = PathBuf::from(name);
+    let wrong = |e: std::io::Error| AccessError::File {
+        path: name.clone(),
+        problem: format!("cannot be locked: {e}"),
+    };
+    let file = OpenOptions::new()
+        .read(true)
+        .append(true)
+        .create(true)
+        .mode(0o640)
+        .open(&name)
+        .map_err(wrong)?;
+    file.lock().map_err(wrong)?;
+    Ok(file)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -277,6 +315,56 @@ mod tests {
         );
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o640);
+    }
+
+    #[test]
+    fn a_failed_change_writes_nothing_and_a_first_one_makes_the_file() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.toml");
+        let refused = |_: &mut TokenFile| Err::<(), _>(AccessError::BadToken);
+        TokenFile::change(&path, refused).unwrap_err();
+        assert!(!path.exists());
+        let create = |file: &mut TokenFile| file.create("", Role::Operator, vec![], at(0), None);
+        let token = TokenFile::change(&path, create).unwrap();
+        let read = TokenFile::read(&path).unwrap();
+        assert_eq!(read.rows().next().unwrap().id, token.id());
+        std::fs::write(&path, "[[token").unwrap();
+        TokenFile::change(&path, create).unwrap_err();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "[[token");
+    }
+
+    #[test]
+    fn of_concurrent_changes_none_is_lost() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("tokens.toml");
+        let create = |path: &Path| {
+            let create =
+                |file: &mut TokenFile| file.create("", Role::Operator, vec![], at(0), None);
+            let token = TokenFile::change(path, create).unwrap();
+            token.id().to_owned()
+        };
+        let ours: Vec<String> = (0..12).map(|_| create(&path)).collect();
+        // Twelve revoke, twelve create, all at once: each opens the files for itself, as processes do.
+        let made: Vec<String> = std::thread::scope(|scope| {
+            for id in &ours {
+                let path = &path;
+                scope.spawn(move || {
+                    TokenFile::change(path, |file| {
+                        assert!(file.revoke(id));
+                        Ok::<_, AccessError>(())
+                    })
+                    .unwrap();
+                    let read = TokenFile::read(path).unwrap();
+                    assert!(read.rows().all(|row| row.id != *id), "revoked is revoked");
+                });
+            }
+            let threads: Vec<_> = (0..12).map(|_| scope.spawn(|| create(&path))).collect();
+            threads.into_iter().map(|t| t.join().unwrap()).collect()
+        });
+        let read = TokenFile::read(&path).unwrap();
+        let kept: Vec<&str> = read.rows().map(|row| row.id.as_str()).collect();
+        assert_eq!(kept.len(), 12, "{kept:?}");
+        assert!(made.iter().all(|id| kept.contains(&id.as_str())));
     }
 
     #[test]
