@@ -33,6 +33,11 @@ use std::path::Path;
 pub trait Files {
     /// The permissions of the file itself, as in `chmod`; `None` if they are not known.
     fn mode(&self) -> Option<u32>;
+    /// The permissions of another file; `None` if they are not known.
+    fn mode_of(&self, path: &Path) -> Option<u32> {
+        let _ = path;
+        None
+    }
     /// Whether there is such a file.
     fn exists(&self, path: &Path) -> bool;
     /// What the scheduler says against the file of models that `engine.{key}` names.
@@ -62,6 +67,12 @@ impl ThisMachine {
 impl Files for ThisMachine {
     fn mode(&self) -> Option<u32> {
         self.mode
+    }
+
+    fn mode_of(&self, path: &Path) -> Option<u32> {
+        use std::os::unix::fs::PermissionsExt;
+        let metadata = std::fs::metadata(path).ok()?;
+        Some(metadata.permissions().mode())
     }
 
     fn exists(&self, path: &Path) -> bool {

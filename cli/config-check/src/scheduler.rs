@@ -4,9 +4,9 @@ use crate::finding::{Effective, Finding, Level, code};
 use crate::toml_file::{TomlFile, refusals};
 use crate::weights::{self, InUse, Order};
 use crate::{Files, secrets};
-use ebbtide_config::{AgentIdentity, Config};
+use ebbtide_config::{AgentIdentity, Config, Tls};
 use ebbtide_engine::Policy;
-use ebbtide_model::{LifeTable, LifeTables, names};
+use ebbtide_model::{LifeTable, LifeTables, names, toml_text};
 use toml::{Table, Value};
 
 /// Everything about a file's text.
@@ -21,6 +21,7 @@ pub(crate) fn check(text: &str, files: &dyn Files) -> (Vec<Finding>, Option<Effe
         return (found, None);
     };
     found.extend(secrets::check(crate::Kind::Scheduler, &file, files));
+    found.extend(keys(&file, &config, files));
     found.extend(plugins(&file, &config, files));
     found.extend(models(&file, &config, files));
     found.extend(doors(&file, &config));
@@ -40,8 +41,11 @@ pub(crate) fn check(text: &str, files: &dyn Files) -> (Vec<Finding>, Option<Effe
 fn refused(table: &Table) -> Option<(&'static str, String)> {
     match Value::Table(table.clone()).try_into::<Config>() {
         Err(error) => {
-            let words = error.to_string().trim().replace('\n', " ");
-            Some(("EB-SERVICE-004", names::hide_logins(&words)))
+            // The message, without values, and behind it the key.
+            let all = error.to_string();
+            let key = all.strip_prefix(error.message()).unwrap_or_default();
+            let words = format!("{}{key}", toml_text::without_values(error.message()));
+            Some(("EB-SERVICE-004", words.trim().replace('\n', " ")))
         }
         Ok(mut config) => {
             // The files are judged by themselves; what needs one is content if one is named.
@@ -52,6 +56,19 @@ fn refused(table: &Table) -> Option<(&'static str, String)> {
             Some((error.code(), names::hide_logins(&error.to_string())))
         }
     }
+}
+
+/// Private keys of TLS that everybody can read.
+fn keys(file: &TomlFile, config: &Config, files: &dyn Files) -> Vec<Finding> {
+    let of = |section: &str, tls: &Option<Tls>| {
+        let key = format!("{section}.tls.key");
+        let mode = files.mode_of(&tls.as_ref()?.key)?;
+        secrets::readable(mode, "it is a private key", key.clone(), file.place(&key))
+    };
+    [of("grpc", &config.grpc.tls), of("http", &config.http.tls)]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// Stands for the models of a file.

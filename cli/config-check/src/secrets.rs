@@ -48,11 +48,18 @@ pub(crate) fn is_local(url: &str) -> bool {
 
 /// The finding, if everybody can read the file.
 pub(crate) fn finding(files: &dyn Files, key: String, at: Option<Position>) -> Option<Finding> {
-    let mode = files.mode()?;
+    readable(files.mode()?, "there is a secret in the file", key, at)
+}
+
+/// The finding about a file of this mode.
+pub(crate) fn readable(mode: u32, why: &str, key: String, at: Option<Position>) -> Option<Finding> {
     (mode & OTHERS_READ != 0).then(|| {
         Finding::new(Level::Warning, code::READABLE, key)
             .at(at)
-            .what(format!("there is a secret in the file, and everybody on the machine can read it (mode {:o})", mode & 0o777))
+            .what(format!(
+                "{why}, and everybody on the machine can read it (mode {:o})",
+                mode & 0o777
+            ))
             .why("whoever has the secret is the service")
             .next("chmod o= on the file, and chgrp to the group of the service")
     })

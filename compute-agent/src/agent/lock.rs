@@ -2,6 +2,7 @@
 
 use crate::error::AgentError;
 use std::fs::{self, File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 /// Held as long as the agent runs; the system releases it when the process ends, however it ends.
@@ -23,6 +24,7 @@ impl StateLock {
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(0o600)
             .open(&lock)
             .map_err(refused("open the lock file", &lock))?;
         match file.try_lock() {

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// A sequence of bytes that grows durably.
@@ -89,10 +90,17 @@ impl Storage for FileStorage {
 
     fn replace(&mut self, bytes: &[u8]) -> io::Result<()> {
         let temporary = self.path.with_extension("new");
-        let written = File::create(&temporary).and_then(|mut file| {
-            file.write_all(bytes)?;
-            file.sync_all()
-        });
+        let written = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            // Whatever the umask is: it holds what tenants run here.
+            .mode(0o600)
+            .open(&temporary)
+            .and_then(|mut file| {
+                file.write_all(bytes)?;
+                file.sync_all()
+            });
         if let Err(error) = written {
             // Half a file on a full disk helps nobody.
             let _ = fs::remove_file(&temporary);

@@ -10,6 +10,7 @@ use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_store::{Kind, Store, StoreError};
 use std::io::{Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -90,6 +91,7 @@ fn append(directory: &Path, path: &Path, text: &str) -> std::io::Result<()> {
         .create(true)
         .read(true)
         .append(true)
+        .mode(0o640)
         .open(path)?;
     let before = file.metadata()?.len();
     let written = end_torn_line(&mut file, before)

@@ -9,6 +9,7 @@
 
 use crate::classify::{classify, unavailable};
 use crate::config::{Durability, StoreConfig};
+use crate::private;
 use crate::url::{DatabaseUrl, Target};
 use crate::{StoreError, sql};
 use sea_orm::sqlx::mysql::{MySqlConnectOptions, MySqlConnection, MySqlPoolOptions};
@@ -90,6 +91,11 @@ impl Connections {
             }
             Target::SqliteFile(path) => {
                 make_directory(&url, path)?;
+                private::keep(path).map_err(|error| StoreError::Refused {
+                    url: url.to_string(),
+                    operation: "to be opened",
+                    reason: error.to_string(),
+                })?;
                 let options = sqlite_options(config)
                     .filename(path)
                     .create_if_missing(true);

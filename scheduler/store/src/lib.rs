@@ -27,6 +27,7 @@ mod load;
 mod log;
 mod migration;
 mod plugins;
+mod private;
 mod purge;
 mod read;
 mod row;

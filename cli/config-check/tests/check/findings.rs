@@ -12,6 +12,10 @@ impl Files for Machine {
         Some(self.0)
     }
 
+    fn mode_of(&self, path: &Path) -> Option<u32> {
+        path.starts_with("/etc").then_some(0o100_644)
+    }
+
     fn exists(&self, path: &Path) -> bool {
         path == Path::new("/p/there.wasm")
     }
@@ -221,6 +225,25 @@ fn a_secret_in_a_file_that_everybody_can_read() {
     assert_eq!(nova.key, "[placement] password");
     let agent = format!("{AGENT}bus.urls = \"amqp://agent:geheim@127.0.0.1/\"\n");
     assert_eq!(readable(&agent, Kind::Agent, 0o100_644).unwrap().key, "bus.urls");
+}
+
+#[test]
+fn a_private_key_that_everybody_can_read() {
+    let tls = |key: &str| format!("[grpc.tls]\ncertificate = \"/c.pem\"\nkey = \"{key}\"\n");
+    let told = |text: &str| {
+        let found = scheduler(text).findings.into_iter().find(|found| found.code == code::READABLE);
+        found.map(|found| (found.level, found.key, found.at.unwrap().line))
+    };
+    let warning = (Level::Warning, "grpc.tls.key".to_owned(), 3);
+    assert_eq!(told(&tls("/etc/key.pem")), Some(warning));
+    assert_eq!(told(&tls("/somewhere/key.pem")), None);
+}
+
+#[test]
+fn no_value_is_shown_of_a_key_that_takes_another_kind() {
+    let report = scheduler("[limits]\nburst = \"ge heim\"\n");
+    let shown = format!("{:?}", report.findings);
+    assert!(shown.contains("limits.burst") && !shown.contains("heim"), "{shown}");
 }
 
 #[test]

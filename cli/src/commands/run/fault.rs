@@ -24,6 +24,14 @@ pub enum RunFault {
         /// That job.
         theirs: String,
     },
+    /// The state directory may be prepared by another user.
+    #[error("{}: {problem}", dir.display())]
+    Foreign {
+        /// Which directory.
+        dir: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// The state file cannot be used.
     #[error("{}: {problem}", file.display())]
     Damaged {
@@ -83,6 +91,7 @@ impl RunFault {
             Self::Program { .. } => "EB-RUN-008",
             Self::NoMetadata { .. } => "EB-RUN-009",
             Self::CannotRestore { .. } => "EB-RUN-010",
+            Self::Foreign { .. } => "EB-RUN-012",
         }
     }
 
@@ -102,6 +111,10 @@ impl RunFault {
             }
             Self::OtherJob { .. } => Some(
                 "give each job a --state-dir of its own; the same command line goes on with the same job"
+                    .to_owned(),
+            ),
+            Self::Foreign { .. } => Some(
+                "take a --state-dir that is yours alone: what another user put there could make this run write anywhere"
                     .to_owned(),
             ),
             Self::Damaged { .. } => Some(

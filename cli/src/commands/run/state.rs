@@ -12,12 +12,15 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::Write;
-use std::os::unix::fs::DirBuilderExt;
+use std::io::{Read as _, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 /// The first word of a state file, with its version.
 const HEAD: &str = "ebbtide-run/1";
+
+/// Opening fails if the path itself is a symbolic link.
+const NO_LINKS: i32 = rustix::fs::OFlags::NOFOLLOW.bits() as i32;
 
 /// What is written down.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -53,11 +56,17 @@ impl StateDir {
         let made = builder.recursive(true).mode(0o700).create(&checkpoints);
         made.map_err(storage("make", &checkpoints))?;
         let dir = fs::canonicalize(dir).map_err(storage("find", dir))?;
+        let checkpoints = dir.join("checkpoints");
+        for folder in [&dir, &checkpoints] {
+            own(folder)?;
+        }
         let lock = dir.join("lock");
         let file = OpenOptions::new()
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(0o600)
+            .custom_flags(NO_LINKS)
             .open(&lock)
             .map_err(storage("open", &lock))?;
         match file.try_lock() {
@@ -85,7 +94,7 @@ impl StateDir {
     /// What was written down; `None` in a new directory.
     pub(super) fn read(&self) -> Result<Option<Stored>, RunFault> {
         let file = self.file("state");
-        match fs::read(&file) {
+        match read(&file) {
             Ok(bytes) => {
                 let damaged = |problem| RunFault::Damaged { file, problem };
                 parse(&bytes).map(Some).map_err(damaged)
@@ -99,7 +108,14 @@ impl StateDir {
     pub(super) fn write(&self, stored: &Stored) -> Result<(), RunFault> {
         let (file, new) = (self.file("state"), self.file("state.new"));
         let text = render(stored);
-        let written = File::create(&new).and_then(|mut file| {
+        let opened = OpenOptions::new()
+            .create(true)
+            .truncate(true)
+            .write(true)
+            .mode(0o600)
+            .custom_flags(NO_LINKS)
+            .open(&new);
+        let written = opened.and_then(|mut file| {
             file.write_all(text.as_bytes())?;
             file.sync_all()
         });
@@ -168,7 +184,12 @@ impl StateDir {
 
     fn append(&self, name: &str) -> Result<File, RunFault> {
         let path = self.file(name);
-        let file = OpenOptions::new().create(true).append(true).open(&path);
+        let file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .mode(0o600)
+            .custom_flags(NO_LINKS)
+            .open(&path);
         file.map_err(storage("open", &path))
     }
 
@@ -185,12 +206,44 @@ impl StateDir {
                 .create(true)
                 .truncate(false)
                 .write(true)
+                .mode(0o600)
+                .custom_flags(NO_LINKS)
                 .open(&path)
                 .and_then(|file| file.set_len(length));
             cut.map_err(storage("cut", &path))?;
         }
         Ok(())
     }
+}
+
+/// Refuses a folder that another user prepared: what is in it could lead anywhere.
+fn own(folder: &Path) -> Result<(), RunFault> {
+    let metadata = fs::symlink_metadata(folder).map_err(storage("look at", folder))?;
+    let problem = if !metadata.is_dir() {
+        "it is a link, not a folder".to_owned()
+    } else if metadata.uid() != rustix::process::geteuid().as_raw() {
+        format!("it belongs to another user (uid {})", metadata.uid())
+    } else if metadata.mode() & 0o002 != 0 {
+        let mode = metadata.mode() & 0o777;
+        format!("everybody may write to it (mode {mode:o}); chmod o-w it")
+    } else {
+        return Ok(());
+    };
+    Err(RunFault::Foreign {
+        dir: folder.to_owned(),
+        problem,
+    })
+}
+
+/// Reads a file that is no link.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut file = OpenOptions::new()
+        .read(true)
+        .custom_flags(NO_LINKS)
+        .open(path)?;
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
 }
 
 fn sync(path: &Path) -> Result<(), RunFault> {
@@ -275,6 +328,43 @@ mod tests {
         StateDir::take(&new).unwrap();
         assert_eq!((mode(&shared), mode(&new)), (0o755, 0o700));
         assert_eq!(mode(&old.file("checkpoints")), 0o700);
+    }
+
+    #[test]
+    fn a_directory_that_another_prepared_is_refused_and_no_link_is_followed() {
+        use std::os::unix::fs::{PermissionsExt, symlink};
+        let home = tempfile::tempdir().unwrap();
+        let victim = home.path().join("victim");
+        fs::write(&victim, "precious").unwrap();
+        for name in ["lock", "state.new", "stdout", "state"] {
+            let folder = home.path().join(format!("with-{name}"));
+            fs::create_dir(&folder).unwrap();
+            symlink(&victim, folder.join(name)).unwrap();
+            let used = StateDir::take(&folder).and_then(|dir| {
+                dir.write(&Stored::default())?;
+                dir.outputs().map(drop)?;
+                dir.read()
+            });
+            // A link in the place of `state` is replaced, and what it leads to is never written.
+            assert_eq!(used.is_ok(), name == "state", "{name}");
+            assert_eq!(fs::read_to_string(&victim).unwrap(), "precious");
+        }
+        let elsewhere = home.path().join("elsewhere");
+        fs::create_dir(&elsewhere).unwrap();
+        let linked = home.path().join("linked");
+        fs::create_dir(&linked).unwrap();
+        symlink(&elsewhere, linked.join("checkpoints")).unwrap();
+        assert_eq!(StateDir::take(&linked).unwrap_err().code(), "EB-RUN-012");
+        let open = home.path().join("open");
+        fs::create_dir(&open).unwrap();
+        fs::set_permissions(&open, fs::Permissions::from_mode(0o777)).unwrap();
+        assert_eq!(StateDir::take(&open).unwrap_err().code(), "EB-RUN-012");
+        // Only root can give a folder away; others find one of root's.
+        let foreign = home.path().join("foreign");
+        fs::create_dir(&foreign).unwrap();
+        let given = std::os::unix::fs::chown(&foreign, Some(12_345), None).is_ok();
+        let foreign = if given { foreign } else { "/".into() };
+        assert!(own(&foreign).is_err_and(|fault| fault.code() == "EB-RUN-012"));
     }
 
     #[test]

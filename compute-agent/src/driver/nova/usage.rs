@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -77,6 +78,7 @@ impl UsageLog {
         let mut file = OpenOptions::new()
             .create(true)
             .append(true)
+            .mode(0o640)
             .open(&path)
             .map_err(failed)?;
         let text = std::fs::read(&path).map_err(failed)?;

@@ -7,6 +7,7 @@ use super::state::SimulatedState;
 use crate::error::AgentError;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
 /// Where a simulated hypervisor keeps its state.
@@ -48,6 +49,7 @@ impl SimulatedStore {
             .create(true)
             .truncate(false)
             .write(true)
+            .mode(0o600)
             .open(self.dir.join("hypervisor.lock"))?;
         // Released when the file is closed, also by a crash.
         lock.lock()?;
@@ -70,7 +72,13 @@ impl SimulatedStore {
 
     fn replace(&self, path: &Path, state: &SimulatedState) -> io::Result<()> {
         let temporary = path.with_extension("json.new");
-        let mut file = File::create(&temporary)?;
+        let mut file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(true)
+            // Whatever the umask is: it holds what tenants run here.
+            .mode(0o600)
+            .open(&temporary)?;
         file.write_all(&serde_json::to_vec_pretty(state)?)?;
         file.sync_all()?;
         fs::rename(&temporary, path)?;

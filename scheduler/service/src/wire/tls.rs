@@ -36,6 +36,12 @@ impl TlsServer {
         protocols: &'static [&'static [u8]],
     ) -> Result<Arc<Self>, ServiceError> {
         let current = server_config(files, section, protocols)?;
+        if let Some(mode) = readable_by_others(&files.key) {
+            tracing::warn!(
+                "{section}.tls.key = {:?}: everybody on the machine can read it (mode {mode:o}); chmod o= it",
+                files.key
+            );
+        }
         Ok(Arc::new(Self {
             files: files.clone(),
             section,
@@ -174,6 +180,12 @@ fn server_config(
     })?;
     config.alpn_protocols = protocols.iter().map(|name| name.to_vec()).collect();
     Ok(config)
+}
+
+/// The mode of a file that everybody on the machine can read.
+fn readable_by_others(path: &Path) -> Option<u32> {
+    let mode = std::fs::metadata(path).ok()?.mode() & 0o777;
+    (mode & 0o004 != 0).then_some(mode)
 }
 
 fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, String> {

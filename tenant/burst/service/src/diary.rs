@@ -4,6 +4,7 @@ use crate::storage;
 use ebbtide_burst::{BurstError, Fact, Record, Settings};
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::PathBuf;
 
 /// The name of the record in the state directory.
@@ -31,6 +32,7 @@ impl Diary {
             .create(true)
             .append(true)
             .read(true)
+            .mode(0o600)
             .clone();
         let file = options.open(&path).map_err(storage("open", &path))?;
         file.try_lock().map_err(|error| match error {
