@@ -10,25 +10,27 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, Method, Response, StatusCode, Uri};
+use axum::middleware;
 use axum::serve::Listener;
+use ebbtide_listen::{Deadlines, Most, Reporter, Seats, http};
 use ebbtide_model::{EvacuationId, ServerId};
 use std::fmt::Debug;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
-use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::task::{Context, Poll};
 use std::time::Duration;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Where clouds have it.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
-/// Connections of one guest at a time; more have to wait. Tools have one or two.
-const CONNECTIONS: usize = 32;
+/// Connections of one guest at a time; another one closes the one that has waited longest. Tools have one or two.
+const MOST: Most = Most {
+    all: 32,
+    of_one_address: 32,
+    unauthenticated: 32,
+};
 
 /// The largest body of a request, in bytes. The largest that makes sense has some hundred.
 const MAX_BODY: usize = 16 * 1024;
@@ -36,8 +38,15 @@ const MAX_BODY: usize = 16 * 1024;
 /// Time between two looks for a request that waits for a change.
 const LOOK: Duration = Duration::from_millis(250);
 
-/// How long one connection may last: longer than the longest request that is held.
-const LONGEST_CONNECTION: Duration = Duration::from_secs(600);
+/// How long a guest may keep a connection that asks for nothing.
+const DEADLINES: Deadlines = Deadlines {
+    first_bytes: Duration::from_secs(5),
+    opening: Duration::from_secs(10),
+    unauthenticated_idle: Duration::from_secs(30),
+    idle: Duration::from_secs(30),
+    // Longer than the longest request that is held.
+    longest: Some(Duration::from_secs(600)),
+};
 
 /// Where the documents come from.
 #[async_trait]
@@ -122,7 +131,7 @@ impl Open {
     where
         L: Listener,
         L::Io: Unpin,
-        L::Addr: Debug,
+        L::Addr: Debug + http::Address,
     {
         let door = Arc::new(Door {
             server_id,
@@ -133,11 +142,11 @@ impl Open {
         let app = Router::new()
             .fallback(handle)
             .layer(DefaultBodyLimit::max(MAX_BODY))
-            .with_state(door);
-        let listener = Limited {
-            listener,
-            free: Arc::new(Semaphore::new(CONNECTIONS)),
-        };
+            .layer(middleware::from_fn(http::calls))
+            .with_state(door)
+            .into_make_service_with_connect_info::<http::Connection>();
+        let reporter = Reporter::new("metadata of a guest", |_| {});
+        let listener = http::Limited::new(listener, Seats::new(MOST, reporter), DEADLINES);
         let listening = async move {
             if let Err(error) = axum::serve(listener, app).await {
                 tracing::error!(%server_id, %error, "a guest's metadata is not served any more");
@@ -246,71 +255,5 @@ impl Listener for FromGuest {
     }
 }
 
-/// Takes no more connections than a guest may have.
-struct Limited<L> {
-    listener: L,
-    free: Arc<Semaphore>,
-}
-
-/// A connection that counts as long as it is there, and ends when it has lasted too long: a guest that opens connections and
-/// says nothing shuts out nobody but itself, and not for ever.
-struct Counted<Io> {
-    io: Io,
-    end: Pin<Box<tokio::time::Sleep>>,
-    _counts: Option<OwnedSemaphorePermit>,
-}
-
-impl<L: Listener> Listener for Limited<L>
-where
-    L::Io: Unpin,
-{
-    type Io = Counted<L::Io>;
-    type Addr = L::Addr;
-
-    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
-        // Closed never; without a permit a connection would simply not count.
-        let permit = Arc::clone(&self.free).acquire_owned().await.ok();
-        let (io, address) = self.listener.accept().await;
-        let counted = Counted {
-            io,
-            end: Box::pin(tokio::time::sleep(LONGEST_CONNECTION)),
-            _counts: permit,
-        };
-        (counted, address)
-    }
-
-    fn local_addr(&self) -> io::Result<Self::Addr> {
-        self.listener.local_addr()
-    }
-}
-
-impl<Io: AsyncRead + Unpin> AsyncRead for Counted<Io> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.end.as_mut().poll(cx).is_ready() {
-            return Poll::Ready(Err(io::ErrorKind::TimedOut.into()));
-        }
-        Pin::new(&mut self.io).poll_read(cx, buf)
-    }
-}
-
-impl<Io: AsyncWrite + Unpin> AsyncWrite for Counted<Io> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        buf: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.io).poll_write(cx, buf)
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_flush(cx)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_shutdown(cx)
-    }
-}
+#[cfg(test)]
+mod tests;

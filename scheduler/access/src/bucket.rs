@@ -50,6 +50,34 @@ impl Buckets {
         allowance: Allowance,
         now: Duration,
     ) -> Result<(), Duration> {
+        self.draw(account, allowance, now, 1.0, 1.0)
+    }
+
+    /// Takes `more` drops for what turned out to be in a request whose own drop is taken. A request
+    /// that is larger than the bucket needs a full one, and leaves a debt.
+    ///
+    /// # Errors
+    /// How long to wait until there are enough.
+    pub fn take_more(
+        &mut self,
+        account: &str,
+        allowance: Allowance,
+        now: Duration,
+        more: u32,
+    ) -> Result<(), Duration> {
+        let cost = f64::from(more);
+        let needed = cost.min((allowance.burst - 1.0).max(0.0));
+        self.draw(account, allowance, now, cost, needed)
+    }
+
+    fn draw(
+        &mut self,
+        account: &str,
+        allowance: Allowance,
+        now: Duration,
+        cost: f64,
+        needed: f64,
+    ) -> Result<(), Duration> {
         if self.buckets.len() > SWEEP_ABOVE {
             self.buckets
                 .retain(|_, bucket| bucket.filled(now) < bucket.allowance.burst);
@@ -63,9 +91,9 @@ impl Buckets {
             None => allowance.burst,
         };
         // A drop that was there at the microsecond of the answer to wait shall be there.
-        let enough = level > 1.0 - 1e-9;
+        let enough = level > needed - 1e-9;
         let bucket = Bucket {
-            level: if enough { level - 1.0 } else { level },
+            level: if enough { level - cost } else { level },
             at: now,
             allowance,
         };
@@ -73,7 +101,7 @@ impl Buckets {
         if enough {
             return Ok(());
         }
-        let seconds = (1.0 - level) / allowance.per_second;
+        let seconds = (needed - level) / allowance.per_second;
         // Nobody is told to wait for more than an hour, whatever the rate.
         Err(Duration::try_from_secs_f64(seconds.min(3600.0)).unwrap_or(Duration::from_secs(3600)))
     }
@@ -88,6 +116,25 @@ mod tests {
         per_second: 2.0,
         burst: 3.0,
     };
+
+    #[test]
+    fn a_large_request_pays_for_what_is_in_it_and_can_be_made_after_a_rest() {
+        let mut buckets = Buckets::default();
+        let mut at = Duration::ZERO;
+        let mut ask = |at: Duration, more| {
+            buckets.take("a", SLOW, at)?;
+            buckets.take_more("a", SLOW, at, more)
+        };
+        ask(at, 1).unwrap();
+        assert!(ask(at, 1).is_err(), "one drop of three is left");
+        at += Duration::from_secs(10);
+        ask(at, 99).unwrap();
+        // A hundred drops at two a second, three of which were there, and one for this request.
+        at += Duration::from_secs(48);
+        assert!(ask(at, 0).is_err());
+        at += Duration::from_secs(2);
+        ask(at, 0).unwrap();
+    }
 
     #[test]
     fn a_burst_is_served_and_then_the_rate() {

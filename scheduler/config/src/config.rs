@@ -5,9 +5,10 @@
 
 use crate::ConfigError;
 use crate::Shadow;
+use crate::quotas::Quotas;
 use crate::secure::{self, AgentIdentity, Auth, Limits, Tls};
 use ebbtide_engine::EngineConfig;
-use ebbtide_model::{Seconds, names};
+use ebbtide_model::{Seconds, names, toml_text};
 use ebbtide_plugins::PluginConfig;
 use ebbtide_region::RegionConfig;
 use serde::{Deserialize, Serialize};
@@ -35,6 +36,8 @@ pub struct Config {
     pub auth: Auth,
     /// How much of the scheduler one caller can have.
     pub limits: Limits,
+    /// How much each tenant's project may have.
+    pub quotas: Quotas,
     /// What is written about the service's own work.
     pub log: Log,
     /// How servers, victims and agents are treated.
@@ -283,10 +286,11 @@ impl Config {
         environment: impl Iterator<Item = (String, String)>,
         flags: &[(&str, String)],
     ) -> Result<Self, ConfigError> {
-        // TOML's errors quote the line that they are about, and serde's the value.
         let wrong = |problem: String| ConfigError::Wrong(names::hide_logins(&problem));
-        let in_file =
-            |e: toml::de::Error| wrong(format!("configuration file {}: {e}", path.display()));
+        let in_file = |e: toml::de::Error| {
+            let problem = toml_text::problem(text, e.span(), e.message());
+            wrong(format!("configuration file {}: {problem}", path.display()))
+        };
         // First as it stands, so that an error can point to its line.
         toml::from_str::<Self>(text).map_err(in_file)?;
         let mut table: Table = text.parse().map_err(in_file)?;
@@ -303,7 +307,13 @@ impl Config {
         }
         let mut config: Self = Value::Table(table)
             .try_into()
-            .map_err(|e| wrong(format!("configuration: {e}")))?;
+            .map_err(|e: toml::de::Error| {
+                // From a variable or an option: the file was read already.
+                wrong(format!(
+                    "configuration: {}",
+                    toml_text::without_values(e.message())
+                ))
+            })?;
         crate::models::read_models(&mut config.engine)?;
         config.check().map_err(|error| match error {
             ConfigError::Wrong(problem) => wrong(problem),
@@ -378,6 +388,7 @@ impl Config {
                 .map_err(|problem| ConfigError::Wrong(format!("auth.certificates: {problem}")))?;
         }
         self.limits.check().map_err(ConfigError::Wrong)?;
+        self.quotas.check().map_err(ConfigError::Wrong)?;
         for (section, listen, tls, insecure) in [
             ("grpc", self.grpc.listen, &self.grpc.tls, self.grpc.insecure),
             ("http", self.http.listen, &self.http.tls, self.http.insecure),
@@ -543,6 +554,9 @@ mod tests {
             "[bus]\nurls = \"amqp://u:geheim@h/d\"",
             "[bus]\nurls = [\"amqp://u:geheim@h\"",
             "[bus]\nqueue_type = \"amqp://u:geheim@h\"",
+            "[bus]\nurls = [\"amqp://u:ab geheim@h\", 1]",
+            "[database]\nurl = \"mysql://u:ab geheim@h/d\"\nurl = 1",
+            "[database]\nmax_connections = \"geheim\"",
         ] {
             let error = Config::read(Some(file(text).path()), std::iter::empty(), &[]).unwrap_err();
             assert!(!error.to_string().contains("geheim"), "{error}");

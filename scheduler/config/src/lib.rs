@@ -5,11 +5,13 @@
 mod config;
 mod error;
 mod models;
+mod quotas;
 mod secure;
 mod shadow;
 
 pub use config::{Bus, Config, Database, ENVIRONMENT_PREFIX, Grpc, Http, Log, LogFormat};
 pub use error::ConfigError;
 pub use models::{read_model, read_models};
+pub use quotas::{ProjectQuota, Quota, Quotas};
 pub use secure::{AgentIdentity, Auth, ClientCertificates, Limits, Tls};
 pub use shadow::Shadow;

@@ -2,6 +2,7 @@
 
 use ebbtide_access::bucket::Allowance;
 use ebbtide_access::certificate::CertificateRow;
+use ebbtide_listen::{Deadlines, Most};
 use serde::{Deserialize, Serialize};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -92,6 +93,16 @@ pub struct Limits {
     pub connections: usize,
     /// Of those, from one address.
     pub connections_per_address: usize,
+    /// Of those from one address, without an authenticated call so far.
+    pub unauthenticated_per_address: usize,
+    /// From the start of a connection to its first byte. Seconds.
+    pub first_bytes_seconds: f64,
+    /// From the start of a connection to the end of HTTP/2's preface or of the first headers. Seconds.
+    pub headers_seconds: f64,
+    /// How long a connection may have no call in progress before its first authenticated one. Seconds.
+    pub unauthenticated_idle_seconds: f64,
+    /// How long a connection may have no call in progress after that. Seconds.
+    pub idle_seconds: f64,
     /// Calls at the same time on one connection.
     pub streams_per_connection: u32,
     /// How long TLS may take to be agreed on. Seconds.
@@ -114,13 +125,18 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
+        let (most, deadlines) = (Most::default(), Deadlines::default());
         Self {
             // A request for a thousand instances with their ids and a list of hosts is a tenth of it.
             request_bytes: 1024 * 1024,
             bus_message_bytes: ebbtide_model::message::MAX_BYTES,
-            connections: 2_048,
-            // A proxy in front has one address.
-            connections_per_address: 1_024,
+            connections: most.all,
+            connections_per_address: most.of_one_address,
+            unauthenticated_per_address: most.unauthenticated,
+            first_bytes_seconds: deadlines.first_bytes.as_secs_f64(),
+            headers_seconds: deadlines.opening.as_secs_f64(),
+            unauthenticated_idle_seconds: deadlines.unauthenticated_idle.as_secs_f64(),
+            idle_seconds: deadlines.idle.as_secs_f64(),
             streams_per_connection: 256,
             handshake_seconds: 10.0,
             request_seconds: 60.0,
@@ -163,6 +179,21 @@ impl Limits {
                 100_000.0,
             ),
             (
+                "unauthenticated_per_address",
+                self.unauthenticated_per_address as f64,
+                1.0,
+                100_000.0,
+            ),
+            ("first_bytes_seconds", self.first_bytes_seconds, 0.1, 600.0),
+            ("headers_seconds", self.headers_seconds, 0.1, 600.0),
+            (
+                "unauthenticated_idle_seconds",
+                self.unauthenticated_idle_seconds,
+                0.1,
+                86_400.0,
+            ),
+            ("idle_seconds", self.idle_seconds, 1.0, 86_400.0),
+            (
                 "streams_per_connection",
                 f64::from(self.streams_per_connection),
                 1.0,
@@ -203,6 +234,33 @@ impl Limits {
             (self.requests_per_second, self.burst)
         };
         Allowance { per_second, burst }
+    }
+
+    /// Numbers of connections.
+    #[must_use]
+    pub fn seats(&self) -> Most {
+        Most {
+            all: self.connections,
+            of_one_address: self.connections_per_address,
+            unauthenticated: self.unauthenticated_per_address,
+        }
+    }
+
+    /// How long a connection may wait without a call in progress.
+    #[must_use]
+    pub fn deadlines(&self) -> Deadlines {
+        let defaults = Deadlines::default();
+        let time = |seconds, or| Duration::try_from_secs_f64(seconds).unwrap_or(or);
+        Deadlines {
+            first_bytes: time(self.first_bytes_seconds, defaults.first_bytes),
+            opening: time(self.headers_seconds, defaults.opening),
+            unauthenticated_idle: time(
+                self.unauthenticated_idle_seconds,
+                defaults.unauthenticated_idle,
+            ),
+            idle: time(self.idle_seconds, defaults.idle),
+            longest: None,
+        }
     }
 
     /// How long TLS may take to be agreed on.

@@ -30,6 +30,7 @@ pub(crate) struct Metrics {
     under_way: Gauge,
     hosts: Gauge,
     instances: Family<Label, Gauge>,
+    refusals: Family<Label, Counter>,
 }
 
 impl Default for Metrics {
@@ -47,6 +48,7 @@ impl Default for Metrics {
             under_way: Gauge::default(),
             hosts: Gauge::default(),
             instances: Family::default(),
+            refusals: Family::default(),
         };
         let mut registry = Registry::with_prefix("ebbtide");
         registry.register("requests", "Requests by outcome", metrics.requests.clone());
@@ -84,6 +86,11 @@ impl Default for Metrics {
             "Instances that are known",
             metrics.instances.clone(),
         );
+        registry.register(
+            "refusals",
+            "Connections to these pages that were closed or refused",
+            metrics.refusals.clone(),
+        );
         metrics.registry = Arc::new(registry);
         metrics
     }
@@ -99,6 +106,10 @@ impl Metrics {
         self.seconds
             .get_or_create(&Label { kind })
             .observe(time.as_secs_f64());
+    }
+
+    pub(crate) fn refused(&self, kind: &'static str) {
+        self.refusals.get_or_create(&Label { kind }).inc();
     }
 
     pub(crate) fn claim(&self, kind: &'static str) {

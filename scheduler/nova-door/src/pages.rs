@@ -8,8 +8,10 @@ use crate::task::Tasks;
 use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
+use axum::middleware;
 use axum::response::IntoResponse;
 use axum::routing::get;
+use ebbtide_listen::{Deadlines, Most, Reporter, Seats, http};
 use ebbtide_nova_cloud::Cloud;
 use oslo_messaging::{Transport, TransportStatus};
 use std::net::SocketAddr;
@@ -32,11 +34,17 @@ pub(crate) async fn start(address: &str, pages: Pages, tasks: &Tasks) -> Result<
     let listener = TcpListener::bind(self::address(address)?)
         .await
         .map_err(|error| wrong(address, &error.to_string()))?;
+    let counted = pages.metrics.clone();
     let router = Router::new()
         .route("/metrics", get(metrics))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(ready))
-        .with_state(pages);
+        .layer(middleware::from_fn(http::calls))
+        .with_state(pages)
+        .into_make_service_with_connect_info::<http::Connection>();
+    let reporter = Reporter::new("metrics", move |why| counted.refused(why.as_str()));
+    let seats = Seats::new(Most::default(), reporter);
+    let listener = http::Limited::new(listener, seats, Deadlines::default());
     let stop = tasks.stop().clone();
     tasks.spawn("http", async move {
         let served = axum::serve(listener, router)

@@ -232,6 +232,7 @@ impl Region {
         &mut self,
         step: &mut Step<'_>,
         group: ServerGroup,
+        most: Option<u32>,
     ) -> Result<Reply, RegionError> {
         group.check()?;
         if let Some(known) = self.groups.get(&group.id) {
@@ -246,6 +247,9 @@ impl Region {
             };
         }
         room_for_more("server groups", self.groups.len())?;
+        let own = |g: &&ServerGroup| g.project_id == group.project_id;
+        let used = self.groups.values().filter(own).count();
+        within_quota("server groups", &group.project_id, used, 1, most)?;
         step.effects.changes.push(Change::PutGroup(group.clone()));
         self.table.put_group(&group);
         self.groups.insert(group.id, group.clone());
@@ -312,6 +316,26 @@ impl Region {
             .changes
             .push(Change::DeleteBudget(scope.clone()));
         Ok(Reply::Done)
+    }
+}
+
+/// Refuses what a project's quota does not allow.
+pub(crate) fn within_quota(
+    what: &'static str,
+    project: &str,
+    used: usize,
+    asked: usize,
+    most: Option<u32>,
+) -> Result<(), RegionError> {
+    match most {
+        Some(most) if used.saturating_add(asked) > most as usize => Err(RegionError::Quota {
+            what,
+            project: names::shorten(project),
+            used,
+            asked,
+            most,
+        }),
+        _ => Ok(()),
     }
 }
 

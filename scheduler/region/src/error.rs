@@ -46,6 +46,23 @@ pub enum RegionError {
         /// How many.
         count: usize,
     },
+    /// More than a project may have.
+    #[error(
+        "project {project:?} has {used} {what} and asks for {asked} more, but may have {most} in all; \
+         delete some, or ask an operator for a higher quota"
+    )]
+    Quota {
+        /// What kind of things.
+        what: &'static str,
+        /// Whose.
+        project: String,
+        /// How many there are.
+        used: usize,
+        /// How many are asked for.
+        asked: usize,
+        /// How many there may be.
+        most: u32,
+    },
     /// Right in itself, but not in the present state.
     #[error("{0}")]
     Conflict(String),
@@ -63,6 +80,7 @@ impl RegionError {
             Self::Exists { .. } => "EB-REGION-003",
             Self::Ambiguous { .. } => "EB-REGION-004",
             Self::Conflict(_) => "EB-REGION-005",
+            Self::Quota { .. } => "EB-REGION-006",
         }
     }
 }

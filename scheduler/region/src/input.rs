@@ -44,6 +44,8 @@ pub struct CreateServers {
     pub external: bool,
     /// The most that the owner pays for an hour; none: whatever the market takes.
     pub max_price: Option<Money>,
+    /// The most servers that the project may have with these, those in error included; none: no limit.
+    pub quota: Option<u32>,
 }
 
 /// Takes note of a server that is already placed.
@@ -99,6 +101,8 @@ pub enum Command {
     DeleteAggregate(String),
     /// A new server group.
     CreateGroup(ServerGroup),
+    /// A new server group of a project that may have so many.
+    CreateGroupWithin(ServerGroup, u32),
     /// A server group gone, by name or id.
     DeleteGroup(String),
     /// A disruption budget made or replaced.

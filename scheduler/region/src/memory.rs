@@ -75,7 +75,9 @@ impl Region {
         }
         let id = server.id;
         if server.status.is_gone() {
-            self.servers.remove(&id);
+            if let Some(old) = self.servers.remove(&id) {
+                self.count_out(&old.project_id);
+            }
             self.started_at.remove(&id);
             self.resting.remove(&id);
             self.table.remove_instance(id);
@@ -88,8 +90,21 @@ impl Region {
                 queue.entry((server.created_at, id)).or_insert(patience);
             }
         }
-        self.servers.insert(id, server);
+        let count = self.by_project.entry(server.project_id.clone());
+        *count.or_default() += 1;
+        if let Some(old) = self.servers.insert(id, server) {
+            self.count_out(&old.project_id);
+        }
         self.show_to_table(id)
+    }
+
+    fn count_out(&mut self, project: &str) {
+        if let Some(count) = self.by_project.get_mut(project) {
+            *count -= 1;
+            if *count == 0 {
+                self.by_project.remove(project);
+            }
+        }
     }
 
     /// Takes a server out of the indexes in which it will not be as it is now.

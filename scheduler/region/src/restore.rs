@@ -56,6 +56,7 @@ impl Region {
                 .map(|b| (b.scope.clone(), b))
                 .collect(),
             servers: HashMap::new(),
+            by_project: HashMap::new(),
             by_host: BTreeMap::new(),
             gone: Gone::default(),
             evacuations: HashMap::new(),

@@ -1,5 +1,6 @@
 //! What tenants do with servers: create, delete, release.
 
+use crate::admin::within_quota;
 use crate::step::Step;
 use crate::{CreateServers, Event, Region, RegionError, Reply, remains};
 use ebbtide_model::message::{Body, Release, Start};
@@ -70,6 +71,17 @@ impl Region {
         if let Some(repeated) = self.repeated(&create)? {
             return Ok(Reply::Repeated(repeated));
         }
+        let project = &create.request.project_id;
+        let used = self.by_project.get(project).copied().unwrap_or(0) as usize;
+        let asked = create.request.server_ids.len();
+        // Counted before the decision: a refused request leaves a server, too.
+        within_quota(
+            "servers (those in error count)",
+            project,
+            used,
+            asked,
+            create.quota,
+        )?;
         self.check_bid(&create.request.flavor, create.max_price)?;
         self.note_leftovers();
         let improvements = self.improvements;
@@ -97,10 +109,19 @@ impl Region {
             // Who starts them itself has no use for servers in error.
             Outcome::NoValidHost(_) if create.external => servers.clear(),
             Outcome::NoValidHost(none) => {
+                // One for the whole request: it says what all of them would, and a thousand cost the
+                // region a thousand times as much.
+                servers.truncate(1);
                 for server in &mut servers {
                     server.fault = Some(Fault {
                         code: NO_VALID_HOST.to_owned(),
-                        message: none.reason.clone(),
+                        message: match asked {
+                            1 => none.reason.clone(),
+                            _ => format!(
+                                "{}; none of the {asked} servers of this request was created",
+                                none.reason
+                            ),
+                        },
                         at: step.now,
                     });
                     self.save_server(step, server.clone());
@@ -199,9 +220,18 @@ impl Region {
                 && s.external == external
                 && s.max_price == create.max_price
         };
+        // A refused request left its first server only.
+        let refused_before = ids.first() == known.first().map(|s| &s.id)
+            && known.len() == 1
+            && known[0].host.is_none()
+            && known[0].starts == 0
+            && known[0]
+                .fault
+                .as_ref()
+                .is_some_and(|f| f.code == NO_VALID_HOST);
         if known.is_empty() {
             refused("it is gone already; for a new server use a new id")
-        } else if known.len() + gone == ids.len() && known.iter().all(same) {
+        } else if (refused_before || known.len() + gone == ids.len()) && known.iter().all(same) {
             Ok(Some(known))
         } else {
             refused("a repeated request must be the same; for a new one use new ids")

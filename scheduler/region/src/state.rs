@@ -35,6 +35,8 @@ pub struct Region {
     pub(crate) budgets: BTreeMap<BudgetScope, DisruptionBudget>,
     /// Servers that are not gone.
     pub(crate) servers: HashMap<ServerId, Server>,
+    /// How many of these each project has. No zeros.
+    pub(crate) by_project: HashMap<String, u32>,
     /// Servers by the host where they are or are going to be, if they are not gone.
     pub(crate) by_host: BTreeMap<String, BTreeSet<ServerId>>,
     /// Servers that have gone lately: a repeated request must not make them anew.
@@ -136,7 +138,8 @@ impl Region {
             Command::DeleteFlavor(name) => self.delete_flavor(step, &name),
             Command::PutAggregate(aggregate) => self.put_aggregate(step, aggregate),
             Command::DeleteAggregate(name) => self.delete_aggregate(step, &name),
-            Command::CreateGroup(group) => self.create_group(step, group),
+            Command::CreateGroup(group) => self.create_group(step, group, None),
+            Command::CreateGroupWithin(group, most) => self.create_group(step, group, Some(most)),
             Command::DeleteGroup(name) => self.delete_group(step, &name),
             Command::PutBudget(budget) => self.put_budget(step, budget),
             Command::DeleteBudget(scope) => self.delete_budget(step, &scope),

@@ -58,8 +58,19 @@ impl axum::extract::connect_info::Connected<IncomingStream<'_, Connections>> for
 }
 
 /// No page takes longer than a request may.
-async fn hurry(State(pages): State<Pages>, request: Request, next: Next) -> Response {
-    match tokio::time::timeout(pages.gate.limits().request(), next.run(request)).await {
+async fn hurry(
+    State(pages): State<Pages>,
+    ConnectInfo(peer): ConnectInfo<Peer>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let answer = async {
+        match &peer.session {
+            Some(session) => ebbtide_listen::http::answer(session, request, next).await,
+            None => next.run(request).await,
+        }
+    };
+    match tokio::time::timeout(pages.gate.limits().request(), answer).await {
         Ok(response) => response,
         Err(_) => {
             pages.gate.refused("timeout");

@@ -18,6 +18,7 @@ use crate::task::Tasks;
 use crate::wire::{Port, TlsServer};
 use crate::{ids, inbox, ticker};
 use ebbtide_bus::{AmqpBus, AmqpConfig, BrokerUrl, Bus, Identity, QueueKind, QueuePrefix};
+use ebbtide_listen::Protocol;
 use ebbtide_model::Seconds;
 use ebbtide_store::{Lease, Store, StoreConfig, StoreError};
 use std::net::SocketAddr;
@@ -240,7 +241,7 @@ pub async fn start(
     let (http, grpc) = (http_port.address, grpc_port.address);
     let limits = &config.limits;
     http::serve(
-        http_port.open(http_tls, limits, metrics.clone(), &tasks),
+        http_port.open(Protocol::Http1, http_tls, limits, metrics.clone(), &tasks),
         pages,
         &tasks,
     );
@@ -257,7 +258,7 @@ pub async fn start(
         policy: config.engine.policy.as_str().to_owned(),
         database: store_name.to_owned(),
     };
-    let connections = grpc_port.open(grpc_tls, limits, metrics, &tasks);
+    let connections = grpc_port.open(Protocol::Http2, grpc_tls, limits, metrics, &tasks);
     grpc::serve(connections, api, gate, &tasks);
     tracing::info!(%grpc, %http, session = %ids::new(), "ebbtide-scheduler is ready");
     Ok(Running {

@@ -15,6 +15,7 @@ const LONG_COMEBACK: &str = "[region.comeback]\nmax_seconds = 604800\n";
 const QUICK_COMEBACK: &str = "[region.comeback]\nfirst_seconds = 1\n";
 const HIGH_CEILING: &str = "[region.market]\nceiling_percent = 1000\n";
 const NO_FLOOR: &str = "[region.market]\nfloor_percent = 0\n";
+const QUOTA_ROW: &str = "[[quotas.projects]]\nname = \"science\"\nservers = 5000\n";
 const CERTIFICATE_ROW: &str = "[[auth.certificates]]\nname = \"dns:ci.example.org\"\nrole = \"tenant\"\nprojects = [\"ci\"]\n";
 const CLIENTS: &[&str] = &["required", "optional"];
 
@@ -62,16 +63,26 @@ pub(super) const KEYS: &[Key] = &[
     Key::new("limits.request_bytes", Whole, "1048576", "4194304", "Largest request that is read.").unit("bytes").range(4096.0, 16_777_216.0),
     Key::new("limits.bus_message_bytes", Whole, "4194304", "1048576", "Largest report of an agent that is looked at; RabbitMQ's own max_message_size should be the same.").unit("bytes").range(65_536.0, 4_194_304.0),
     Key::new("limits.connections", Whole, "2048", "4096", "Connections at the same time, of gRPC and of HTTP each.").range(1.0, 100_000.0),
-    Key::new("limits.connections_per_address", Whole, "1024", "64", "Of those, from one address. A proxy in front has one address.").range(1.0, 100_000.0),
+    Key::new("limits.connections_per_address", Whole, "512", "64", "Of those, from one address. A proxy in front has one address.").range(1.0, 100_000.0),
+    Key::new("limits.unauthenticated_per_address", Whole, "64", "16", "Of those from one address, without an authenticated call so far. Above it the oldest that is older than a second is closed.").range(1.0, 100_000.0),
+    Key::new("limits.first_bytes_seconds", Number, "5.0", "2.0", "From the start of a connection to its first byte.").unit("seconds").range(0.1, 600.0),
+    Key::new("limits.headers_seconds", Number, "10.0", "5.0", "From the start of a connection to the end of HTTP/2's preface or of the first request's headers.").unit("seconds").range(0.1, 600.0),
+    Key::new("limits.unauthenticated_idle_seconds", Number, "30.0", "10.0", "How long a connection may have no call in progress before its first authenticated call.").unit("seconds").range(0.1, 86_400.0),
+    Key::new("limits.idle_seconds", Number, "900.0", "3600.0", "How long a connection may have no call in progress after that. A watch is a call in progress.").unit("seconds").range(1.0, 86_400.0),
     Key::new("limits.streams_per_connection", Whole, "256", "100", "Calls at the same time on one connection.").range(1.0, 10_000.0),
     Key::new("limits.handshake_seconds", Number, "10.0", "5.0", "How long TLS may take to be agreed on.").unit("seconds").range(0.1, 600.0),
     Key::new("limits.request_seconds", Number, "60.0", "30.0", "How long a request may take, unless waiting is what it asks for.").unit("seconds").range(0.1, 3600.0),
     Key::new("limits.requests_per_second", Number, "10000.0", "500.0", "Requests of each operator's or reader's token or certificate.").unit("a second").range(0.01, 1e6),
     Key::new("limits.burst", Number, "20000.0", "1000.0", "Of those, at once after a rest.").range(1.0, 1e6),
-    Key::new("limits.tenant_requests_per_second", Number, "50.0", "10.0", "Requests of each tenant, all its tokens together.").unit("a second").range(0.01, 1e6),
+    Key::new("limits.tenant_requests_per_second", Number, "50.0", "10.0", "Requests of each tenant, all its tokens together. A request for several servers counts as many times.").unit("a second").range(0.01, 1e6),
     Key::new("limits.tenant_burst", Number, "200.0", "50.0", "Of those, at once after a rest.").range(1.0, 1e6),
     Key::new("limits.watchers", Whole, "100", "20", "Event streams at the same time of each operator's or reader's token or certificate.").range(1.0, 10_000.0),
     Key::new("limits.tenant_watchers", Whole, "10", "0", "Event streams at the same time of each tenant.").range(0.0, 10_000.0),
+    Key::new("quotas.servers", Whole, "2000", "500", "Servers of a project at the same time, those in error included. Quotas hold for requests of tenants.").range(0.0, 1e6),
+    Key::new("quotas.groups", Whole, "200", "50", "Server groups of a project.").range(0.0, 1e6),
+    Key::new("quotas.projects[].name", Text, "", "\"science\"", "A project with quotas of its own.").required().with(QUOTA_ROW),
+    Key::new("quotas.projects[].servers", Whole, "", "10000", "Instead of quotas.servers.").range(0.0, 1e6).with(QUOTA_ROW),
+    Key::new("quotas.projects[].groups", Whole, "", "500", "Instead of quotas.groups.").range(0.0, 1e6).with(QUOTA_ROW),
     Key::new("log.format", Words(&["text", "json"]), "\"text\"", "\"json\"", "text for people, json (one object a line) for machines."),
     Key::new("log.filter", Text, "\"info\"", "\"ebbtide=debug,warn\"", "What is logged, as tracing filters are written."),
     Key::new("region.default_grace_seconds", Whole, "30", "120", "Time between notice and end of a victim whose flavor says nothing.").unit("seconds").range(0.0, GRACE),

@@ -138,7 +138,8 @@ fn several_servers_are_placed_all_or_none() {
         .filter_map(|s| s.fault.as_ref())
         .map(|f| f.code.as_str())
         .collect();
-    assert_eq!(codes, ["EB-FAULT-001"; 3]);
+    assert_eq!(codes, ["EB-FAULT-001"], "one for the whole request");
+    assert_eq!(world.database.servers.len(), 1);
     assert!(world.database.outbox.is_empty(), "nobody was told anything");
     let request = world.request(&normal(3), 2);
     let (servers, _) = world.ask(request).unwrap();
@@ -203,6 +204,7 @@ fn a_place_that_was_reserved_for_others_to_start_waits_for_its_room_like_any_oth
     let request = world.request(&normal(4), 1);
     let id = request.server_ids[0];
     let create = Command::CreateServers(Box::new(CreateServers {
+        quota: None,
         max_price: None,
         name: "ext".to_owned(),
         request,
@@ -248,6 +250,7 @@ fn who_starts_servers_itself_gets_none_in_error() {
     let mut world = World::new(&[("host-a", 4)]);
     let request = world.request(&normal(5), 1);
     let create = Command::CreateServers(Box::new(CreateServers {
+        quota: None,
         max_price: None,
         name: "ext".to_owned(),
         request,

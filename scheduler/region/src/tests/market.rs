@@ -44,6 +44,7 @@ fn priced(world: &mut World, vcpus: u32, specs: &[(&str, &str)]) -> Flavor {
 
 fn buy(world: &mut World, flavor: &Flavor, most: Option<&str>) -> Result<ServerId, String> {
     let create = CreateServers {
+        quota: None,
         name: "bid".to_owned(),
         request: world.request(flavor, 1),
         external: false,
@@ -174,6 +175,7 @@ fn a_repeated_request_with_another_maximum_price_is_refused_and_the_same_is_answ
     let flavor = priced(&mut world, 1, &[]);
     world.run(EVERY);
     let mut create = CreateServers {
+        quota: None,
         name: "bid".to_owned(),
         request: world.request(&flavor, 1),
         external: false,

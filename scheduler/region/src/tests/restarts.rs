@@ -20,6 +20,7 @@ fn story(disturb: &mut dyn FnMut(&mut World, u32)) -> (World, u32) {
         // A caller that hears of a failed commit repeats its request.
         for _ in 0..2 {
             let create = CreateServers {
+                quota: None,
                 max_price: None,
                 name: "vm".to_owned(),
                 request: request.clone(),
@@ -216,6 +217,7 @@ fn a_repeated_request_does_not_bring_a_deleted_server_back_after_a_restart() {
     let mut world = World::new(&[("host-a", 4)]);
     let request = world.request(&normal(2), 1);
     let create = CreateServers {
+        quota: None,
         max_price: None,
         name: "vm".to_owned(),
         request,

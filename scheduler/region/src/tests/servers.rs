@@ -7,6 +7,7 @@ use ebbtide_model::{PlacementRequest, Seconds, ServerStatus};
 
 fn create(request: &PlacementRequest) -> Command {
     Command::CreateServers(Box::new(CreateServers {
+        quota: None,
         max_price: None,
         name: "vm".to_owned(),
         request: request.clone(),
@@ -74,6 +75,7 @@ fn the_same_ids_with_another_request_are_refused() {
         assert_eq!(error.code(), "EB-REGION-003", "{error}");
     }
     let mut external = CreateServers {
+        quota: None,
         max_price: None,
         name: "vm".to_owned(),
         request,
@@ -131,6 +133,7 @@ fn a_server_that_is_named_like_the_id_of_another_is_not_deleted_in_its_place() {
     let request = world.request(&normal(1), 1);
     let id = request.server_ids[0];
     let named = CreateServers {
+        quota: None,
         max_price: None,
         name: stranger.to_string(),
         request,
@@ -262,4 +265,53 @@ fn a_server_that_runs_already_is_adopted_without_being_started() {
         ServerStatus::Error,
         "the host does not have it"
     );
+}
+
+#[test]
+fn a_refused_request_leaves_one_server_however_often_it_is_repeated() {
+    let mut world = World::new(&[("host-a", 2)]);
+    let request = world.request(&normal(1), 500);
+    let Reply::Created { servers, .. } = world.command(create(&request)).unwrap() else {
+        panic!()
+    };
+    assert_eq!(servers.len(), 1);
+    let message = &servers[0].fault.as_ref().unwrap().message;
+    assert!(message.contains("none of the 500 servers"), "{message}");
+    let before = world.database.clone();
+    let Reply::Repeated(again) = world.command(create(&request)).unwrap() else {
+        panic!()
+    };
+    assert_eq!((again, &world.database), (servers, &before));
+    // The ids of one that was placed are no excuse for asking for others besides.
+    let placed = world.request(&normal(1), 1);
+    world.command(create(&placed)).unwrap();
+    let mut more = placed;
+    more.server_ids.push(world.new_id());
+    let error = world.command(create(&more)).unwrap_err();
+    assert_eq!(error.code(), "EB-REGION-003");
+}
+
+#[test]
+fn a_quota_counts_servers_in_error_and_not_those_that_are_gone_also_after_a_restart() {
+    let mut world = World::new(&[("host-a", 2)]);
+    let ask = |world: &mut World, count: usize| {
+        let request = world.request(&normal(1), count);
+        let mut command = create(&request);
+        if let Command::CreateServers(create) = &mut command {
+            create.quota = Some(3);
+        }
+        world.command(command).map(|_| request.server_ids[0])
+    };
+    let first = ask(&mut world, 2).unwrap();
+    ask(&mut world, 1).unwrap();
+    let error = ask(&mut world, 1).unwrap_err();
+    assert_eq!(error.code(), "EB-REGION-006");
+    assert!(error.to_string().contains("has 3"), "{error}");
+    world.restart_scheduler();
+    assert_eq!(ask(&mut world, 1).unwrap_err().code(), "EB-REGION-006");
+    world.flush();
+    world.delete(first);
+    world.flush();
+    ask(&mut world, 1).unwrap();
+    assert_eq!(ask(&mut world, 1).unwrap_err().code(), "EB-REGION-006");
 }

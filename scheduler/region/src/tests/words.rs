@@ -41,6 +41,7 @@ impl World {
         request: PlacementRequest,
     ) -> Result<(Vec<Server>, Decision), RegionError> {
         let create = CreateServers {
+            quota: None,
             max_price: None,
             name: "vm".to_owned(),
             request,

@@ -4,6 +4,7 @@ use super::{Gate, counted_as};
 use crate::error::ServiceError;
 use crate::wire::Peer;
 use ebbtide_access::{AccessError, Need, rule_of};
+use ebbtide_listen::{Call, Held};
 use std::convert::Infallible;
 use std::future::Future;
 use std::pin::Pin;
@@ -54,6 +55,10 @@ where
     fn call(&mut self, mut request: Request<Body>) -> Self::Future {
         // Nobody behind the gate sees the token.
         let authorization = request.headers_mut().remove(header::AUTHORIZATION);
+        let session = request
+            .extensions()
+            .get::<Peer>()
+            .and_then(|peer| peer.session.clone());
         let path = request.uri().path();
         let Some(rule) = rule_of(path) else {
             self.gate.refused("unknown");
@@ -71,6 +76,9 @@ where
                 .and_then(|caller| self.gate.permit(rule, &caller).map(|()| caller));
             match admitted {
                 Ok(caller) => {
+                    if let Some(session) = &session {
+                        session.authenticated();
+                    }
                     request.extensions_mut().insert(caller);
                 }
                 Err(error) => {
@@ -82,13 +90,14 @@ where
         // The clone that was polled ready does the work, the other waits for its turn.
         let ready = self.inner.clone();
         let mut inner = std::mem::replace(&mut self.inner, ready);
+        let call = session.map(|session| session.call());
         if rule.waits {
-            return Box::pin(inner.call(request));
+            return Box::pin(async move { Ok(held(inner.call(request).await?, call)) });
         }
         let (limit, gate) = (self.gate.limits().request(), self.gate.clone());
         Box::pin(async move {
             match tokio::time::timeout(limit, inner.call(request)).await {
-                Ok(answer) => answer,
+                Ok(answer) => Ok(held(answer?, call)),
                 Err(_) => {
                     gate.refused("timeout");
                     Ok(Status::from(ServiceError::TooSlow {
@@ -98,6 +107,14 @@ where
                 }
             }
         })
+    }
+}
+
+/// A call is in progress until the last byte of its answer: an idle connection has none.
+fn held(answer: Response<Body>, call: Option<Call>) -> Response<Body> {
+    match call {
+        None => answer,
+        Some(call) => answer.map(|body| Body::new(Held::new(body, call))),
     }
 }
 

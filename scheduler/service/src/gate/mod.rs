@@ -9,17 +9,18 @@ pub(crate) use layer::GateLayer;
 pub(crate) use watchers::{WatchSeat, Watching};
 
 use crate::clock::{self, Stopwatch};
-use crate::config::{Auth, Config, Limits};
+use crate::config::{Auth, Config, Limits, Quota, Quotas};
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
 use crate::task::{Tasks, pause};
 use crate::wire::{Peer, Stamp};
 use ebbtide_access::{AccessError, Buckets, Caller, Need, Rule, TokenFile, certificate};
+use ebbtide_model::request::MAX_INSTANCES;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 /// How often the token file is looked at.
-const LOOK: Duration = Duration::from_secs(1);
+const LOOK: Duration = Duration::from_millis(200);
 
 /// The gate of a service. Cheap to clone.
 #[derive(Debug, Clone)]
@@ -31,7 +32,10 @@ pub(crate) struct Gate {
 struct Inner {
     auth: Auth,
     limits: Limits,
+    quotas: Quotas,
     tokens: RwLock<Arc<TokenFile>>,
+    /// The token file as it was when the service started.
+    read_at: Stamp,
     buckets: Mutex<Buckets>,
     watching: Watching,
     clock: Stopwatch,
@@ -44,6 +48,8 @@ impl Gate {
     /// # Errors
     /// [`ServiceError::Access`] if it cannot be used.
     pub(crate) fn open(config: &Config, metrics: Metrics) -> Result<Self, ServiceError> {
+        // Before the file is read: a change meanwhile is then seen at the first look.
+        let read_at = Stamp::of(config.auth.tokens.as_slice());
         let tokens = match &config.auth.tokens {
             Some(path) => TokenFile::read(path)?,
             None => TokenFile::default(),
@@ -59,7 +65,9 @@ impl Gate {
             inner: Arc::new(Inner {
                 auth: config.auth.clone(),
                 limits: config.limits.clone(),
+                quotas: config.quotas.clone(),
                 tokens: RwLock::new(Arc::new(tokens)),
+                read_at,
                 buckets: Mutex::default(),
                 watching: Watching::default(),
                 clock: Stopwatch::start(),
@@ -75,7 +83,7 @@ impl Gate {
         };
         let (inner, stop) = (Arc::clone(&self.inner), tasks.stop().clone());
         let paths = vec![path.clone()];
-        let mut seen = Stamp::of(&paths);
+        let mut seen = inner.read_at.clone();
         tasks.spawn("token-file", async move {
             while pause(&stop, LOOK).await {
                 let now = Stamp::of(&paths);
@@ -161,6 +169,36 @@ impl Gate {
             })
     }
 
+    /// Takes what the instances of a request cost beside the request itself.
+    pub(crate) fn charge(&self, caller: &Caller, instances: usize) -> Result<(), AccessError> {
+        // What is larger is refused, and shall not cost more than what is not.
+        let more = instances.min(MAX_INSTANCES).saturating_sub(1) as u32;
+        if !caller.known || more == 0 {
+            return Ok(());
+        }
+        let allowance = self.inner.limits.allowance(caller.is_tenant());
+        let now = self.inner.clock.elapsed();
+        let mut buckets = self
+            .inner
+            .buckets
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let taken = buckets.take_more(&caller.account(), allowance, now, more);
+        drop(buckets);
+        taken.map_err(|wait| {
+            self.refused("rate");
+            AccessError::TooOften {
+                caller: caller.to_string(),
+                wait,
+            }
+        })
+    }
+
+    /// The most servers of a project, for this caller.
+    pub(crate) fn quota(&self, caller: &Caller, project: &str) -> Option<Quota> {
+        (caller.known && caller.is_tenant()).then(|| self.inner.quotas.of(project))
+    }
+
     /// A seat for one more event stream of this caller.
     pub(crate) fn watch(&self, caller: &Caller) -> Result<WatchSeat, AccessError> {
         let limits = &self.inner.limits;
@@ -196,7 +234,11 @@ impl Gate {
             return Ok(());
         }
         let caller = self.identify(authorization, Some(peer))?;
-        self.permit(&METRICS, &caller)
+        self.permit(&METRICS, &caller)?;
+        if let Some(session) = &peer.session {
+            session.authenticated();
+        }
+        Ok(())
     }
 
     pub(crate) fn limits(&self) -> &Limits {

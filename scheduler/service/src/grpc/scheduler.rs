@@ -149,6 +149,7 @@ impl v1::scheduler_server::Scheduler for Door {
         let events = self.api.keeper.watch();
         let (mut servers, decision) = self
             .create(CreateServers {
+                quota: None,
                 max_price: None,
                 name,
                 request,

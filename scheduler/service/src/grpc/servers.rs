@@ -67,7 +67,9 @@ impl v1::servers_server::Servers for Door {
         let who = guard::caller(&request)?;
         let wire = request.into_inner();
         let request = self.api.placement_request(wire.request).await?;
+        let quota = self.gate.quota(&who, &request.project_id);
         let create = CreateServers {
+            quota: quota.map(|quota| quota.servers),
             max_price: parsed("max_price", &wire.max_price)?,
             name: wire.name,
             request,
@@ -168,6 +170,7 @@ impl v1::servers_server::Servers for Door {
         &self,
         request: Request<v1::CreateServerGroupRequest>,
     ) -> Result<Response<v1::CreateServerGroupResponse>, Status> {
+        let who = guard::caller(&request)?;
         let wire = required("group", request.into_inner().group)?;
         let group = ServerGroup {
             id: parsed("group.id", &wire.id)?.unwrap_or_else(|| GroupId(ids::new())),
@@ -179,7 +182,11 @@ impl v1::servers_server::Servers for Door {
                 .map_err(|e| ServiceError::Region(RegionError::Invalid(e)))?,
             max_server_per_host: wire.max_server_per_host.max(1),
         };
-        match self.api.keeper.command(Command::CreateGroup(group)).await? {
+        let command = match self.gate.quota(&who, &group.project_id) {
+            Some(quota) => Command::CreateGroupWithin(group, quota.groups),
+            None => Command::CreateGroup(group),
+        };
+        match self.api.keeper.command(command).await? {
             Reply::Group(group) => Ok(Response::new(v1::CreateServerGroupResponse {
                 group: Some(convert::group(&group)),
             })),

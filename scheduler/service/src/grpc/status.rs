@@ -33,6 +33,7 @@ fn canonical(error: &ServiceError) -> Code {
             },
             RegionError::NotFound { .. } => Code::NotFound,
             RegionError::Exists { .. } => Code::AlreadyExists,
+            RegionError::Quota { .. } => Code::ResourceExhausted,
             RegionError::Config(_) | RegionError::Conflict(_) => Code::FailedPrecondition,
         },
         ServiceError::NotFound { .. } | ServiceError::NoSuchMarker(_) => Code::NotFound,

@@ -7,6 +7,7 @@
 //! decided.
 
 mod batch;
+mod fair;
 mod task;
 
 use crate::duty::Duty;

@@ -1,6 +1,7 @@
 //! The keeper's task.
 
 use super::batch::Batch;
+use super::fair::Fair;
 use super::{Holdings, Told, Work, not_read};
 use crate::clock::{self, ClockWatch, Stopwatch};
 use crate::error::ServiceError;
@@ -66,11 +67,19 @@ impl Task {
     }
 
     pub(super) async fn run(mut self, mut queue: mpsc::Receiver<Work>) {
-        let mut waiting = Vec::with_capacity(BATCH);
-        // Ends when every sender is gone, so that nothing that was accepted is left without an answer.
-        while queue.recv_many(&mut waiting, BATCH).await > 0 {
-            let works = std::mem::take(&mut waiting);
-            let again = self.deal_with(works, Some(&mut queue)).await;
+        let mut fair = Fair::default();
+        let mut new = Vec::with_capacity(BATCH);
+        loop {
+            if fair.is_empty() {
+                // Ends when every sender is gone, so that nothing that was accepted is left without an answer.
+                if queue.recv_many(&mut new, BATCH).await == 0 {
+                    return;
+                }
+                new.drain(..).for_each(|work| fair.push(work));
+            }
+            fair.fill(&mut queue);
+            let works = fair.batch(BATCH);
+            let again = self.deal_with(works, Some((&mut fair, &mut queue))).await;
             // One of them cannot be written whatever happens; each on its own, only that one is refused.
             for work in again {
                 self.deal_with(vec![work], None).await;
@@ -160,7 +169,7 @@ impl Task {
     async fn deal_with(
         &mut self,
         works: Vec<Work>,
-        queue: Option<&mut mpsc::Receiver<Work>>,
+        queue: Option<(&mut Fair, &mut mpsc::Receiver<Work>)>,
     ) -> Vec<Work> {
         let alone = queue.is_none();
         if self.time().is_none() {
@@ -222,12 +231,10 @@ impl Task {
             turn.give_back().await;
             return batch.take_apart();
         }
-        if let Some(queue) = queue {
-            while batch.waiting.len() < BATCH
-                && let Ok(work) = queue.try_recv()
-            {
-                batch.add(work);
-            }
+        if let Some((fair, queue)) = queue {
+            fair.fill(queue);
+            let room = BATCH.saturating_sub(batch.waiting.len());
+            fair.join(room).into_iter().for_each(|work| batch.add(work));
         }
         if self.lease.is_some() && !turn.on_duty() && self.holdings.store.is_shared() {
             self.holdings.duty.lost();

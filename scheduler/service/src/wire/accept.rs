@@ -7,9 +7,9 @@ use crate::config::Limits;
 use crate::error::ServiceError;
 use crate::metrics::Metrics;
 use crate::task::Tasks;
-use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::{Arc, Mutex, PoisonError};
+use ebbtide_listen::{Closed, Deadlines, Guarded, Protocol, Reporter, Seats};
+use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
@@ -56,6 +56,7 @@ impl Port {
     /// Begins to take connections.
     pub(crate) fn open(
         self,
+        protocol: Protocol,
         tls: Option<Arc<TlsServer>>,
         limits: &Limits,
         metrics: Metrics,
@@ -63,13 +64,13 @@ impl Port {
     ) -> Connections {
         let (ready, connections) = mpsc::channel(READY);
         let address = self.address;
+        let counted = metrics.clone();
+        let reporter = Reporter::new(self.name, move |why: Closed| counted.refused(why.as_str()));
         let door = Door {
             name: self.name,
-            seats: Arc::new(Seats {
-                most: limits.connections,
-                most_of_one: limits.connections_per_address,
-                taken: Mutex::default(),
-            }),
+            seats: Seats::new(limits.seats(), reporter),
+            deadlines: limits.deadlines(),
+            protocol,
             handshake: limits.handshake(),
             tls,
             metrics,
@@ -134,13 +135,16 @@ impl axum::serve::Listener for Connections {
         Ok(Peer {
             address: self.address,
             names: None,
+            session: None,
         })
     }
 }
 
 struct Door {
     name: &'static str,
-    seats: Arc<Seats>,
+    seats: Seats,
+    deadlines: Deadlines,
+    protocol: Protocol,
     handshake: Duration,
     tls: Option<Arc<TlsServer>>,
     metrics: Metrics,
@@ -149,9 +153,7 @@ struct Door {
 
 impl Door {
     fn welcome(&self, socket: TcpStream, from: SocketAddr, tasks: &Tasks) {
-        let Some(place) = Seats::take(&self.seats, from.ip()) else {
-            self.metrics.refused("connections");
-            tracing::debug!(door = self.name, %from, "too many connections; this one is closed");
+        let Some(session) = self.seats.take(from.ip()) else {
             return;
         };
         // Answers are small: waiting for more to send with them (Nagle) would cost 40 ms each.
@@ -159,123 +161,50 @@ impl Door {
             tracing::debug!(door = self.name, %from, "{error}");
         }
         let (ready, tls) = (self.ready.clone(), self.tls.clone());
+        let (protocol, deadlines) = (self.protocol, self.deadlines);
         let (name, limit, metrics) = (self.name, self.handshake, self.metrics.clone());
         tasks.spawn("connection", async move {
-            let connection = match tls {
-                None => Connection::new(
-                    Stream::Plain(socket),
-                    Peer {
-                        address: from,
-                        names: None,
-                    },
-                    place,
-                ),
-                Some(tls) => {
-                    let agreed = tokio::time::timeout(limit, tls.acceptor().accept(socket)).await;
-                    let stream = match agreed {
-                        Ok(Ok(stream)) => stream,
-                        Ok(Err(error)) => {
-                            metrics.refused("tls");
-                            tracing::info!(door = name, %from, "no TLS: {error}");
-                            return;
-                        }
-                        Err(_) => {
-                            metrics.refused("tls");
-                            tracing::info!(door = name, %from, "no TLS within {limit:?}");
-                            return;
-                        }
-                    };
-                    let shown = stream.get_ref().1.peer_certificates();
-                    let names = shown
-                        .and_then(|chain| chain.first())
-                        .map(|leaf| Arc::new(names_of(leaf)));
-                    let peer = Peer {
-                        address: from,
-                        names,
-                    };
-                    Connection::new(Stream::Tls(Box::new(stream)), peer, place)
+            let agreed = tokio::select! {
+                agreed = agree(socket, tls, limit) => agreed,
+                () = session.closed() => return,
+            };
+            let (stream, names) = match agreed {
+                Ok(agreed) => agreed,
+                Err(problem) => {
+                    metrics.refused("tls");
+                    tracing::debug!(door = name, %from, "no TLS: {problem}");
+                    return;
                 }
             };
+            let peer = Peer {
+                address: from,
+                names,
+                session: Some(session.clone()),
+            };
+            let stream = Guarded::new(stream, session, protocol, deadlines);
+            let connection = Connection::new(stream, peer);
             // Nobody takes it any more: the service is ending.
             let _ = ready.send(connection).await;
         });
     }
 }
 
-/// How many connections there are.
-#[derive(Debug)]
-struct Seats {
-    most: usize,
-    most_of_one: usize,
-    taken: Mutex<Taken>,
-}
-
-#[derive(Debug, Default)]
-struct Taken {
-    all: usize,
-    of: HashMap<IpAddr, usize>,
-}
-
-/// The place of one connection, given back with it.
-#[derive(Debug)]
-pub(super) struct Place {
-    seats: Arc<Seats>,
-    from: IpAddr,
-}
-
-impl Seats {
-    fn take(this: &Arc<Self>, from: IpAddr) -> Option<Place> {
-        let mut taken = this.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        let of_one = taken.of.get(&from).copied().unwrap_or(0);
-        if taken.all >= this.most || of_one >= this.most_of_one {
-            return None;
-        }
-        taken.all += 1;
-        taken.of.insert(from, of_one + 1);
-        Some(Place {
-            seats: Arc::clone(this),
-            from,
-        })
-    }
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        let mut taken = self
-            .seats
-            .taken
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
-        taken.all = taken.all.saturating_sub(1);
-        let left = taken.of.get(&self.from).copied().unwrap_or(0);
-        if left <= 1 {
-            taken.of.remove(&self.from);
-        } else {
-            taken.of.insert(self.from, left - 1);
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_are_given_back_and_one_address_cannot_take_all() {
-        let seats = Arc::new(Seats {
-            most: 3,
-            most_of_one: 2,
-            taken: Mutex::default(),
-        });
-        let (one, two): (IpAddr, IpAddr) = ([10, 0, 0, 1].into(), [10, 0, 0, 2].into());
-        let first = Seats::take(&seats, one).unwrap();
-        let _second = Seats::take(&seats, one).unwrap();
-        assert!(Seats::take(&seats, one).is_none(), "two of one address");
-        let third = Seats::take(&seats, two).unwrap();
-        assert!(Seats::take(&seats, two).is_none(), "three in all");
-        drop(first);
-        assert!(Seats::take(&seats, one).is_some());
-        drop(third);
-        assert_eq!(seats.taken.lock().unwrap().of.len(), 1);
-    }
+/// Agrees on TLS, if there is any: the stream, and the names of the client's certificate.
+async fn agree(
+    socket: TcpStream,
+    tls: Option<Arc<TlsServer>>,
+    limit: Duration,
+) -> Result<(Stream, Option<Arc<Vec<String>>>), String> {
+    let Some(tls) = tls else {
+        return Ok((Stream::Plain(socket), None));
+    };
+    let stream = tokio::time::timeout(limit, tls.acceptor().accept(socket))
+        .await
+        .map_err(|_| format!("not agreed on within {limit:?}"))?
+        .map_err(|error| error.to_string())?;
+    let shown = stream.get_ref().1.peer_certificates();
+    let names = shown
+        .and_then(|chain| chain.first())
+        .map(|leaf| Arc::new(names_of(leaf)));
+    Ok((Stream::Tls(Box::new(stream)), names))
 }

@@ -1,5 +1,6 @@
 //! Whose connection it is.
 
+use ebbtide_listen::Session;
 use rustls_pki_types::CertificateDer;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,6 +12,8 @@ pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     /// The names of its certificate (`dns:…`, `uri:…`), if it has shown one that is trusted.
     pub(crate) names: Option<Arc<Vec<String>>>,
+    /// The connection's handle; none for the listener itself.
+    pub(crate) session: Option<Session>,
 }
 
 /// The names for which a certificate stands. The chain has been verified; one that cannot be read has none.

@@ -139,6 +139,7 @@ impl RegionWorld {
             alternates: 0,
         };
         let create = CreateServers {
+            quota: None,
             max_price,
             name: "vm".to_owned(),
             request,

@@ -101,6 +101,9 @@ impl Guard {
             return Ok(None);
         };
         wire.project_id = who.project(&wire.project_id, what)?;
+        // Before anything is looked up for them.
+        let instances = wire.server_ids.len().max(wire.count as usize);
+        self.door.gate.charge(who, instances)?;
         if !who.is_tenant() {
             return Ok(Some(wire));
         }

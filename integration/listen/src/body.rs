@@ -1,0 +1,40 @@
+//! An answer that is a call in progress until its last byte is sent.
+
+use crate::session::Call;
+use http_body::{Body, Frame, SizeHint};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+/// A body that holds its call.
+#[derive(Debug)]
+pub struct Held<B> {
+    body: B,
+    _call: Call,
+}
+
+impl<B> Held<B> {
+    /// The call ends with the body.
+    pub fn new(body: B, call: Call) -> Self {
+        Self { body, _call: call }
+    }
+}
+
+impl<B: Body + Unpin> Body for Held<B> {
+    type Data = B::Data;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<B::Data>, B::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

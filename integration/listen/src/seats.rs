@@ -1,0 +1,303 @@
+//! How many connections there are, and which one has to go when there are too many.
+
+use crate::clock;
+use crate::limits::Most;
+use crate::report::{Closed, Reporter};
+use crate::session::{Session, State};
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::time::Instant;
+
+/// The connections of one listener. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Seats {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    most: Most,
+    reporter: Reporter,
+    taken: Mutex<Taken>,
+}
+
+#[derive(Debug, Default)]
+struct Taken {
+    next: u64,
+    all: HashMap<u64, Entry>,
+    of: HashMap<IpAddr, Count>,
+}
+
+#[derive(Debug)]
+struct Entry {
+    from: IpAddr,
+    state: Arc<State>,
+    authenticated: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    all: usize,
+    unauthenticated: usize,
+}
+
+impl Taken {
+    fn remove(&mut self, id: u64) -> Option<Entry> {
+        let entry = self.all.remove(&id)?;
+        if let Some(count) = self.of.get_mut(&entry.from) {
+            count.all = count.all.saturating_sub(1);
+            if !entry.authenticated {
+                count.unauthenticated = count.unauthenticated.saturating_sub(1);
+            }
+            if count.all == 0 {
+                self.of.remove(&entry.from);
+            }
+        }
+        Some(entry)
+    }
+
+    /// The connection that is missed least: one without a call before one with a call, an
+    /// unauthenticated one before an authenticated one, the one that waits longest. An authenticated
+    /// connection with a call in progress is never chosen.
+    fn least(&self, among: impl Fn(&Entry) -> bool) -> Option<u64> {
+        self.all
+            .iter()
+            .filter(|(_, entry)| among(entry))
+            .filter_map(|(id, entry)| {
+                let now = entry.state.lock();
+                let rank = match (entry.authenticated, now.calls > 0) {
+                    (false, false) => 0,
+                    // Before idle authenticated ones: calls that need no rights (health) would
+                    // otherwise push those out.
+                    (false, true) => 1,
+                    (true, false) => 2,
+                    (true, true) => return None,
+                };
+                Some((rank, now.idle_since, *id))
+            })
+            .min()
+            .map(|(_, _, id)| id)
+    }
+}
+
+impl Seats {
+    /// Seats within these limits.
+    #[must_use]
+    pub fn new(most: Most, reporter: Reporter) -> Self {
+        Self {
+            inner: Arc::new(Inner {
+                most,
+                reporter,
+                taken: Mutex::default(),
+            }),
+        }
+    }
+
+    pub(crate) fn reporter(&self) -> &Reporter {
+        &self.inner.reporter
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Taken> {
+        self.inner
+            .taken
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A seat for a new connection; another may be closed for it. `None` if none can be.
+    #[must_use]
+    pub fn take(&self, from: IpAddr) -> Option<Session> {
+        let state = Arc::new(State::new());
+        let (id, closed) = self.enter(from, &state);
+        for entry in closed {
+            if entry.state.close(Closed::Evicted) {
+                self.reporter().report(Closed::Evicted, entry.from);
+            }
+        }
+        let Some(id) = id else {
+            self.reporter().report(Closed::Full, from);
+            return None;
+        };
+        let seat = Seat {
+            seats: self.clone(),
+            from,
+            id,
+        };
+        Some(Session::new(state, seat))
+    }
+
+    fn enter(&self, from: IpAddr, state: &Arc<State>) -> (Option<u64>, Vec<Entry>) {
+        let most = self.inner.most;
+        let now = clock::now();
+        let mut closed = Vec::new();
+        let mut taken = self.lock();
+        let of_one = taken.of.get(&from).copied().unwrap_or_default();
+        if of_one.unauthenticated >= most.unauthenticated {
+            let settled = |began: Instant| now >= began + Most::GRACE;
+            let id = taken.least(|entry| {
+                entry.from == from && !entry.authenticated && settled(entry.state.began)
+            });
+            closed.extend(id.and_then(|id| taken.remove(id)));
+        }
+        let of_one = taken.of.get(&from).copied().unwrap_or_default();
+        if of_one.all >= most.of_one_address {
+            let Some(id) = taken.least(|entry| entry.from == from) else {
+                return (None, closed);
+            };
+            closed.extend(taken.remove(id));
+        } else if taken.all.len() >= most.all {
+            let Some(id) = taken.least(|_| true) else {
+                return (None, closed);
+            };
+            closed.extend(taken.remove(id));
+        }
+        let id = taken.next;
+        taken.next += 1;
+        taken.all.insert(
+            id,
+            Entry {
+                from,
+                state: Arc::clone(state),
+                authenticated: false,
+            },
+        );
+        let count = taken.of.entry(from).or_default();
+        count.all += 1;
+        count.unauthenticated += 1;
+        (Some(id), closed)
+    }
+}
+
+/// The seat of one connection, given back with it.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    pub(crate) seats: Seats,
+    pub(crate) from: IpAddr,
+    id: u64,
+}
+
+impl Seat {
+    pub(crate) fn authenticated(&self) {
+        let mut taken = self.seats.lock();
+        let Some(entry) = taken.all.get_mut(&self.id) else {
+            return;
+        };
+        if !std::mem::replace(&mut entry.authenticated, true)
+            && let Some(count) = taken.of.get_mut(&self.from)
+        {
+            count.unauthenticated = count.unauthenticated.saturating_sub(1);
+        }
+    }
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.seats.lock().remove(self.id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    const ONE: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 1));
+    const TWO: IpAddr = IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, 2));
+
+    fn seats(all: usize, of_one_address: usize, unauthenticated: usize) -> Seats {
+        let most = Most {
+            all,
+            of_one_address,
+            unauthenticated,
+        };
+        Seats::new(most, Reporter::new("test", |_| {}))
+    }
+
+    fn is_open(session: &Session) -> bool {
+        session.state.lock().closed.is_none()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_newcomer_takes_the_place_of_the_oldest_stranger_of_its_address() {
+        let seats = seats(100, 50, 2);
+        let other = seats.take(TWO).unwrap();
+        let first = seats.take(ONE).unwrap();
+        let second = seats.take(ONE).unwrap();
+        tokio::time::advance(Most::GRACE).await;
+        let third = seats.take(ONE).unwrap();
+        assert!(!is_open(&first), "the oldest goes");
+        assert!(is_open(&second) && is_open(&third) && is_open(&other));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clients_that_connect_together_have_time_to_show_who_they_are() {
+        let seats = seats(100, 50, 2);
+        let crowd: Vec<_> = (0..50).map(|_| seats.take(ONE).unwrap()).collect();
+        assert!(crowd.iter().all(is_open));
+        let _last = seats.take(ONE).unwrap();
+        let closed = crowd.iter().filter(|session| !is_open(session)).count();
+        assert_eq!(closed, 1, "the limit of an address holds");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn strangers_never_push_out_authenticated_callers() {
+        let seats = seats(10, 10, 4);
+        let callers: Vec<_> = (0..6).map(|_| seats.take(ONE).unwrap()).collect();
+        callers.iter().for_each(Session::authenticated);
+        let strangers: Vec<_> = (0..100)
+            .filter_map(|_| {
+                let session = seats.take(ONE)?;
+                // As a health stream that never ends.
+                let call = session.call();
+                Some((session, call))
+            })
+            .collect();
+        assert_eq!(strangers.len(), 100);
+        assert!(callers.iter().all(is_open));
+        let open = strangers.iter().filter(|(one, _)| is_open(one)).count();
+        assert_eq!(open, 4);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_longest_idle_caller_goes_and_a_call_in_progress_stays() {
+        let seats = seats(2, 2, 2);
+        let (busy, idle) = (seats.take(ONE).unwrap(), seats.take(ONE).unwrap());
+        busy.authenticated();
+        idle.authenticated();
+        let call = busy.call();
+        let third = seats.take(ONE).unwrap();
+        assert!(!is_open(&idle) && is_open(&busy));
+        third.authenticated();
+        let _third = third.call();
+        assert!(seats.take(ONE).is_none(), "both have calls in progress");
+        drop(call);
+        assert!(seats.take(ONE).is_some());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn seats_are_given_back_and_what_is_refused_is_counted() {
+        let counted = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&counted);
+        let reporter = Reporter::new("test", move |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
+        let most = Most {
+            all: 1,
+            of_one_address: 1,
+            unauthenticated: 1,
+        };
+        let seats = Seats::new(most, reporter);
+        let first = seats.take(ONE).unwrap();
+        first.authenticated();
+        let call = first.call();
+        assert!(seats.take(TWO).is_none());
+        assert_eq!(counted.load(Ordering::Relaxed), 1);
+        drop((call, first));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        drop(seats.take(TWO).unwrap());
+        assert!(seats.lock().all.is_empty() && seats.lock().of.is_empty());
+        assert_eq!(counted.load(Ordering::Relaxed), 1);
+    }
+}

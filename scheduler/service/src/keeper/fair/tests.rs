@@ -1,0 +1,121 @@
+use super::*;
+use ebbtide_model::{FlavorId, PlacementRequest, ServerId};
+use tokio::sync::oneshot;
+use uuid::Uuid;
+
+fn ask(project: &str, instances: u128) -> Work {
+    let flavor = ebbtide_model::Flavor {
+        id: FlavorId(Uuid::nil()),
+        name: "small".to_owned(),
+        vcpus: 1,
+        ram_mb: 1,
+        disk_gb: 0,
+        extra_specs: Default::default(),
+    };
+    let ids = (0..instances).map(|n| ServerId(Uuid::from_u128(n)));
+    let request = PlacementRequest {
+        project_id: project.to_owned(),
+        server_ids: ids.collect(),
+        flavor,
+        availability_zone: None,
+        group_id: None,
+        ignore_hosts: Vec::new(),
+        force_hosts: Vec::new(),
+        alternates: 0,
+    };
+    let (answer, _) = oneshot::channel();
+    Work::Input(Input::Command(Command::WhatIf(Box::new(request))), answer)
+}
+
+fn tick() -> Work {
+    let (answer, _) = oneshot::channel();
+    Work::Input(Input::Tick, answer)
+}
+
+/// A batch as project and instances.
+fn batch(fair: &mut Fair) -> Vec<(String, usize)> {
+    fair.batch(256)
+        .iter()
+        .map(|work| match request(work) {
+            Some((project, instances)) => (project.to_owned(), instances),
+            None => ("-".to_owned(), 0),
+        })
+        .collect()
+}
+
+fn of(project: &str, instances: usize) -> (String, usize) {
+    (project.to_owned(), instances)
+}
+
+#[test]
+fn small_requests_of_others_pass_between_large_ones() {
+    let mut fair = Fair::default();
+    for _ in 0..26 {
+        fair.push(ask("greedy", 1000));
+    }
+    fair.push(ask("modest", 1));
+    assert_eq!(batch(&mut fair), [of("modest", 1)]);
+    assert_eq!(batch(&mut fair), [of("greedy", 1000)]);
+    fair.push(ask("modest", 2));
+    fair.push(tick());
+    assert_eq!(batch(&mut fair), [of("-", 0), of("modest", 2)]);
+    let rest = (0..25).flat_map(|_| batch(&mut fair));
+    assert_eq!(rest.collect::<Vec<_>>(), vec![of("greedy", 1000); 25]);
+    assert!(fair.is_empty());
+}
+
+#[test]
+fn a_large_request_is_not_starved_by_small_ones() {
+    let mut fair = Fair::default();
+    fair.push(ask("large", 1000));
+    let before = (0..)
+        .take_while(|_| {
+            for _ in 0..300 {
+                fair.push(ask("many", 1));
+            }
+            !batch(&mut fair).contains(&of("large", 1000))
+        })
+        .count();
+    assert!(before <= 9, "{before} batches");
+}
+
+#[test]
+fn projects_that_ask_much_have_the_same_share_and_one_alone_has_all() {
+    let mut fair = Fair::default();
+    for _ in 0..600 {
+        fair.push(ask("one", 1));
+    }
+    assert_eq!(batch(&mut fair).len(), 256);
+    for _ in 0..600 {
+        fair.push(ask("two", 4));
+    }
+    let both = batch(&mut fair);
+    let instances = |project: &str| -> usize {
+        let own = both.iter().filter(|(name, _)| name == project);
+        own.map(|(_, instances)| instances).sum()
+    };
+    assert_eq!((instances("one"), instances("two")), (128, 128));
+}
+
+#[test]
+fn nothing_is_lost_and_the_order_within_a_project_stays() {
+    let mut fair = Fair::default();
+    let sizes = [1, 40, 3, 1000, 2, 500, 31, 33];
+    for size in sizes {
+        fair.push(ask("one", size));
+        fair.push(ask("two", size));
+        fair.push(tick());
+    }
+    let mut all = Vec::new();
+    while !fair.is_empty() {
+        let next = batch(&mut fair);
+        assert!(!next.is_empty());
+        all.extend(next);
+    }
+    assert_eq!(all.iter().filter(|(name, _)| name == "-").count(), 8);
+    for project in ["one", "two"] {
+        let own = all.iter().filter(|(name, _)| name == project);
+        let own: Vec<u128> = own.map(|(_, size)| *size as u128).collect();
+        assert_eq!(own, sizes);
+    }
+}
