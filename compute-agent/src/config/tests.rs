@@ -69,7 +69,10 @@ fn every_mistake_is_named_by_its_key() {
             "[evacuation]\nact_trys = 1",
             "evacuation.act_trys: unknown field",
         ),
-        ("[log]\nformat = \"xml\"", "log.format: unknown variant"),
+        (
+            "[log]\nformat = \"xml\"",
+            "log.format: unknown value, expected `text`",
+        ),
         ("[log]\nfilter = \"ebbtide=loud\"", "log.filter"),
         ("[driver.simulatd]\nx = 1", "driver.simulatd: it is unknown"),
     ] {

@@ -535,9 +535,9 @@ mod tests {
             ("[region]\nnotice_atempts = 3", "notice_atempts"),
             ("[region]\nnotice_attempts = 0", "notice_attempts"),
             ("[bus]\nqueue_type = \"fast\"", "queue_type"),
-            ("[grpc]\nlisten = \"nowhere\"", "listen"),
+            ("[grpc]\nlisten = \"nowhere\"", "line 2, column 10"),
             ("[log]\nfilter = \"ebbtide=loud\"", "log.filter"),
-            ("[engine", "engine"),
+            ("[engine", "line 1"),
         ] {
             let error = Config::read(Some(file(text).path()), std::iter::empty(), &[]).unwrap_err();
             assert!(error.to_string().contains(named), "{text:?}: {error}");

@@ -208,7 +208,7 @@ fn settings_are_checked_by_name() {
             "inventory = { VCPU = { allocation_ratio = 0.0 } }",
             "driver.libvirt.inventory.VCPU",
         ),
-        ("domain_type = 'xen'", "unknown variant `xen`"),
+        ("domain_type = 'xen'", "unknown value, expected `kvm`"),
         ("[[peers]]\nmigrate_uri = 'x'", "missing field `uri`"),
     ] {
         let problem = settings(text).unwrap_err();

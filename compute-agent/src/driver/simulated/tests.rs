@@ -274,7 +274,7 @@ async fn simulated_guests_read_their_metadata_and_answer_too() {
 }
 
 #[tokio::test]
-async fn a_guest_that_hoards_connections_shuts_out_nobody_but_itself() {
+async fn a_guest_that_hoards_connections_shuts_out_no_one() {
     let dir = tempfile::tempdir().unwrap();
     let sockets = tempfile::tempdir().unwrap();
     let mut settings = SimulatedSettings::instant(inventory());
@@ -306,12 +306,10 @@ async fn a_guest_that_hoards_connections_shuts_out_nobody_but_itself() {
     let hostname = "/latest/meta-data/hostname";
     let other = ask(&paths[1], "GET", hostname, "", "").await;
     assert!(other.ends_with("guest-2"), "{other}");
-    let own = ask(&paths[0], "GET", hostname, "", "");
-    let own = tokio::time::timeout(Duration::from_millis(300), own).await;
-    assert!(own.is_err(), "a 33rd connection is served: {own:?}");
-    drop(hoard);
+    // The one that has said nothing for longest makes way.
     let own = ask(&paths[0], "GET", hostname, "", "").await;
     assert!(own.ends_with("guest-1"), "{own}");
+    drop(hoard);
 }
 
 #[tokio::test]
