@@ -28,7 +28,7 @@ OURS = 'ebbtide-scheduler-1'
 PORTS = {'rabbit': 'STACK_PORT_AMQP', 'mysql': 'STACK_PORT_MYSQL', 'placement': 'STACK_PORT_PLACEMENT', 'keystone': 'STACK_PORT_KEYSTONE'}
 # [ebbtide] placement_patience, whose default the stack leaves.
 PATIENCE_SECONDS = 30
-# Where EBBTIDE_CRASH_AT ends our scheduler.
+# Where our scheduler ends itself: `nova-STEP` of integration/fail-points.
 STEPS = ['planned', 'recorded', 'swapped', 'noticed', 'evacuated', 'replied']
 
 
@@ -170,7 +170,7 @@ def the_scheduler_dies_at_every_step(stage):
     """SIGABRT from inside, at each step of a preemption; started again, it goes on where it was."""
     ages = stage.fill()
     for n, step in enumerate(STEPS):
-        processes.restart(OURS, signal.SIGTERM, {'EBBTIDE_CRASH_AT': step})
+        processes.restart(OURS, signal.SIGTERM, {'EBBTIDE_DIE_AT': 'nova-' + step})
         wait_scheduler()
         uuid = stage.cloud.create('step-%s' % step, 'large')
         processes.ended(OURS, 60)

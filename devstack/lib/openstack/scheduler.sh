@@ -22,6 +22,7 @@ stack_build_ebbtide() {
     [ "$STACK_PROFILE" != release ] || flags=(--release)
     command -v cargo >/dev/null || { echo "devstack/openstack: cargo is missing: install Rust from https://rustup.rs" >&2; return 1; }
     cargo build --quiet --locked "${flags[@]}" -p ebbtide-scheduler -p ebbtide-agent
+    [ "$STACK_PROFILE" != release ] || bash devstack/lib/no-fail-points.sh "$stack_target"/release/ebbtide-{scheduler,agent}
 }
 
 # stack_scheduler_command WITH N [CONFIG…]: the command of scheduler N, with further configuration files.

@@ -104,4 +104,19 @@ points! {
     GuestSpared = "guest-spared",
     /// The broker has the report that the victim stays; the agent has not noted it.
     SparedReported = "spared-reported",
+
+    // ---- the scheduler on a real Nova ----
+
+    /// A request has got a host with victims; nothing is written.
+    NovaPlanned = "nova-planned",
+    /// The preemption is in the ledger; Placement does not know of it.
+    NovaRecorded = "nova-recorded",
+    /// Placement has swapped the allocations; no victim's agent is told.
+    NovaSwapped = "nova-swapped",
+    /// The broker has a victim's notice; that is not in the ledger.
+    NovaNoticed = "nova-noticed",
+    /// A victim is gone; the usage record is not written.
+    NovaEvacuated = "nova-evacuated",
+    /// nova-conductor has its answer.
+    NovaReplied = "nova-replied",
 }

@@ -1,11 +1,12 @@
 //! What is due, done.
 
+use super::Outcome;
 use super::drive::{Driver, Lost};
-use super::{Outcome, crash_point};
 use crate::clock;
 use crate::preemption::{Action, Holding, Input, NoticeOrder, Victim, VictimState};
 use crate::task::pause;
 use ebbtide_bus::{BusError, Outgoing};
+use ebbtide_fail_points::{Point, reach};
 use ebbtide_model::message::{Body, EvacuatedHow, Message, Notice, Spare};
 use ebbtide_model::{MessageId, Seconds};
 use ebbtide_openstack::placement::Generation;
@@ -32,7 +33,7 @@ impl Driver {
             Action::ReadSwap => self.read_swap().await,
             Action::AskCaller => {
                 let waits = self.caller_waits().await;
-                crash_point("swapped");
+                reach(Point::NovaSwapped);
                 self.feed(&Input::Caller { waits }).await
             }
             Action::Notify(order) => self.notify(order).await,
@@ -46,7 +47,7 @@ impl Driver {
                 }
                 let result = self.held.record.result.clone();
                 self.tell(Outcome::Room(result));
-                crash_point("replied");
+                reach(Point::NovaReplied);
                 Ok(())
             }
             Action::AnswerNoRoom => self.feed(&Input::Answered).await,
@@ -242,7 +243,7 @@ impl Driver {
         let host = victim.host.clone();
         let id = named(victim, &format!("notice {}", order.attempt));
         if self.send(&host, id, body).await {
-            crash_point("noticed");
+            reach(Point::NovaNoticed);
             self.feed(&Input::NoticePublished {
                 victim: order.victim,
                 attempt: order.attempt,
@@ -295,7 +296,7 @@ impl Driver {
         else {
             return Ok(());
         };
-        crash_point("evacuated");
+        reach(Point::NovaEvacuated);
         let usage = NewUsage {
             evacuation_id: victim.evacuation.0,
             server_id: victim.server.0,

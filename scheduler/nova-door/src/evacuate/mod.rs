@@ -18,6 +18,7 @@ use crate::metrics::Metrics;
 use crate::preemption::{Policy, Preemption, State};
 use crate::task::{Tasks, pause};
 use ebbtide_bus::{Bus, QueuePrefix};
+use ebbtide_fail_points::{Point, reach};
 use ebbtide_model::ServerId;
 use ebbtide_model::message::Body;
 use ebbtide_store::ledger::{Ledger, LedgerError, LedgerRow, NewRow, Owner};
@@ -171,7 +172,7 @@ impl Evacuations {
             }
             (done, _) => done?,
         }
-        crash_point("recorded");
+        reach(Point::NovaRecorded);
         for victim in &record.victims {
             self.shared
                 .facts
@@ -332,16 +333,5 @@ fn read(row: &LedgerRow) -> Option<Preemption> {
             );
             None
         }
-    }
-}
-
-/// Ends the process at a named step if the environment says so: tests kill a scheduler between any two steps of a preemption.
-pub(crate) fn crash_point(step: &str) {
-    if std::env::var("EBBTIDE_CRASH_AT").is_ok_and(|at| at == step) {
-        tracing::error!(
-            code = "EB-DOOR-022",
-            "EBBTIDE_CRASH_AT={step}: the process ends here, as a test wishes"
-        );
-        std::process::abort();
     }
 }

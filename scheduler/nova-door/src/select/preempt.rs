@@ -5,6 +5,7 @@ use super::{Request, Selector};
 use crate::clock;
 use crate::evacuate::{Evacuations, Outcome};
 use crate::preemption::{Holding, Preemption, State};
+use ebbtide_fail_points::{Point, reach};
 use ebbtide_nova_cloud::{Asked, Cloud, NoPlanReason, Plan, PlanOptions, Verdict};
 use ebbtide_store::ledger::LedgerError;
 use serde_json::Value;
@@ -130,7 +131,7 @@ impl Selector {
             optimal = plan.optimal,
             "making room"
         );
-        crate::evacuate::crash_point("planned");
+        reach(Point::NovaPlanned);
         let hosts: Vec<Uuid> = plan.instances.iter().map(|i| i.host.uuid).collect();
         let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
         let written = || drop(request.wish().take());
