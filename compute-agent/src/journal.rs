@@ -1,12 +1,19 @@
 //! The agent's own small durable file: evacuations under way, what is remembered, reports that may not have arrived.
 //!
-//! Format: a header line that names version and host, then one line for each record: the CRC-32 of its JSON in eight hex
-//! digits, a blank, the JSON. Written by appending and fsync; [`Journal::append`] returns when the records are durable. When
-//! much of it is outdated, it is replaced by what is still true (write, fsync, rename, fsync of the directory).
+//! Format (version 2): a header line that names version, host and the bytes that were written together with it; then one line for
+//! each record: a CRC-32 in eight hex digits, a blank, the position in the file at which the append of this record began, a blank,
+//! the JSON. The checksum covers all that follows it. Written by appending and fsync; [`Journal::append`] returns when the records
+//! are durable. When much of it is outdated, it is replaced by what is still true (write, fsync, rename, fsync of the directory).
 //!
-//! A crash while appending leaves at most one torn line at the end; it was never acted upon, so it is dropped. Anything else
-//! that cannot be read means that the disk or somebody else has changed the file: then the agent does not guess.
+//! What may be dropped (`read.rs`): the last append, and nothing else. It may hold several records, and after a power loss any of
+//! its blocks may be missing while later ones are there. As long as no later append follows, [`Journal::append`] may not have
+//! returned for it, so it was not acted upon. Every line says where its append began: a damaged line before the beginning of a
+//! later append, or in what was written with the header, was durable once. Then the disk or somebody else has changed the file, and
+//! the agent does not guess.
+//!
+//! Version 1 had no positions. It is read, and replaced by version 2 at once; there, only the last line may be dropped.
 
+mod read;
 mod storage;
 
 pub use storage::{FileStorage, Storage};
@@ -14,13 +21,13 @@ pub use storage::{FileStorage, Storage};
 use crate::error::AgentError;
 use crate::protocol::{Phase, Record};
 use ebbtide_fail_points::{Point, is_armed, reach};
-use ebbtide_model::{EvacuationId, ServerId, names};
+use ebbtide_model::{EvacuationId, ServerId};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// The version of the format.
-const VERSION: u32 = 1;
+/// The version of the format that is written.
+const VERSION: u32 = 2;
 /// Up to this many lines, replacing the file is not worth an fsync of the directory.
 const MIN_LINES: usize = 1_024;
 /// The file is replaced when it has this many times more lines than true records: on average each record is written again
@@ -31,13 +38,16 @@ const GARBAGE_FACTOR: usize = 4;
 struct Header {
     ebbtide_agent_journal: u32,
     host: String,
+    /// Bytes behind the header that were written in one with it, all or nothing. Version 1 did not say.
+    #[serde(default)]
+    whole_bytes: u64,
 }
 
 /// The journal of one agent.
 #[derive(Debug)]
 pub struct Journal {
     storage: Box<dyn Storage>,
-    header: String,
+    host: String,
     /// Lines in the file, header not counted.
     lines: usize,
     /// Bytes of the file that are known to be good.
@@ -62,27 +72,22 @@ impl Journal {
             path: path.clone(),
             source,
         })?;
-        let header = Header {
-            ebbtide_agent_journal: VERSION,
-            host: host.to_owned(),
-        };
-        let header = line(&to_json(&path, &header)?);
-        let found = read(&path, &bytes, host)?;
+        let found = read::read(&path, &bytes, host)?;
         if bytes.len() as u64 > found.good_bytes {
             tracing::warn!(
                 path = %path.display(), bytes = bytes.len() as u64 - found.good_bytes,
-                "dropping a torn line at the end of the journal: the agent or its host went down while writing it"
+                "dropping a torn write at the end of the journal: the agent or its host went down while writing it"
             );
         }
         let mut journal = Self {
             storage,
-            header,
+            host: host.to_owned(),
             lines: found.records.len(),
             good_bytes: found.good_bytes,
             dirty: bytes.len() as u64 != found.good_bytes,
         };
         let records = last_of_each(found.records);
-        if journal.good_bytes == 0 || journal.is_mostly_garbage(records.len()) {
+        if found.outdated || journal.is_mostly_garbage(records.len()) {
             journal.replace(&records)?;
         }
         Ok((journal, records))
@@ -96,7 +101,7 @@ impl Journal {
         let path = self.storage.path();
         let mut text = String::new();
         for record in records {
-            text.push_str(&line(&to_json(&path, record)?));
+            text.push_str(&line(self.good_bytes, &to_json(&path, record)?));
         }
         let written = self.mend().and_then(|()| {
             self.dirty = true;
@@ -134,10 +139,16 @@ impl Journal {
     /// [`AgentError::JournalWrite`]: then the file is as it was.
     pub fn replace(&mut self, records: &[Record]) -> Result<(), AgentError> {
         let path = self.storage.path();
-        let mut text = self.header.clone();
+        let mut lines = String::new();
         for record in records {
-            text.push_str(&line(&to_json(&path, record)?));
+            lines.push_str(&line(0, &to_json(&path, record)?));
         }
+        let header = Header {
+            ebbtide_agent_journal: VERSION,
+            host: self.host.clone(),
+            whole_bytes: lines.len() as u64,
+        };
+        let text = summed(&to_json(&path, &header)?) + &lines;
         let replaced = self.storage.replace(text.as_bytes());
         replaced.map_err(|source| AgentError::JournalWrite { path, source })?;
         self.dirty = false;
@@ -147,102 +158,14 @@ impl Journal {
     }
 }
 
-struct Found {
-    records: Vec<Record>,
-    good_bytes: u64,
+/// A record's line; `begins` is where its append began.
+fn line(begins: u64, json: &str) -> String {
+    summed(&format!("{begins} {json}"))
 }
 
-fn read(path: &std::path::Path, bytes: &[u8], host: &str) -> Result<Found, AgentError> {
-    let mut found = Found {
-        records: Vec::new(),
-        good_bytes: 0,
-    };
-    let mut rest = bytes;
-    let mut number = 0;
-    while !rest.is_empty() {
-        number += 1;
-        let Some(end) = rest.iter().position(|b| *b == b'\n') else {
-            if number == 1 {
-                // The header is never appended, so it is never torn.
-                return Err(corrupt(path, 1, "it is no header".to_owned()));
-            }
-            // Torn: the newline is written last.
-            break;
-        };
-        let (this, behind) = (&rest[..end], &rest[end + 1..]);
-        let json = match checked(this) {
-            Ok(json) => json,
-            // Blocks of one write may reach the disk in any order, so the end can be torn and have its newline.
-            Err(_) if behind.is_empty() && number > 1 => break,
-            Err(problem) => return Err(corrupt(path, number, problem)),
-        };
-        if number == 1 {
-            check_header(path, json, host)?;
-        } else {
-            let record = serde_json::from_str(json).map_err(|error| {
-                corrupt(
-                    path,
-                    number,
-                    format!("it is no record: {}", names::brief(error)),
-                )
-            })?;
-            found.records.push(record);
-        }
-        found.good_bytes += end as u64 + 1;
-        rest = behind;
-    }
-    Ok(found)
-}
-
-fn corrupt(path: &std::path::Path, line: usize, problem: String) -> AgentError {
-    AgentError::JournalCorrupt {
-        path: path.to_owned(),
-        line,
-        problem,
-    }
-}
-
-fn check_header(path: &std::path::Path, json: &str, host: &str) -> Result<(), AgentError> {
-    let header: Header = serde_json::from_str(json)
-        .map_err(|error| corrupt(path, 1, format!("it is no header: {}", names::brief(error))))?;
-    let foreign = |found: String, expected: String| {
-        let path = path.to_owned();
-        Err(AgentError::JournalForeign {
-            path,
-            found,
-            expected,
-        })
-    };
-    if header.ebbtide_agent_journal != VERSION {
-        let found = format!("format version {}", header.ebbtide_agent_journal);
-        return foreign(found, format!("an agent for format version {VERSION}"));
-    }
-    if header.host != host {
-        let found = format!("host {:?}", names::shorten(&header.host));
-        return foreign(found, format!("the agent of host {host:?}"));
-    }
-    Ok(())
-}
-
-/// The JSON of a line whose checksum is right.
-fn checked(line: &[u8]) -> Result<&str, String> {
-    let text = std::str::from_utf8(line).map_err(|_| "it is not UTF-8".to_owned())?;
-    let (sum, json) = text
-        .split_once(' ')
-        .ok_or_else(|| "it has no checksum".to_owned())?;
-    let expected = format!("{:08x}", crc32(json.as_bytes()));
-    if sum == expected {
-        Ok(json)
-    } else {
-        Err(format!(
-            "its checksum is {expected}, it says {:?}",
-            names::shorten(sum)
-        ))
-    }
-}
-
-fn line(json: &str) -> String {
-    format!("{:08x} {json}\n", crc32(json.as_bytes()))
+/// Text behind its checksum.
+fn summed(text: &str) -> String {
+    format!("{:08x} {text}\n", crc32(text.as_bytes()))
 }
 
 fn to_json<T: Serialize>(path: &std::path::Path, value: &T) -> Result<String, AgentError> {

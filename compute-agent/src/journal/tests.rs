@@ -89,6 +89,131 @@ proptest! {
     }
 }
 
+/// The blocks of a disk, as far as they can be written one without the other.
+const BLOCK: usize = 64;
+
+/// What a file may look like after a power loss during an append: it is as long as the file system has noted, and each block of
+/// what was appended is there, or is not.
+fn torn(whole: &[u8], acknowledged: usize, length: usize, present: &[bool], hole: u8) -> Vec<u8> {
+    let mut image = whole[..length].to_vec();
+    for (at, byte) in image.iter_mut().enumerate().skip(acknowledged) {
+        let block = at / BLOCK - acknowledged / BLOCK;
+        if !present[block % present.len()] {
+            *byte = hole;
+        }
+    }
+    image
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(512))]
+
+    #[test]
+    fn an_append_that_was_torn_in_any_way_costs_nothing_that_was_acknowledged(
+        appends in prop::collection::vec(1u8..6, 0..4), replaced in 0u8..4, last in 1u8..12, cut in 0usize..3_000,
+        present in prop::collection::vec(any::<bool>(), 40), hole in prop::sample::select(vec![0u8, b'\n', b' ', b'x']),
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = path_in(dir.path());
+        let (mut journal, _) = open(&path).unwrap();
+        let mut next = 0;
+        let mut more = |count: u8| {
+            let records: Vec<Record> = (next..next + count).map(record).collect();
+            next += count;
+            records
+        };
+        let mut acknowledged = more(replaced);
+        journal.replace(&acknowledged).unwrap();
+        for count in appends {
+            let records = more(count);
+            journal.append(&records).unwrap();
+            acknowledged.extend(records);
+        }
+        let before = fs::read(&path).unwrap().len();
+        let unacknowledged = more(last);
+        journal.append(&unacknowledged).unwrap();
+        drop(journal);
+        let whole = fs::read(&path).unwrap();
+        let length = whole.len().saturating_sub(cut).max(before);
+        fs::write(&path, torn(&whole, before, length, &present, hole)).unwrap();
+
+        let (mut journal, found) = open(&path).unwrap();
+        let kept = found.len().checked_sub(acknowledged.len());
+        let kept = kept.expect("something acknowledged is lost");
+        prop_assert_eq!(&found[..acknowledged.len()], &acknowledged[..]);
+        prop_assert_eq!(&found[acknowledged.len()..], &unacknowledged[..kept]);
+        // And it is written on, and read again.
+        journal.append(&[record(99)]).unwrap();
+        drop(journal);
+        let (_, again) = open(&path).unwrap();
+        prop_assert_eq!(&again[..found.len()], &found[..]);
+        prop_assert_eq!(&again[found.len()..], &[record(99)]);
+    }
+
+    #[test]
+    fn damage_to_what_was_acknowledged_is_refused_however_the_last_append_looks(
+        counts in prop::collection::vec(1u8..6, 2..5), at in 0usize..10_000, flip in 1u8..=255,
+    ) {
+        let dir = tempfile::tempdir().unwrap();
+        let path = path_in(dir.path());
+        let (mut journal, _) = open(&path).unwrap();
+        journal.replace(&[record(90), record(91)]).unwrap();
+        let mut acknowledged = 0;
+        for (round, count) in counts.into_iter().enumerate() {
+            acknowledged = fs::read(&path).unwrap().len();
+            let first = u8::try_from(round).unwrap() * 10;
+            let records: Vec<Record> = (first..first + count).map(record).collect();
+            journal.append(&records).unwrap();
+        }
+        drop(journal);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[at % acknowledged] ^= flip;
+        fs::write(&path, &bytes).unwrap();
+        let error = open(&path).unwrap_err();
+        prop_assert!(matches!(error.code(), "EB-AGENT-006" | "EB-AGENT-007"), "{error}");
+        prop_assert!(error.code() == "EB-AGENT-007" || error.to_string().contains("move the file away"), "{error}");
+    }
+}
+
+#[test]
+fn what_was_written_in_one_with_the_header_is_never_dropped() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = path_in(dir.path());
+    let (mut journal, _) = open(&path).unwrap();
+    journal.replace(&[record(1), record(2)]).unwrap();
+    drop(journal);
+    let bytes = fs::read(&path).unwrap();
+    let header = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    for length in header..bytes.len() {
+        fs::write(&path, &bytes[..length]).unwrap();
+        let error = open(&path).unwrap_err();
+        assert_eq!(error.code(), "EB-AGENT-006", "{length}: {error}");
+    }
+}
+
+#[test]
+fn a_journal_of_the_version_before_is_read_and_written_anew() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = path_in(dir.path());
+    let old = |text: &str| summed(text);
+    let mut text = old("{\"ebbtide_agent_journal\":1,\"host\":\"host-a\"}");
+    for n in 1..=3 {
+        text += &old(&serde_json::to_string(&record(n)).unwrap());
+    }
+    // Its last line may be torn.
+    fs::write(&path, format!("{text}1234abcd {{\"rec\0\0\n")).unwrap();
+    let (mut journal, found) = open(&path).unwrap();
+    assert_eq!(found, [record(1), record(2), record(3)]);
+    journal.append(&[record(4)]).unwrap();
+    drop(journal);
+    let new = fs::read_to_string(&path).unwrap();
+    assert!(new.contains("{\"ebbtide_agent_journal\":2,"), "{new}");
+    assert_eq!(open(&path).unwrap().1.len(), 4);
+    // Its middle may not.
+    fs::write(&path, text.replacen("server", "sewer", 1)).unwrap();
+    assert_eq!(open(&path).unwrap_err().code(), "EB-AGENT-006");
+}
+
 #[test]
 fn what_is_refused_is_not_repeated_whole() {
     let (_dir, path, bytes) = sample();
@@ -98,9 +223,9 @@ fn what_is_refused_is_not_repeated_whole() {
     let header = format!("{{\"ebbtide_agent_journal\":1,\"host\":\"{endless}\"}}");
     for lines in [
         format!("{text}{endless} x\n{text}"),
-        format!("{text}{}", line(&record)),
-        line(&header),
-        line(&endless),
+        format!("{text}{}", line(0, &record)),
+        summed(&header),
+        summed(&endless),
     ] {
         fs::write(&path, lines).unwrap();
         assert!(open(&path).unwrap_err().to_string().len() < 1_000);
