@@ -222,7 +222,9 @@ async fn a_primary_that_fails_over_costs_time_and_nothing_else() {
     let second = region.start_peer("second").await.unwrap();
     fill(&region, 2).await;
     let (first_pet, decision) = create(&region, "early", request("half", 1)).await;
-    let victim = decision.placements[0].victims[0].server_id.clone();
+    let placement = &decision.placements[0];
+    let victim = placement.victims[0].server_id.clone();
+    let hypervisor = region.agent_dir(&placement.host).join("hypervisor.json");
     until_evacuation(&region, &victim, "draining").await;
     for step in [
         "SET GLOBAL read_only = ON",
@@ -243,7 +245,15 @@ async fn a_primary_that_fails_over_costs_time_and_nothing_else() {
     let refused = servers.create_servers(again()).await.unwrap_err();
     assert_eq!(refused.code(), tonic::Code::Unavailable, "{refused:?}");
     // So long the outage lasts: longer than the victim has.
-    tokio::time::sleep(std::time::Duration::from_secs(4)).await;
+    eventually(PATIENCE, async || {
+        let state = std::fs::read_to_string(&hypervisor).unwrap();
+        let state: serde_json::Value = serde_json::from_str(&state).unwrap();
+        match &state["servers"][&victim]["state"] {
+            running if running == "running" => Err("the victim runs".to_owned()),
+            _ => Ok(()),
+        }
+    })
+    .await;
     database
         .execute("SET GLOBAL read_only = OFF")
         .await

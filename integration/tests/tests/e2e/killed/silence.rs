@@ -35,8 +35,15 @@ async fn an_agent_that_stood_still_ends_nobody_for_a_preemptor_that_went_elsewhe
     region.signal_agent(&host, Signal::Cont).unwrap();
     region.wait_for_hosts_up().await.unwrap();
     runs_exactly(&region, &host, &[&first.id]).await;
-    // Longer than it waits for an objection.
-    tokio::time::sleep(std::time::Duration::from_secs(7)).await;
+    // It has heard that the victim stays, and will not act any more.
+    eventually(PATIENCE, async || {
+        let log = region.agent_log(&host);
+        let spared = log
+            .lines()
+            .any(|line| line.contains("reported") && line.contains("spared"));
+        if spared { Ok(()) } else { Err(log) }
+    })
+    .await;
     runs_exactly(&region, &host, &[&first.id]).await;
     runs_exactly(&region, &second.host, &[&pet.id]).await;
     let ended = only_evacuation(&region, &second.id).await;
