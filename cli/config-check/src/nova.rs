@@ -150,6 +150,10 @@ fn refused(error: &NovaConfError) -> Finding {
             },
         ) => (position(place), shown(group, name)),
         NovaConfError::Unset { group, name, .. } => (None, shown(group, name)),
+        NovaConfError::Loading(missing) => (
+            missing.place.as_ref().and_then(position),
+            shown("filter_scheduler", missing.option),
+        ),
         _ => (None, String::new()),
     };
     Finding::new(Level::Error, code::VALUE, key)

@@ -217,12 +217,83 @@ fn a_wrong_option_is_named_and_says_what_is_allowed() {
     ] {
         assert_eq!(read(text).map(drop), Err(message.to_owned()));
     }
-    let error =
-        read("[filter_scheduler]\nenabled_filters = ComputeFilter, OwnFilter\n").unwrap_err();
-    assert!(
-        error.starts_with("EB-OBJECT-006: ") && error.contains("OwnFilter"),
-        "{error}"
-    );
+}
+
+#[test]
+fn a_filter_or_weigher_from_outside_of_nova_is_named_with_its_option_and_what_can_be_done() {
+    for (text, parts) in [
+        (
+            "[filter_scheduler]\navailable_filters = nova.scheduler.filters.all_filters\n\
+             available_filters = my.filters.OwnFilter\nenabled_filters = ComputeFilter,OwnFilter\n",
+            [
+                "EB-OBJECT-006: nova.conf:3: [filter_scheduler] available_filters names my.filters.OwnFilter: ",
+                "Python filters are not loaded here",
+                "traits and aggregates",
+            ],
+        ),
+        (
+            "[filter_scheduler]\navailable_filters = nova.scheduler.filters.all_filters\n\
+             available_filters = my.filters.OwnFilter\n",
+            [
+                "EB-OBJECT-006: nova.conf:3: [filter_scheduler] available_filters names my.filters.OwnFilter: ",
+                "Python filters are not loaded here",
+                "enabled_filters does not name it, so it decides nothing: take the line out",
+            ],
+        ),
+        (
+            "[filter_scheduler]\nenabled_filters = ComputeFilter, OwnFilter\n",
+            [
+                "EB-OBJECT-006: nova.conf:2: [filter_scheduler] enabled_filters names OwnFilter: ",
+                "Python filters from outside of Nova are not loaded here",
+                "traits and aggregates",
+            ],
+        ),
+        (
+            "[filter_scheduler]\nenabled_filters = RamFilter\n",
+            [
+                "EB-OBJECT-006: nova.conf:2: [filter_scheduler] enabled_filters names RamFilter: ",
+                "Placement checks what it checked",
+                "; take it out",
+            ],
+        ),
+        (
+            "[filter_scheduler]\nenabled_filters = ComputeFilter, JsonFilter\n\
+             available_filters = nova.scheduler.filters.compute_filter.ComputeFilter\n",
+            [
+                "EB-OBJECT-006: nova.conf:2: [filter_scheduler] enabled_filters names JsonFilter: ",
+                "available_filters does not list it",
+                "all_filters",
+            ],
+        ),
+        (
+            "[filter_scheduler]\nweight_classes = nova.scheduler.weights.ram.RAMWeigher, my.weights.OwnWeigher\n",
+            [
+                "EB-OBJECT-006: nova.conf:2: [filter_scheduler] weight_classes names my.weights.OwnWeigher: ",
+                "Python weighers are not loaded into the scheduler",
+                "`ebbtide-nova-weighers --weigher my.weights.OwnWeigher`",
+            ],
+        ),
+        (
+            "[filter_scheduler]\nweight_classes = nova.scheduler.weights.ram.RamWeigher\n",
+            [
+                "EB-OBJECT-006: nova.conf:2: [filter_scheduler] weight_classes names nova.scheduler.weights.ram.RamWeigher: ",
+                "Nova has no such weigher",
+                "correct the name",
+            ],
+        ),
+    ] {
+        let error = read(text).unwrap_err();
+        assert!(error.starts_with(parts[0]), "{error}");
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+        for python in [
+            "ModuleNotFoundError",
+            "ImportError",
+            "ClassNotFound",
+            "SchedulerHostFilterNotFound",
+        ] {
+            assert!(!error.contains(python), "{error}");
+        }
+    }
 }
 
 #[test]

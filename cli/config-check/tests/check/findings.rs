@@ -286,7 +286,7 @@ fn what_nova_conf_says_and_nobody_means() {
         ("room_timeut = 5\n", Warning, code::UNKNOWN, "[ebbtide] room_timeut", 15, "room_timeout?"),
         ("[filter_scheduler]\nram_weight_multiplier = much\n", Error, code::VALUE, "[filter_scheduler] ram_weight_multiplier", L, "number"),
         ("[libvirt]\ncpu_mode = x\n", Warning, code::VALUE, "[libvirt] cpu_mode", L, "Ebbtide does not read it"),
-        ("[filter_scheduler]\nenabled_filters = NoFilter\n", Error, code::VALUE, "", 0, "NoFilter"),
+        ("[filter_scheduler]\nenabled_filters = NoFilter\n", Error, code::VALUE, "[filter_scheduler] enabled_filters", L, "NoFilter"),
         ("metrics_listen = here\n", Error, code::VALUE, "[ebbtide] metrics_listen", 15, "metrics_listen"),
         ("cost_module = cheap\n", Error, code::VALUE, "[ebbtide] cost_module", 15, "cheap"),
         ("[filter_scheduler]\nram_weight_multipler = 2\n", Warning, code::UNKNOWN, "[filter_scheduler] ram_weight_multipler", L, "ram_weight_multiplier?"),

@@ -1,6 +1,7 @@
 //! Nova's options for deciding, from the file to [`Options`].
 
 use super::NovaConfError;
+use super::not_loaded::{Listed, Lists};
 use ebbtide_nova::model::Options;
 use ebbtide_nova::options::check;
 use ebbtide_nova::python::Value;
@@ -103,6 +104,8 @@ pub(super) struct Deciding {
     given: BTreeMap<String, Value>,
     /// Where AvailabilityZoneFilter is enabled.
     zone_filter: Option<String>,
+    /// The lists of filters and weighers with their places.
+    lists: Lists,
 }
 
 impl Deciding {
@@ -127,7 +130,7 @@ impl Deciding {
         }
         let given = given.iter().map(|(key, value)| (key, value.clone()));
         let options = Options::read_for(release, given);
-        let options = options.map_err(|fault| NovaConfError::Loading(fault.to_string()))?;
+        let options = options.map_err(|fault| self.lists.explain(&fault))?;
         Ok((options, notes))
     }
 }
@@ -151,6 +154,11 @@ pub(super) fn read(config: &Config) -> Result<Deciding, NovaConfError> {
             if name == "enabled_filters" && text.contains(ZONE_FILTER) {
                 read.zone_filter = Some(place.to_string());
             }
+            match name {
+                "enabled_filters" => read.lists.enabled = Listed::split(&text, &place),
+                "weight_classes" => read.lists.weighers = Listed::split(&text, &place),
+                _ => {}
+            }
             read.given.insert(format!("{group}.{name}"), value);
         }
     }
@@ -160,6 +168,7 @@ pub(super) fn read(config: &Config) -> Result<Deciding, NovaConfError> {
     }
     let available = config.texts(&AVAILABLE_FILTERS)?;
     if !available.is_empty() {
+        read.lists.available = available.iter().map(Listed::one).collect();
         let names = available.into_iter().map(|(name, _)| Value::Str(name));
         read.given.insert(
             "filter_scheduler.available_filters".to_owned(),

@@ -6,6 +6,7 @@
 mod deciding;
 mod ebbtide;
 mod machine;
+mod not_loaded;
 mod sections;
 
 use crate::nova_conf::sections::DECLARED;
@@ -17,6 +18,7 @@ use std::fmt;
 
 pub use ebbtide::{EbbtideSection, ReplyWhen};
 pub use machine::Machine;
+pub use not_loaded::NotLoaded;
 pub use sections::{Database, General, NotificationFormat, Notifications, Scheduler};
 
 /// A configuration cannot be used.
@@ -25,9 +27,9 @@ pub enum NovaConfError {
     /// A file, a line, a value.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// Filters or weighers that do not exist.
-    #[error("EB-OBJECT-006: [filter_scheduler] of nova.conf: {0}")]
-    Loading(String),
+    /// Filters or weighers that do not exist here.
+    #[error("EB-OBJECT-006: {0}")]
+    Loading(Box<NotLoaded>),
     /// An option that has to be set is not.
     #[error("EB-OBJECT-007: [{group}] {name} of nova.conf is not set: {why}")]
     Unset {

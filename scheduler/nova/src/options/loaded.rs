@@ -178,6 +178,18 @@ impl Kind {
     }
 }
 
+/// Whether an entry of `available_filters` stands for filters of Nova.
+#[must_use]
+pub fn names_filters(entry: &str) -> bool {
+    FILTER.matching(entry).is_ok()
+}
+
+/// Whether an entry of `weight_classes` stands for weighers of Nova.
+#[must_use]
+pub fn names_weighers(entry: &str) -> bool {
+    weighers(&[entry.to_owned()]).is_ok()
+}
+
 /// The class names of the filters that run, in order. Each is started before the next is looked at. `zone_filter`: the release still
 /// has AvailabilityZoneFilter.
 ///

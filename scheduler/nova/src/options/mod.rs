@@ -12,6 +12,7 @@ use given::{Given, clamp};
 use std::collections::BTreeMap;
 
 pub use convert::{check, declared_names, float_of, int_of};
+pub use loaded::{names_filters, names_weighers};
 
 /// Options. Each field is named like Nova's option and holds Nova's default unless set. A null for a number that is no `Option`
 /// here counts as not given: Nova's own answer to such a configuration is a TypeError at some later point.
