@@ -3,10 +3,13 @@
 
 Usage: story.py [CHAPTER…]
 """
+import contextlib
 import os
 import shutil
 import signal
+import socket
 import sys
+import threading
 import time
 import traceback
 import urllib.request
@@ -297,3 +300,67 @@ def main():
 
 if __name__ == '__main__':
     main()
+        wait_scheduler()
+
+
+def relay(port, to):
+    """Connects what comes to `port` with `to` on loopback: a database that comes later."""
+    listener = socket.create_server(('127.0.0.1', port))
+
+    def copy(source, sink):
+        try:
+            while data := source.recv(65536):
+                sink.sendall(data)
+        except OSError:
+            pass
+        for end in (source, sink):
+            with contextlib.suppress(OSError):
+                end.shutdown(socket.SHUT_RDWR)
+
+    def serve():
+        while True:
+            try:
+                ours, _ = listener.accept()
+            except OSError:
+                return
+            theirs = socket.create_connection(('127.0.0.1', to))
+            for pair in ((ours, theirs), (theirs, ours)):
+                threading.Thread(target=copy, args=pair, daemon=True).start()
+    threading.Thread(target=serve, daemon=True).start()
+    return listener
+
+
+@chapter
+def a_ledger_that_comes_later(stage):
+    """The ledger's database is away when the scheduler starts: requests that find room are answered, and servers leave once it is there."""
+    with socket.create_server(('127.0.0.1', 0)) as free:
+        port = free.getsockname()[1]
+    config = processes.HOME + '/etc/late-ledger.conf'
+    with open(config, 'w', encoding='utf-8') as file:
+        file.write('[ebbtide]\nconnection = mysql+pymysql://stack:stack@127.0.0.1:%d/ebbtide\n' % port)
+    processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+    stack('stack_start_scheduler', 'ebbtide', '1', config)
+    listener = None
+    try:
+        wait_scheduler()
+        server = stage.cloud.boot('without-ledger', 'large')
+        must(server['status'] == 'ACTIVE', 'without a ledger a server that has room is %s: %s' % (server['status'], server.get('fault')))
+        stage.cloud.delete(server['id'])
+        ages = stage.fill()
+        server = stage.cloud.boot('no-room', 'large')
+        must(server['status'] == 'ERROR', 'without a ledger a server that has no room is %s' % server['status'])
+        must(len(stage.left(ages)) == 6, 'somebody was evicted without a ledger')
+        stage.cloud.delete(server['id'])
+        listener = relay(port, int(os.environ['STACK_PORT_MYSQL']))
+
+        def opened():
+            with open(processes.log('ebbtide-scheduler-1'), encoding='utf-8') as file:
+                return 'the ledger of preemptions: open' in file.read()
+        until('the ledger to be opened', 30, opened)
+        arrives(stage, ages, stage.cheapest(ages), lambda: [stage.cloud.create('with-ledger', 'large')], 'once the ledger is there')
+    finally:
+        stage.clear()
+        processes.kill('ebbtide-scheduler-1', signal.SIGTERM)
+        if listener:
+            listener.close()
+        stack('stack_start_scheduler', 'ebbtide', '1')

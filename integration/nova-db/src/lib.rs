@@ -36,7 +36,7 @@ pub use error::NovaDbError;
 pub use follow::{Changes, FollowOptions, Follower, Loaded};
 pub use lookup::{Group, HostMapping};
 pub use pool::PoolOptions;
-pub use record::{OwnService, OwnState, Release, TooOld};
+pub use record::{OwnService, OwnState, Release, Shown, TooOld};
 pub use row::compute::{ComputeColumns, ComputeNode};
 pub use row::instance::{Instance, InstanceFlavor};
 pub use row::service::NovaService;

@@ -24,8 +24,8 @@ pub struct Release {
 /// Nova's major version by the highest `SERVICE_VERSION` that it knows (`SERVICE_VERSION_ALIASES`). 66 is the one of Antelope, Bobcat and
 /// Caracal; it is taken for the last of them.
 const MAJORS: [(i64, u32); 6] = [(65, 26), (66, 29), (67, 30), (68, 31), (70, 32), (72, 33)];
-/// The major version of all that are newer: the newest that is known.
-const NEWEST_MAJOR: u32 = 34;
+/// The newest major version that is known, and its `SERVICE_VERSION`. All that are newer count as this one.
+const NEWEST: (i64, u32) = (74, 34);
 
 impl Release {
     /// Nova's major version: 26 is Zed.
@@ -34,7 +34,36 @@ impl Release {
         let known = MAJORS
             .iter()
             .find(|(version, _)| self.service_version <= *version);
-        known.map_or(NEWEST_MAJOR, |(_, major)| *major)
+        known.map_or(NEWEST.1, |(_, major)| *major)
+    }
+
+    /// The release of a major version, for an operator who names it. One that is older or newer than what is known is the nearest known one.
+    #[must_use]
+    pub fn of_major(major: u32) -> Self {
+        let known = MAJORS.iter().find(|(_, known)| major <= *known);
+        let version = known.map_or(NEWEST.0, |(version, _)| *version);
+        // Zed is 64; 65 came after it, in the making of Antelope.
+        Self::of_version(if major <= MAJORS[0].1 {
+            OLDEST_VERSION
+        } else {
+            version
+        })
+    }
+
+    /// What an operator should know who leaves it to us to tell the release: that its version is the one of several, or of none that is known.
+    #[must_use]
+    pub fn doubt(&self) -> Option<String> {
+        let version = self.service_version;
+        match version {
+            66 => Some(format!(
+                "services of version {version} are those of Antelope (27), Bobcat (28) or Caracal (29), and are taken for Caracal"
+            )),
+            version if version > NEWEST.0 => Some(format!(
+                "services of version {version} are newer than those of Nova {}, the newest that is known here, and are taken for it",
+                NEWEST.1
+            )),
+            _ => None,
+        }
     }
 
     /// The release of a cloud whose newest service has this version: with more in the record, the cloud's own nova-scheduler would
@@ -52,6 +81,32 @@ impl Release {
         Self {
             service_version,
             oldest_compute,
+        }
+    }
+}
+
+/// What the records of Nova's other services show of the cloud's release.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Shown {
+    /// The highest version of any service that is no scheduler; `None`: there is no such record yet, for example in a cloud that is being built.
+    pub newest: Option<i64>,
+    /// Whether every database has answered.
+    pub complete: bool,
+}
+
+impl Shown {
+    /// The release by this and by what was known before. A newer one than seen now stays as long as a database that is silent may have it.
+    #[must_use]
+    pub fn after(self, known: Option<Release>) -> Option<Release> {
+        let Some(newest) = self.newest else {
+            return known;
+        };
+        let seen = Release::of_version(newest);
+        match known {
+            Some(known) if !self.complete && known.service_version > seen.service_version => {
+                Some(known)
+            }
+            _ => Some(seen),
         }
     }
 }
@@ -119,12 +174,16 @@ impl NovaDb {
         Ok(lowest.unwrap_or(0))
     }
 
-    /// The release that the cloud runs, by the highest version of any service in the cells and in our own database.
+    /// What the cloud shows of its release: the highest version of any service in the cells and in our own database. Schedulers do not count,
+    /// because our own record is one of them.
     ///
     /// # Errors
     /// Those of the API database; a cell that does not answer is left out.
-    pub async fn release(&self) -> Result<Release, NovaDbError> {
-        let mut highest = 0;
+    pub async fn shown_release(&self) -> Result<Shown, NovaDbError> {
+        let mut shown = Shown {
+            newest: None,
+            complete: true,
+        };
         let cells = self.cells_where(|_| true);
         for pool in cells.iter().map(|cell| &cell.pool).chain([self.main()]) {
             let dialect = pool.dialect();
@@ -134,13 +193,15 @@ impl NovaDb {
                 dialect.quoted("binary"),
             );
             match number(pool, &sql).await {
-                Ok(version) => highest = highest.max(version.unwrap_or(0)),
+                // A record without a version tells nothing.
+                Ok(version) => shown.newest = shown.newest.max(version.filter(|v| *v > 0)),
                 Err(error) => {
+                    shown.complete = false;
                     tracing::warn!(code = error.code(), %error, "a cell did not say how new its services are");
                 }
             }
         }
-        Ok(Release::of_version(highest))
+        Ok(shown)
     }
 }
 
@@ -192,29 +253,47 @@ impl OwnService {
                 })?
             }
         };
-        if state.version != release.service_version {
-            tracing::info!(
-                from = state.version,
-                to = release.service_version,
-                "the version in our services record changes"
-            );
-            let sql = format!(
-                "UPDATE services SET version = ?, updated_at = {} WHERE id = ? AND deleted = 0",
-                pool.dialect().at()
-            );
-            let values = vec![
-                release.service_version.into(),
-                moment(clock::now_micros()).into(),
-                state.id.into(),
-            ];
-            pool.execute("write our services record", &sql, values)
-                .await?;
-        }
-        Ok(Self {
+        let own = Self {
             pool,
             host: host.to_owned(),
             id: state.id,
-        })
+        };
+        own.write_version(state.version, release).await?;
+        Ok(own)
+    }
+
+    /// Writes another release into the record: the cloud shows another one than at the start.
+    ///
+    /// # Errors
+    /// `RecordGone`; those of the database.
+    pub async fn set_release(&self, release: Release) -> Result<(), NovaDbError> {
+        let state = find(&self.pool, &self.host).await?;
+        let state = state.filter(|state| state.id == self.id);
+        let state = state.ok_or_else(|| NovaDbError::RecordGone {
+            host: self.host.clone(),
+        })?;
+        self.write_version(state.version, release).await
+    }
+
+    async fn write_version(&self, from: i64, release: Release) -> Result<(), NovaDbError> {
+        let to = release.service_version;
+        if from == to {
+            return Ok(());
+        }
+        tracing::info!(from, to, "the version in our services record changes");
+        let sql = format!(
+            "UPDATE services SET version = ?, updated_at = {} WHERE id = ? AND deleted = 0",
+            self.pool.dialect().at()
+        );
+        let values = vec![
+            to.into(),
+            moment(clock::now_micros()).into(),
+            self.id.into(),
+        ];
+        self.pool
+            .execute("write our services record", &sql, values)
+            .await
+            .map(drop)
     }
 
     /// One heartbeat, to be called every `report_interval`.
@@ -302,7 +381,53 @@ async fn insert(pool: &Pool, host: &str, version: i64) -> Result<(), NovaDbError
 
 #[cfg(test)]
 mod tests {
-    use super::Release;
+    use super::{Release, Shown};
+
+    fn shown(newest: Option<i64>, complete: bool) -> Shown {
+        Shown { newest, complete }
+    }
+
+    #[test]
+    fn a_cloud_without_services_shows_no_release_and_what_comes_later_is_followed() {
+        assert_eq!(shown(None, true).after(None), None);
+        let zed = shown(Some(64), true).after(None);
+        assert_eq!(zed.map(|release| release.major()), Some(26));
+        // It is upgraded, and the upgrade is taken back.
+        let newest = shown(Some(74), true).after(zed);
+        assert_eq!(newest.map(|release| release.major()), Some(34));
+        assert_eq!(shown(Some(64), true).after(newest), zed);
+        // Where a database is silent less is seen than there is.
+        assert_eq!(shown(Some(64), false).after(newest), newest);
+        assert_eq!(shown(Some(74), false).after(zed), newest);
+        assert_eq!(shown(None, false).after(newest), newest);
+    }
+
+    #[test]
+    fn an_operators_release_has_the_version_that_its_services_write() {
+        for (major, version) in [
+            (20, 64),
+            (26, 64),
+            (27, 66),
+            (28, 66),
+            (29, 66),
+            (30, 67),
+            (31, 68),
+            (32, 70),
+            (33, 72),
+            (34, 74),
+            (40, 74),
+        ] {
+            let release = Release::of_major(major);
+            assert_eq!(release.service_version, version, "{major}");
+            let doubtful = release.doubt().is_some();
+            assert_eq!(doubtful, version == 66, "{major}");
+            if !doubtful {
+                assert_eq!(release.major(), major.clamp(26, 34));
+            }
+        }
+        let words = Release::of_version(80).doubt().unwrap();
+        assert!(words.contains("80") && words.contains("Nova 34"), "{words}");
+    }
 
     #[test]
     fn a_release_is_known_by_its_services_and_refuses_what_it_refuses() {

@@ -1,7 +1,7 @@
 //! Metrics and health over HTTP (`[ebbtide] metrics_listen`).
 
 use crate::error::DoorError;
-use crate::evacuate::Evacuations;
+use crate::evacuate::Preempting;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::task::Tasks;
@@ -22,7 +22,7 @@ use tokio::net::TcpListener;
 pub(crate) struct Pages {
     pub(crate) facts: Facts,
     pub(crate) metrics: Metrics,
-    pub(crate) evacuations: Option<Evacuations>,
+    pub(crate) preempting: Preempting,
     pub(crate) transport: Transport,
 }
 
@@ -73,7 +73,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, DoorError> {
 
 async fn metrics(State(pages): State<Pages>) -> impl IntoResponse {
     let counts = pages.facts.read(Cloud::counts);
-    let under_way = pages.evacuations.as_ref().map_or(0, Evacuations::under_way);
+    let under_way = pages.preempting.under_way();
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     (
         [(header::CONTENT_TYPE, kind)],

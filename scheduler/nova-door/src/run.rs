@@ -2,22 +2,20 @@
 
 use crate::endpoint::{BaseApi, SchedulerApi};
 use crate::error::DoorError;
-use crate::evacuate::Evacuations;
+use crate::evacuate::Preempting;
 use crate::facts::{Database, Facts, Providers};
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::pages::{self, Pages};
 use crate::plugins::DoorPlugins;
+use crate::release::{self, CloudRelease};
 use crate::select::Selector;
-use crate::settings::Settings;
 use crate::task::{Tasks, pause};
 use crate::{clock, configure};
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus};
 use ebbtide_nova_cloud::Cloud;
-use ebbtide_nova_db::{FollowOptions, NovaDb, OwnService, TooOld};
+use ebbtide_nova_db::{FollowOptions, NovaDb, OwnService, Release, TooOld};
 use ebbtide_nova_objects::nova_conf::{NotificationFormat, NovaConf};
 use ebbtide_openstack::{Placement, Session};
-use ebbtide_store::ledger::Ledger;
 use oslo_messaging::{
     Notifier, NotifierFormat, NotifierOptions, RpcServer, ServerOptions, Target, Transport,
 };
@@ -36,10 +34,9 @@ const START_PAUSE: Duration = Duration::from_secs(2);
 pub struct Door {
     server: RpcServer,
     transports: Vec<Transport>,
-    bus: Option<Arc<dyn Bus>>,
     facts: Facts,
     plugins: DoorPlugins,
-    ledger: Option<Ledger>,
+    preempting: Preempting,
     tasks: Tasks,
 }
 
@@ -55,26 +52,19 @@ impl Door {
         let tasks = Tasks::new(stop);
         let (url, options) = configure::messaging(conf)?;
         let transport = Transport::start(&url, options, &conf.general.control_exchange)?;
-        let (facts, plugins) = open_facts(conf, &tasks).await?;
-        let record = own_record(conf, &facts, &tasks).await?;
-        beat(record, conf, &tasks);
+        let (facts, plugins, shown) = open_facts(conf, &tasks).await?;
+        let record = own_record(conf, &facts, shown, &tasks).await?;
+        let release = CloudRelease::new(conf, &facts, record, shown);
+        beat(&release, conf, &tasks);
         let mut transports = vec![transport.clone()];
         let notices = notices(conf, &mut transports, &tasks)?;
         let metrics = Metrics::default();
-        let (evacuations, bus, ledger) = match open_ledger(conf, &tasks).await? {
-            Some(ledger) => {
-                let (evacuations, bus) =
-                    open_evacuations(conf, &settings, &facts, ledger.clone(), &tasks, &metrics)
-                        .await?;
-                (Some(evacuations), Some(bus), Some(ledger))
-            }
-            None => (None, None, None),
-        };
+        let preempting = Preempting::start(conf, &settings, &facts, &tasks, &metrics).await?;
         if let Some(address) = &conf.ebbtide.metrics_listen {
             let pages = Pages {
                 facts: facts.clone(),
                 metrics: metrics.clone(),
-                evacuations: evacuations.clone(),
+                preempting: preempting.clone(),
                 transport: transport.clone(),
             };
             pages::start(address, pages, &tasks).await?;
@@ -83,9 +73,10 @@ impl Door {
             wanted: crate::select::Wanted::default(),
             facts: facts.clone(),
             settings: Arc::clone(&settings),
+            release,
             notices,
             metrics,
-            evacuations,
+            preempting: preempting.clone(),
         };
         let target = Target::topic(TOPIC).server(conf.general.host.clone());
         let server = RpcServer::start(
@@ -116,10 +107,9 @@ impl Door {
         Ok(Self {
             server,
             transports,
-            bus,
             facts,
             plugins,
-            ledger,
+            preempting,
             tasks,
         })
     }
@@ -162,15 +152,11 @@ impl Door {
                 "some work did not end within {FINISH:?}; it is durable and goes on at the next start"
             );
         }
-        if let Some(bus) = &self.bus {
-            bus.close().await;
-        }
+        self.preempting.close_bus().await;
         for transport in &self.transports {
             transport.close().await;
         }
-        if let Some(ledger) = &self.ledger {
-            ledger.close().await;
-        }
+        self.preempting.close_ledger().await;
         self.facts.database.nova().close().await;
         tracing::info!("ended");
         match self.tasks.failure() {
@@ -203,7 +189,10 @@ where
     }
 }
 
-async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<(Facts, DoorPlugins), DoorError> {
+async fn open_facts(
+    conf: &NovaConf,
+    tasks: &Tasks,
+) -> Result<(Facts, DoorPlugins, Option<Release>), DoorError> {
     let (auth, session, adapter) = configure::placement(conf)?;
     let placement = Placement::new(Session::new(auth, session)?, adapter)?;
     let databases = configure::databases(conf)?;
@@ -211,15 +200,10 @@ async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<(Facts, DoorPlugin
         Ok(NovaDb::connect(&databases).await?)
     })
     .await?;
-    let release = match conf.ebbtide.nova_release {
-        Some(release) => release,
-        None => {
-            let told = patiently(tasks, "the cloud's services", || async {
-                Ok(nova.release().await?)
-            });
-            told.await?.major()
-        }
-    };
+    let (shown, release) = patiently(tasks, "the cloud's services", || {
+        release::at_start(&nova, conf)
+    })
+    .await?;
     let options = configure::deciding(conf, release)?;
     let (plugins, options, settings) =
         DoorPlugins::start(conf, options, configure::cloud(conf), tasks)?;
@@ -235,13 +219,14 @@ async fn open_facts(conf: &NovaConf, tasks: &Tasks) -> Result<(Facts, DoorPlugin
     let facts = Facts::new(cloud, database, providers);
     patiently(tasks, "Nova's databases", || facts.database.load()).await?;
     patiently(tasks, "Placement", || facts.providers.load()).await?;
-    Ok((facts, plugins))
+    Ok((facts, plugins, shown))
 }
 
 async fn own_record(
     conf: &NovaConf,
     facts: &Facts,
     tasks: &Tasks,
+    shown: Option<Release>,
 ) -> Result<OwnService, DoorError> {
     let nova = facts.database.nova();
     let too_old = if configure::tolerates_old_computes(conf) {
@@ -250,27 +235,23 @@ async fn own_record(
         TooOld::Refuse
     };
     patiently(tasks, "the service record", || async {
-        let release = nova.release().await?;
+        let release = release::recorded(shown, conf);
         Ok(OwnService::start(nova, &conf.general.host, release, too_old).await?)
     })
     .await
 }
 
 /// Keeps the service record fresh, by which `openstack compute service list` shows us up.
-fn beat(record: OwnService, conf: &NovaConf, tasks: &Tasks) {
+fn beat(release: &CloudRelease, conf: &NovaConf, tasks: &Tasks) {
     let every = Duration::from_secs(
         u64::try_from(conf.general.report_interval)
             .unwrap_or(10)
             .max(1),
     );
-    let record = Arc::new(record);
+    let release = release.clone();
     tasks.repeat("service-record", every, move || {
-        let record = Arc::clone(&record);
-        async move {
-            if let Err(error) = record.beat().await {
-                tracing::warn!(code = error.code(), "{error}");
-            }
-        }
+        let release = release.clone();
+        async move { release.beat().await }
     });
 }
 
@@ -345,56 +326,4 @@ fn notices(
         versioned.transpose()?,
         tasks,
     ))
-}
-
-async fn open_ledger(conf: &NovaConf, tasks: &Tasks) -> Result<Option<Ledger>, DoorError> {
-    if !conf.ebbtide.preemption {
-        tracing::info!("preemption is switched off ([ebbtide] preemption)");
-        return Ok(None);
-    }
-    let Some(url) = &conf.ebbtide.connection else {
-        tracing::warn!(
-            code = "EB-DOOR-002",
-            "{} is not set: there is no ledger, so nobody is preempted; everything else works",
-            configure::LEDGER
-        );
-        return Ok(None);
-    };
-    let store = configure::ledger(url)?;
-    patiently(tasks, "the ledger", || async {
-        Ok(Some(Ledger::open(&store).await?))
-    })
-    .await
-}
-
-async fn open_evacuations(
-    conf: &NovaConf,
-    settings: &Settings,
-    facts: &Facts,
-    ledger: Ledger,
-    tasks: &Tasks,
-    metrics: &Metrics,
-) -> Result<(Evacuations, Arc<dyn Bus>), DoorError> {
-    let (brokers, prefix) = configure::agents_bus(conf)?;
-    let bus: Arc<dyn Bus> = Arc::new(AmqpBus::open(AmqpConfig::new(
-        brokers,
-        "ebbtide-scheduler",
-    ))?);
-    let name = conf.ebbtide.name.as_ref().unwrap_or(&conf.general.host);
-    let owner = patiently(tasks, "the ledger", || async {
-        Ok(ledger.register(name).await?)
-    })
-    .await?;
-    let evacuations = Evacuations::new(
-        facts.clone(),
-        ledger,
-        owner,
-        Arc::clone(&bus),
-        prefix,
-        settings.evacuation.clone(),
-        tasks.clone(),
-        metrics.clone(),
-    );
-    patiently(tasks, "preemptions under way", || evacuations.start()).await?;
-    Ok((evacuations, bus))
 }

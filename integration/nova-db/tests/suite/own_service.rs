@@ -8,7 +8,8 @@ const START: &str = "'2026-01-01 10:00:00'";
 async fn the_record_is_made_once_and_beats(cloud: Cloud) {
     cloud.add_service(1000, "compute", START, 64).await;
     let db = cloud.open().await;
-    let release = db.release().await.unwrap();
+    let shown = db.shown_release().await.unwrap();
+    let release = shown.after(None).unwrap();
     assert_eq!(
         release,
         Release {
@@ -57,6 +58,27 @@ async fn the_record_is_made_once_and_beats(cloud: Cloud) {
         .await
         .unwrap();
     assert_eq!(new.beat().await.unwrap().report_count, 1);
+}
+
+async fn a_first_start_in_an_empty_cloud_follows_the_release_that_services_show_later(
+    cloud: Cloud,
+) {
+    let db = cloud.open().await;
+    let nothing = db.shown_release().await.unwrap();
+    assert_eq!(nothing.newest, None, "no service has a record yet");
+    // The record exists before any other, with a version that keeps no nova-scheduler from starting.
+    let unknown = Release::of_version(0);
+    let own = OwnService::start(&db, "controller", unknown, TooOld::Refuse)
+        .await
+        .unwrap();
+    assert_eq!(own.beat().await.unwrap().version, 64);
+    let still = db.shown_release().await.unwrap();
+    assert_eq!(still.newest, None, "our own record tells nothing");
+    cloud.add_service(1000, "conductor", START, 74).await;
+    let seen = db.shown_release().await.unwrap().after(None).unwrap();
+    assert_eq!((seen.service_version, seen.major()), (74, 34));
+    own.set_release(seen).await.unwrap();
+    assert_eq!(own.beat().await.unwrap().version, 74);
 }
 
 async fn computes_that_are_too_old_keep_us_from_starting(cloud: Cloud) {
@@ -121,5 +143,6 @@ async fn new_hosts_are_mapped_to_their_cell_once(cloud: Cloud) {
 on_every_database!(
     new_hosts_are_mapped_to_their_cell_once,
     the_record_is_made_once_and_beats,
+    a_first_start_in_an_empty_cloud_follows_the_release_that_services_show_later,
     computes_that_are_too_old_keep_us_from_starting,
 );

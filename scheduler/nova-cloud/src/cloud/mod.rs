@@ -205,6 +205,11 @@ impl Cloud {
         Ok(())
     }
 
+    /// Takes other options of Nova's into use, from the next question on: those of another release. Plugins stay.
+    pub fn set_options(&mut self, options: Options) {
+        self.table.set_options(options);
+    }
+
     /// Our own settings.
     #[must_use]
     pub fn settings(&self) -> &CloudSettings {

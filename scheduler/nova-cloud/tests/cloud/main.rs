@@ -17,6 +17,7 @@ mod offering;
 mod planning;
 mod planning_oracle;
 
+mod releases;
 /// Requests are decided by many tasks over one cloud, and go on in others.
 #[test]
 fn a_cloud_is_shared_between_threads() {

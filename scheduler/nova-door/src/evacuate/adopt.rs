@@ -26,7 +26,8 @@ impl Evacuations {
                     .facts
                     .write(|cloud| cloud.set_leaving(*victim, true));
             }
-            if row.owner.name == self.shared.owner.name {
+            // The start may be tried again: what the first try has begun with goes on.
+            if row.owner.name == self.shared.owner.name && !self.shared.begun.contains(row.id) {
                 self.adopt(row).await?;
             }
         }

@@ -10,8 +10,10 @@ mod begun;
 mod drive;
 mod give_back;
 mod inbox;
+mod preempting;
 
 use self::begun::{Beginning, Begun};
+pub(crate) use self::preempting::{Away, Preempting};
 use crate::error::DoorError;
 use crate::facts::Facts;
 use crate::metrics::Metrics;

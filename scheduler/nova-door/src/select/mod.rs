@@ -12,10 +12,11 @@ use self::preempt::Made;
 pub(crate) use self::wanted::Wanted;
 use self::wanted::Wish;
 use crate::clock::Stopwatch;
-use crate::evacuate::{Evacuations, Outcome};
+use crate::evacuate::{Away, Outcome, Preempting};
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::notices::Notices;
+use crate::release::CloudRelease;
 use crate::settings::Settings;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::schedule::Call;
@@ -29,8 +30,12 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
+
+/// How long a request that may have been begun before waits for a ledger that is away.
+const LEDGER_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Deals with requests. Cheap to clone.
 #[derive(Clone)]
@@ -41,8 +46,10 @@ pub(crate) struct Selector {
     pub(crate) metrics: Metrics,
     /// Who is about to be asked to leave.
     pub(crate) wanted: Wanted,
-    /// `None`: preemption is switched off.
-    pub(crate) evacuations: Option<Evacuations>,
+    /// What makes room, where the operator wants it and there is a ledger.
+    pub(crate) preempting: Preempting,
+    /// Whose decisions are made here.
+    pub(crate) release: CloudRelease,
 }
 
 /// One request on its way.
@@ -209,6 +216,7 @@ impl Selector {
             stop: call.state.stopping().clone(),
             caller: call.state,
         };
+        self.release.look_if_unknown().await;
         if request.redelivered {
             tracing::info!(request = %request.id, "the request was delivered before; going on with it");
             if let Some(result) = self.resume(&mut request).await? {
@@ -257,18 +265,31 @@ impl Selector {
             .flatten()
             .filter_map(|uuid| Uuid::parse_str(uuid).ok())
             .collect();
-        if let (Some(evacuations), Some(first)) = (&self.evacuations, instances.first()) {
-            let resumed = evacuations
-                .resume(*first, &request.unique_id, request.caller.clone())
-                .await
-                .map_err(|error| {
-                    // Without the ledger nobody can know; the caller hears it rather than that somebody is evicted twice.
-                    tracing::error!(code = error.code(), "{error}");
-                    raised(&Fault::new(
+        request.home = self.facts.database.homes(&instances).await;
+        if let Some(first) = instances.first() {
+            let resumed = match self.preempting.wait(LEDGER_PATIENCE).await {
+                Ok(None) => Ok(None),
+                Ok(Some(evacuations)) => evacuations
+                    .resume(*first, &request.unique_id, request.caller.clone())
+                    .await
+                    .map_err(|error| tracing::error!(code = error.code(), "{error}")),
+                Err(Away) => {
+                    tracing::error!(code = "EB-DOOR-005", "the ledger is away");
+                    Err(())
+                }
+            };
+            let resumed = match resumed {
+                Ok(resumed) => resumed,
+                // What holds nothing was not given anybody's room, and what another scheduler may still write for it is refused then.
+                Err(()) if self.hold_nothing(request, &instances).await => None,
+                // Without the ledger nobody can know; the caller hears it rather than that somebody is evicted twice.
+                Err(()) => {
+                    return Err(raised(&Fault::new(
                         "NoValidHost",
                         "The ledger of preemptions is not available.",
-                    ))
-                })?;
+                    )));
+                }
+            };
             match resumed {
                 Some(Outcome::Room(result)) => return Ok(Some(result)),
                 Some(outcome @ (Outcome::Elsewhere | Outcome::Unanswered)) => {
@@ -281,8 +302,24 @@ impl Selector {
                 Some(Outcome::Refused(_) | Outcome::Withdrawn(_)) | None => {}
             }
         }
-        request.home = self.facts.database.homes(&instances).await;
         Ok(None)
+    }
+
+    /// Whether Placement says that instances hold nothing but what they have where they are.
+    async fn hold_nothing(&self, request: &Request, instances: &[Uuid]) -> bool {
+        let placement = self.facts.providers.placement(&request.id);
+        for instance in instances {
+            let home = request.home.get(instance);
+            match placement.allocations(*instance).await {
+                Ok(held) if held.allocations.keys().all(|at| Some(at) == home) => {}
+                Ok(_) => return false,
+                Err(error) => {
+                    tracing::warn!(code = error.code(), "{error}");
+                    return false;
+                }
+            }
+        }
+        true
     }
 }
 

@@ -36,7 +36,7 @@ const NOTHING: Round = Round::Made(Made::Nothing);
 impl Selector {
     /// Makes room for a normal request, if anybody's leaving makes some.
     pub(super) async fn make_room(&self, request: &Request) -> Made {
-        let (Some(evacuations), Some(asked)) = (&self.evacuations, &request.asked) else {
+        let (Some(evacuations), Some(asked)) = (self.preempting.get(), &request.asked) else {
             return Made::Nothing;
         };
         if !self.may_make_room(request) {
@@ -72,7 +72,7 @@ impl Selector {
     /// Whether preemptible instances may leave for this request.
     pub(super) fn may_make_room(&self, request: &Request) -> bool {
         let instances = request.call.instance_uuids.as_deref().unwrap_or_default();
-        self.evacuations.is_some()
+        self.preempting.get().is_some()
             && self.settings.preemption
             && request.is_call
             && !instances.is_empty()

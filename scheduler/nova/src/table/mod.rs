@@ -249,9 +249,27 @@ impl Cloud {
         &self.options
     }
 
+    /// Takes other options of Nova's into use, from the next question on, for example because the cloud turns out to be of another release. The
+    /// operator's own weighers stay.
+    pub fn set_options(&mut self, options: Options) {
+        let options = options.with_plugins(self.options.plugins.clone());
+        self.plans = Plan::all(&options);
+        for at in self.known.iter().collect::<Vec<_>>() {
+            let state = self.states.shared(at);
+            for plan in &mut self.plans {
+                plan.put(at, Some(&state));
+            }
+        }
+        self.take_weighers(options);
+    }
+
     /// Takes other weighers behind Nova's own into use, from the next question on.
     pub fn set_plugins(&mut self, plugins: Plugins) {
         let options = Options::clone(&self.options).with_plugins(plugins);
+        self.take_weighers(options);
+    }
+
+    fn take_weighers(&mut self, options: Options) {
         self.options = Arc::new(options);
         // What weighers said of each host is kept by weigher.
         self.weights = Weights::new(&self.options);

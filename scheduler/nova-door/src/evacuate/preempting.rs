@@ -1,0 +1,136 @@
+//! The preemptions of this scheduler, from the moment at which their ledger is open. Requests do not wait for it: those that find room are
+//! answered, the others hear what Nova would tell them.
+
+use super::Evacuations;
+use crate::configure;
+use crate::error::DoorError;
+use crate::facts::Facts;
+use crate::later::{Later, Times};
+use crate::metrics::Metrics;
+use crate::settings::Settings;
+use crate::task::Tasks;
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus};
+use ebbtide_nova_objects::nova_conf::NovaConf;
+use ebbtide_store::ledger::Ledger;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::sync::OnceCell;
+
+/// How long the start waits for the ledger. Preemptions that an earlier life left behind should go on before requests come.
+const TIMES: Times = Times {
+    first: Duration::from_secs(5),
+    pause: Duration::from_secs(2),
+};
+
+/// What drives preemptions, once there is a ledger. Cheap to clone.
+#[derive(Clone, Default)]
+pub(crate) struct Preempting {
+    /// `None`: the operator wants none.
+    opened: Option<Later<Evacuations>>,
+}
+
+impl Preempting {
+    /// Opens the ledger, now if it answers, else as soon as it does.
+    ///
+    /// # Errors
+    /// What no waiting heals, as far as it is known at once.
+    pub(crate) async fn start(
+        conf: &NovaConf,
+        settings: &Settings,
+        facts: &Facts,
+        tasks: &Tasks,
+        metrics: &Metrics,
+    ) -> Result<Self, DoorError> {
+        if !conf.ebbtide.preemption {
+            tracing::info!("preemption is switched off ([ebbtide] preemption)");
+            return Ok(Self::default());
+        }
+        let Some(url) = &conf.ebbtide.connection else {
+            tracing::warn!(
+                code = "EB-DOOR-002",
+                "{} is not set: there is no ledger, so nobody is preempted; everything else works",
+                configure::LEDGER
+            );
+            return Ok(Self::default());
+        };
+        let store = configure::ledger(url)?;
+        let (brokers, prefix) = configure::agents_bus(conf)?;
+        let bus: Arc<dyn Bus> = Arc::new(AmqpBus::open(AmqpConfig::new(
+            brokers,
+            "ebbtide-scheduler",
+        ))?);
+        let name = conf.ebbtide.name.as_ref().unwrap_or(&conf.general.host);
+        let name = name.clone();
+        let policy = settings.evacuation.clone();
+        let (facts, own, metrics) = (facts.clone(), tasks.clone(), metrics.clone());
+        // Registered once: another registration under our name would take the rows from the first.
+        let registered = Arc::new(OnceCell::<Evacuations>::new());
+        let open = move || {
+            let registered = Arc::clone(&registered);
+            let (store, bus, prefix) = (store.clone(), Arc::clone(&bus), prefix.clone());
+            let (name, policy) = (name.clone(), policy.clone());
+            let (facts, tasks, metrics) = (facts.clone(), own.clone(), metrics.clone());
+            async move {
+                let register = || async {
+                    let ledger = Ledger::open(&store).await?;
+                    let owner = ledger.register(&name).await?;
+                    Ok::<_, DoorError>(Evacuations::new(
+                        facts, ledger, owner, bus, prefix, policy, tasks, metrics,
+                    ))
+                };
+                let evacuations = registered.get_or_try_init(register).await?.clone();
+                evacuations.start().await?;
+                Ok(evacuations)
+            }
+        };
+        let opened = Later::start(tasks, "the ledger of preemptions", TIMES, open).await?;
+        if opened.get().is_none() {
+            tracing::warn!(
+                code = "EB-DOOR-005",
+                "the ledger is away: requests are answered, and nobody is preempted until it is back"
+            );
+        }
+        Ok(Self {
+            opened: Some(opened),
+        })
+    }
+
+    /// What drives preemptions, if it can at the moment.
+    pub(crate) fn get(&self) -> Option<&Evacuations> {
+        self.opened.as_ref()?.get()
+    }
+
+    /// The same for a request that an earlier life may have begun with: waits for the ledger a while.
+    ///
+    /// # Errors
+    /// There should be a ledger, and it is away.
+    pub(crate) async fn wait(&self, patience: Duration) -> Result<Option<&Evacuations>, Away> {
+        match &self.opened {
+            None => Ok(None),
+            Some(opened) => opened.wait(patience).await.map(Some).ok_or(Away),
+        }
+    }
+
+    /// How many preemptions are driven here.
+    pub(crate) fn under_way(&self) -> usize {
+        self.get().map_or(0, Evacuations::under_way)
+    }
+
+    /// Closes the bus to the agents.
+    pub(crate) async fn close_bus(&self) {
+        if let Some(evacuations) = self.get() {
+            evacuations.shared.bus.close().await;
+        }
+    }
+
+    /// Closes the ledger.
+    pub(crate) async fn close_ledger(&self) {
+        if let Some(evacuations) = self.get() {
+            evacuations.shared.ledger.close().await;
+        }
+    }
+}
+
+/// The ledger is away.
+#[derive(Debug)]
+pub(crate) struct Away;
