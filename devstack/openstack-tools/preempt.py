@@ -78,11 +78,16 @@ class Stage:
             if server['status'] != 'ACTIVE':
                 raise Broken('preemptible server pre%d is %s: %s' % (n, server['status'], server.get('fault')))
             ages[uuid] = AGES[n % len(AGES)]
+        self.grow_old(ages)
+        check('a cloud full of preemptible servers in order')
+        return ages
+
+    @staticmethod
+    def grow_old(ages):
+        """Servers seem to have been launched so many minutes ago."""
         for uuid, age in ages.items():
             run("update nova_cell1.instances set launched_at = utc_timestamp() - interval %d minute, updated_at = utc_timestamp() "
                 "where uuid = '%s'" % (age, uuid))
-        check('a cloud full of preemptible servers in order')
-        return ages
 
     def cheapest(self, ages, count=1):
         return set(sorted(ages, key=lambda uuid: started_minutes(ages[uuid]))[:count])

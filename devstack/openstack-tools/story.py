@@ -3,6 +3,7 @@
 
 Usage: story.py [CHAPTER…]
 """
+import collections
 import contextlib
 import os
 import shutil
@@ -100,6 +101,57 @@ def a_server_group(stage):
     second = [u for u in order[1:] if hosts[u] != hosts[first]][0]
     arrives(stage, ages, {second}, lambda: [stage.cloud.create('apart-2', 'large', hints={'group': group})], 'second of a group')
     stage.cloud.nova('DELETE', '/os-server-groups/' + group)
+
+
+# Hosts for three members on a full cloud of three hosts, by policy.
+POLICIES = {'affinity': 1, 'soft-affinity': 1, 'anti-affinity': 3, 'soft-anti-affinity': 3}
+
+
+def members(stage, group, manner):
+    """Asks for three members of a group and gives their ids."""
+    hints = {'group': group}
+    if manner == 'in one request':
+        stage.cloud.create('member', 'medium', hints=hints, min_count=3, max_count=3)
+        return [s['id'] for s in stage.cloud.nova('GET', '/servers?name=^member').json()['servers']]
+    asked = []
+    for n in range(3):
+        asked.append(stage.cloud.create('member-%d' % n, 'medium', hints=hints))
+        if manner == 'one after another':
+            stage.cloud.settled(asked[-1], seconds=150)
+    return asked
+
+
+@chapter
+def every_policy_of_a_group(stage):
+    """Three members on a full cloud, in one request, in three at the same time, and one after another: each policy is kept, and only three servers end for it."""
+    ages = stage.fill('medium.preemptible', 12)
+    for policy, expected in POLICIES.items():
+        for manner in ('in one request', 'at the same time', 'one after another'):
+            what = '%s, %s' % (policy, manner)
+            group = stage.cloud.nova('POST', '/os-server-groups', {'server_group': {'name': 'g', 'policy': policy}}).json()['server_group']['id']
+            asked = members(stage, group, manner)
+            servers = [stage.cloud.settled(uuid, seconds=150) for uuid in asked]
+            for server in servers:
+                must(server['status'] == 'ACTIVE', '%s: %s is %s: %s' % (what, server['name'], server['status'], server.get('fault')))
+            must(len(servers) == 3, '%s: %d servers came' % (what, len(servers)))
+            hosts = [server['OS-EXT-SRV-ATTR:host'] for server in servers]
+            until('%s: the victims to be gone' % what, 60, lambda: len(stage.left(ages)) <= 9)
+            check(what)
+            left = stage.left(ages)
+            must(len(set(hosts)) == expected, '%s: the members are on %s' % (what, hosts))
+            must(len(left) == 9, '%s: %d victims, and three were needed' % (what, 12 - len(left)))
+            print('      %s: on %s, 3 victims' % (what, ', '.join(sorted(hosts))), flush=True)
+            stage.cloud.delete(*asked)
+            stage.cloud.nova('DELETE', '/os-server-groups/' + group)
+            # Three others in place of those that left.
+            missing = list((collections.Counter(ages.values()) - collections.Counter(left.values())).elements())
+            fresh = [stage.cloud.create('again-%d' % n, 'medium.preemptible') for n in range(3)]
+            ages = dict(left)
+            for uuid, age in zip(fresh, missing):
+                must(stage.cloud.settled(uuid)['status'] == 'ACTIVE', '%s: no room for servers in place of its victims' % what)
+                ages[uuid] = age
+            stage.grow_old({uuid: ages[uuid] for uuid in fresh})
+    audit()
 
 
 @chapter
@@ -274,35 +326,6 @@ def a_weigher_of_the_operator(stage):
         wait_scheduler()
 
 
-def main():
-    only, failed = sys.argv[1:], []
-    stage = Stage()
-    for function in CHAPTERS:
-        if only and function.__name__ not in only:
-            continue
-        began = time.monotonic()
-        try:
-            function(stage)
-        except Exception as error:
-            failed.append(function.__name__)
-            if isinstance(error, AssertionError):
-                print('   BROKEN %s' % error, flush=True)
-            else:
-                traceback.print_exc()
-        print('   %-28s %5.1f s  %s' % (function.__name__, time.monotonic() - began, 'FAILED' if failed[-1:] == [function.__name__] else 'ok'), flush=True)
-        try:
-            stage.clear()
-        except Exception as error:
-            print('   BROKEN clearing up after %s: %s' % (function.__name__, error), flush=True)
-            failed.append(function.__name__ + ' (clearing up)')
-    sys.exit(1 if failed else 0)
-
-
-if __name__ == '__main__':
-    main()
-        wait_scheduler()
-
-
 def relay(port, to):
     """Connects what comes to `port` with `to` on loopback: a database that comes later."""
     listener = socket.create_server(('127.0.0.1', port))
@@ -364,3 +387,32 @@ def a_ledger_that_comes_later(stage):
         if listener:
             listener.close()
         stack('stack_start_scheduler', 'ebbtide', '1')
+        wait_scheduler()
+
+
+def main():
+    only, failed = sys.argv[1:], []
+    stage = Stage()
+    for function in CHAPTERS:
+        if only and function.__name__ not in only:
+            continue
+        began = time.monotonic()
+        try:
+            function(stage)
+        except Exception as error:
+            failed.append(function.__name__)
+            if isinstance(error, AssertionError):
+                print('   BROKEN %s' % error, flush=True)
+            else:
+                traceback.print_exc()
+        print('   %-28s %5.1f s  %s' % (function.__name__, time.monotonic() - began, 'FAILED' if failed[-1:] == [function.__name__] else 'ok'), flush=True)
+        try:
+            stage.clear()
+        except Exception as error:
+            print('   BROKEN clearing up after %s: %s' % (function.__name__, error), flush=True)
+            failed.append(function.__name__ + ' (clearing up)')
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == '__main__':
+    main()

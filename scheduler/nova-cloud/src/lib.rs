@@ -12,6 +12,7 @@
 mod candidates;
 mod cloud;
 mod error;
+mod expected;
 mod facts;
 mod flavor;
 mod plan;
@@ -20,6 +21,7 @@ mod scheduling;
 pub use candidates::{AskPlacement, Asked, Candidates};
 pub use cloud::{Cloud, CloudSettings, CostModules, Counts, ToRead};
 pub use error::CloudError;
+pub use expected::Expected;
 pub use facts::{
     Allocations, CellFacts, ComputeFacts, Consumer, HostRef, InstanceRecord, Inventory,
     ProviderFacts, ProviderLine, ServiceFacts,

@@ -1,8 +1,9 @@
 //! One request on its way, step by step: claims are made by the caller, outside any lock.
 
-use crate::candidates::{Candidates, Offer, candidate};
+use crate::candidates::{Asked, Candidates, Offer, candidate};
 use crate::cloud::Cloud;
 use crate::error::CloudError;
+use crate::expected::Expected;
 use crate::facts::HostRef;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::filters::{self, Context};
@@ -266,11 +267,27 @@ impl Cloud {
     /// [`CloudError::Stale`].
     pub fn decide(
         &self,
+        spec: RequestSpec,
+        call: Call,
+        candidates: &Candidates,
+        now: i64,
+        seed: Option<u64>,
+    ) -> Result<Scheduling, CloudError> {
+        self.decide_expecting(spec, call, candidates, now, seed, &Expected::default())
+    }
+
+    /// The same with members of server groups that are not on their hosts yet: for the filters and weighers of groups they are.
+    ///
+    /// # Errors
+    /// [`CloudError::Stale`].
+    pub fn decide_expecting(
+        &self,
         mut spec: RequestSpec,
         call: Call,
         candidates: &Candidates,
         now: i64,
         seed: Option<u64>,
+        expected: &Expected,
     ) -> Result<Scheduling, CloudError> {
         if candidates.layout != self.layout {
             return Err(CloudError::Stale);
@@ -281,12 +298,49 @@ impl Cloud {
         if let Some(first) = uuids.first().filter(|uuid| !uuid.is_empty()) {
             spec.instance_uuid.clone_from(first);
         }
-        let working = self.working(&spec, hosts, candidates.offer.clone(), now, Survey::sorted);
+        let members = expected.members(&spec, &call);
+        self.complete_group(&mut spec, &call, &members);
+        let offer = candidates.offer.clone();
+        let working = self.working(&spec, hosts, offer, now, &members, Survey::sorted);
         Ok(Scheduling {
             steps: Steps::new(working, spec, call, seed),
             options: self.table.shared_options(),
             now,
         })
+    }
+
+    /// Hosts where an instance could go as well, as things are now: they pass for it and have room without anybody's leaving, since Nova's conductor
+    /// claims an alternate by itself. In Nova's order; empty where memory cannot know.
+    #[must_use]
+    pub fn alternates(
+        &self,
+        spec: &RequestSpec,
+        instance: Uuid,
+        asked: &Asked,
+        now: i64,
+        seed: Option<u64>,
+        expected: &Expected,
+    ) -> Vec<Selected> {
+        let call = Call {
+            instance_uuids: Some(vec![instance.to_string()]),
+            return_alternates: true,
+            ..Call::default()
+        };
+        let Ok(candidates) = self.candidates(asked) else {
+            return Vec::new();
+        };
+        let begun = self.decide_expecting(spec.clone(), call, &candidates, now, seed, expected);
+        let Ok(mut scheduling) = begun else {
+            return Vec::new();
+        };
+        loop {
+            match scheduling.next() {
+                // Nothing is claimed: the best host is an alternate itself.
+                Next::Claim(_) => scheduling.claimed(Claimed::Taken),
+                Next::Done(selected) => return selected.into_iter().flatten().collect(),
+                Next::Failed { .. } => return Vec::new(),
+            }
+        }
     }
 
     /// The hosts of a request with what the columns say of them.
@@ -296,6 +350,7 @@ impl Cloud {
         hosts: HostSet,
         offer: Offer,
         now: i64,
+        members: &Expected,
         order: fn(&Survey) -> Sorted,
     ) -> Working {
         let mut working = Working {
@@ -310,6 +365,11 @@ impl Cloud {
             working.attach();
         }
         let hosts = working.hosts.clone();
+        if !members.is_empty() {
+            // The columns know nothing of them: such a request is decided host by host.
+            members.stand(hosts.iter(), &mut working.states);
+            return working;
+        }
         let survey = self.table.survey(spec, hosts, now, &mut working.states);
         working.first = survey.as_ref().map(order);
         working
@@ -321,10 +381,11 @@ impl Cloud {
         spec: &RequestSpec,
         candidates: &Candidates,
         now: i64,
+        members: &Expected,
     ) -> Result<(HostStates, Sorted), Fault> {
         let hosts = candidates.hosts.clone();
-        let mut working =
-            self.working(spec, hosts, candidates.offer.clone(), now, Survey::unsorted);
+        let offer = candidates.offer.clone();
+        let mut working = self.working(spec, hosts, offer, now, members, Survey::unsorted);
         let context = Context {
             options: self.options(),
             now,

@@ -71,9 +71,10 @@ impl Door {
         }
         let selector = Selector {
             wanted: crate::select::Wanted::default(),
+            members: crate::select::Members::default(),
             facts: facts.clone(),
-            settings: Arc::clone(&settings),
             release,
+            settings: Arc::clone(&settings),
             notices,
             metrics,
             preempting: preempting.clone(),
@@ -225,8 +226,8 @@ async fn open_facts(
 async fn own_record(
     conf: &NovaConf,
     facts: &Facts,
-    tasks: &Tasks,
     shown: Option<Release>,
+    tasks: &Tasks,
 ) -> Result<OwnService, DoorError> {
     let nova = facts.database.nova();
     let too_old = if configure::tolerates_old_computes(conf) {

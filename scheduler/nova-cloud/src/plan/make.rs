@@ -1,9 +1,11 @@
 //! How a plan is made: Placement's question on h_n, Nova's filters and weights, the engine's victims.
 
+use super::group::{Rule, here};
 use super::{NoPlan, NoPlanReason, Plan, PlanOptions, PlannedInstance, PlannedVictim, SecondBest};
 use crate::candidates::{Asked, Candidates, Offer, candidate};
 use crate::cloud::follow::kept;
 use crate::cloud::{Cloud, Which};
+use crate::expected::Expected;
 use crate::facts::Allocations;
 use crate::scheduling::Selected;
 use ebbtide_engine::Among;
@@ -12,21 +14,23 @@ use ebbtide_model::{
     Decision, DecisionId, Explanation, Flavor, FlavorId, Outcome, Placement, PlacementRequest,
     Timestamp,
 };
-use ebbtide_nova::model::RequestSpec;
+use ebbtide_nova::model::{HostState, RequestSpec};
 use ebbtide_nova::schedule::{Call, Sorted, availability_zone};
 use ebbtide_nova::states::{HostStates, States};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use uuid::Uuid;
 
 /// A question that is being planned.
-struct Planning<'a> {
-    cloud: &'a Cloud,
-    spec: RequestSpec,
-    uuids: Vec<Uuid>,
+pub(super) struct Planning<'a> {
+    pub(super) cloud: &'a Cloud,
+    pub(super) spec: RequestSpec,
+    pub(super) uuids: Vec<Uuid>,
     resources: BTreeMap<String, u64>,
     /// Hosts as the filters left them.
     states: HostStates,
-    sorted: Sorted,
+    pub(super) sorted: Sorted,
+    /// How many alternates an instance gets at most.
+    alternates: usize,
 }
 
 fn no(reason: NoPlanReason, text: impl Into<String>) -> NoPlan {
@@ -65,32 +69,21 @@ impl Cloud {
         if let Some(first) = call.instance_uuids.iter().flatten().next() {
             spec.instance_uuid.clone_from(first);
         }
-        let planning = self.survey_normal(spec, uuids, asked, now, options)?;
-        let among = planning.among(options);
-        let wanted = if call.return_alternates {
-            u32::try_from(self.options().max_attempts - 1).unwrap_or(0)
-        } else {
-            0
-        };
-        let request = planning.request(wanted);
-        let at = Timestamp::from_millis(now.div_euclid(1000));
-        let id = DecisionId(Uuid::from_u128(u128::from(options.seed)));
-        let decided = self.engine.decide_among(
-            &self.victims,
-            &options.budgets,
-            &request,
-            &among,
-            at,
-            options.seed,
-            id,
-        );
-        match decided {
-            Ok(decision) => planning.plan(decision),
-            Err(error) => Err(no(
-                NoPlanReason::BadRequest,
-                format!("{}: {error}", error.code()),
-            )),
+        let expected = options.expected.members(&spec, call);
+        self.complete_group(&mut spec, call, &expected);
+        let mut planning = self.survey_normal(spec, uuids, asked, now, options, &expected)?;
+        if call.return_alternates {
+            planning.alternates = usize::try_from(self.options().max_attempts - 1).unwrap_or(0);
         }
+        let cheapest = planning.decide(Rule::Demanded, now, options)?;
+        for rule in planning.soft_rules() {
+            if let Ok(kept) = planning.decide(rule, now, options)
+                && kept.victims.len() <= cheapest.victims.len()
+            {
+                return Ok(kept);
+            }
+        }
+        Ok(cheapest)
     }
 
     /// Asks Placement's question on h_n, then Nova's filters and weighers.
@@ -101,6 +94,7 @@ impl Cloud {
         asked: &Asked,
         now: i64,
         options: &PlanOptions,
+        expected: &Expected,
     ) -> Result<Planning<'a>, NoPlan> {
         let within = self.hosts_for(&spec);
         let mut found = None;
@@ -141,12 +135,14 @@ impl Cloud {
             layout: self.layout,
             believed: 0,
         };
-        let (states, sorted) = self.sort_once(&spec, &candidates, now).map_err(|fault| {
-            no(
-                NoPlanReason::Filtered,
-                format!("Nova's filters fail: {fault}"),
-            )
-        })?;
+        let (states, sorted) =
+            self.sort_once(&spec, &candidates, now, expected)
+                .map_err(|fault| {
+                    no(
+                        NoPlanReason::Filtered,
+                        format!("Nova's filters fail: {fault}"),
+                    )
+                })?;
         if sorted.hosts.is_empty() {
             let trace = sorted.trace.iter();
             let steps: Vec<String> = trace
@@ -165,6 +161,7 @@ impl Cloud {
             resources,
             states,
             sorted,
+            alternates: 0,
         })
     }
 }
@@ -183,44 +180,75 @@ fn uuids(call: &Call) -> Result<Vec<Uuid>, NoPlan> {
 }
 
 impl Planning<'_> {
+    /// Chooses hosts and victims.
+    fn decide(&self, rule: Rule, now: i64, options: &PlanOptions) -> Result<Plan, NoPlan> {
+        let among = self.among(rule, options);
+        let request = self.request();
+        let at = Timestamp::from_millis(now.div_euclid(1000));
+        let id = DecisionId(Uuid::from_u128(u128::from(options.seed)));
+        let decided = self.cloud.engine.decide_among(
+            &self.cloud.victims,
+            &options.budgets,
+            &request,
+            &among,
+            at,
+            options.seed,
+            id,
+        );
+        match decided {
+            Ok(decision) => self.plan(decision),
+            Err(error) => Err(no(
+                NoPlanReason::BadRequest,
+                format!("{}: {error}", error.code()),
+            )),
+        }
+    }
+
+    pub(super) fn state(&self, place: usize) -> &HostState {
+        self.states.get(place)
+    }
+
     /// The hosts that passed with Nova's weights, and what the server group allows.
-    fn among(&self, options: &PlanOptions) -> Among {
+    fn among(&self, rule: Rule, options: &PlanOptions) -> Among {
         let table = &self.cloud.victims;
         let mut among = Among::none(table);
-        let group = self.spec.instance_group.as_ref();
         let several = self.uuids.len() > 1;
-        let apart = group.filter(|group| several && group.policy == "anti-affinity");
-        let members: BTreeSet<&str> = group
-            .iter()
-            .flat_map(|g| g.members.iter().map(String::as_str))
-            .collect();
+        let members = self.members();
         // A rule that is no number has failed the request in the filter.
-        let most = apart.map(|group| {
-            let rule = group
-                .rules
-                .get("max_server_per_host")
-                .and_then(|rule| rule.trim().parse::<u32>().ok());
-            rule.unwrap_or(1)
-        });
+        let demanded = || {
+            let group = self.spec.instance_group.as_ref()?;
+            let rule = group.rules.get("max_server_per_host");
+            let rule = rule.and_then(|rule| rule.trim().parse::<u32>().ok());
+            Some(rule.unwrap_or(1))
+        };
+        let most = match rule {
+            Rule::AtMost(most) => Some(most),
+            _ if several && self.policy() == "anti-affinity" => demanded(),
+            _ => None,
+        };
         for (place, total) in self.sorted.hosts.iter().zip(&self.sorted.totals) {
             let Some(number) = self.cloud.numbers.get(*place).copied().flatten() else {
                 continue;
             };
+            let here = match (rule, most) {
+                (Rule::WithMembers(_), _) | (_, Some(_)) => here(&members, self.state(*place)),
+                _ => 0,
+            };
+            let left = most.map(|most| most.saturating_sub(here));
+            let too_few = matches!(rule, Rule::WithMembers(least) if here < least);
+            if left == Some(0) || too_few {
+                continue;
+            }
             among.admit(number, *total);
-            if let Some(most) = most {
-                let here = &self.states.get(*place).instances;
-                let here = members
-                    .iter()
-                    .filter(|uuid| here.contains_key(**uuid))
-                    .count();
-                let here = u32::try_from(here).unwrap_or(u32::MAX);
-                among.limit(number, most.saturating_sub(here));
+            if let Some(left) = left {
+                among.limit(number, left);
             }
         }
-        if group.is_some_and(|group| group.policy == "affinity") {
-            if several {
-                among.together();
-            }
+        let affinity = self.policy() == "affinity";
+        if several && (affinity || matches!(rule, Rule::Together | Rule::WithMembers(_))) {
+            among.together();
+        }
+        if affinity || self.policy() == "soft-affinity" {
             // Who is together with others is no room for them.
             let parsed = members.iter().filter_map(|uuid| uuid.parse::<Uuid>().ok());
             parsed.for_each(|uuid| among.spare(uuid.into()));
@@ -231,7 +259,10 @@ impl Planning<'_> {
     }
 
     /// The request in the engine's words. Where it may go is said elsewhere.
-    fn request(&self, alternates: u32) -> PlacementRequest {
+    fn request(&self) -> PlacementRequest {
+        // Those in other cells are left out afterwards.
+        let cells = self.cloud.cells.len().max(1);
+        let alternates = self.alternates.saturating_mul(cells.min(8));
         let specs = self.resources.iter().map(|(class, amount)| {
             let amount = (*amount).min(MAX_AMOUNT);
             (format!("resources:{class}"), amount.to_string())
@@ -256,7 +287,7 @@ impl Planning<'_> {
             group_id: None,
             ignore_hosts: Vec::new(),
             force_hosts: Vec::new(),
-            alternates,
+            alternates: u32::try_from(alternates).unwrap_or(u32::MAX),
         }
     }
 
@@ -312,7 +343,10 @@ impl Planning<'_> {
             .iter()
             .filter_map(|name| self.cloud.named.get(name));
         let alternates = alternates.map(|place| self.selected(*place));
-        selections.extend(alternates.filter(|other| other.host.cell_uuid == host.cell_uuid));
+        let alternates = alternates.filter(|other| other.host.cell_uuid == host.cell_uuid);
+        // Where members go together, another host is none for one of them alone.
+        let apart = self.uuids.len() == 1 || self.policy() != "affinity";
+        selections.extend(alternates.take(if apart { self.alternates } else { 0 }));
         Some(PlannedInstance {
             uuid: placement.server_id.0,
             allocations: Allocations::from([(host.uuid, self.resources.clone())]),

@@ -1,8 +1,10 @@
 //! Plans of preemption: who has to leave for a normal request that found no room.
 
+mod group;
 mod make;
 mod verify;
 
+use crate::expected::Expected;
 use crate::facts::{Allocations, Consumer, HostRef};
 use crate::scheduling::Selected;
 use ebbtide_engine::Budgets;
@@ -20,6 +22,8 @@ pub struct PlanOptions {
     pub spared: Vec<Uuid>,
     /// Compute nodes that are not considered this time.
     pub avoided: Vec<Uuid>,
+    /// Members of server groups that are not on their hosts yet.
+    pub expected: Expected,
     /// Seed for whatever chance the engine's policy allows.
     pub seed: u64,
 }
@@ -37,7 +41,8 @@ pub struct PlannedInstance {
     pub allocations: Allocations,
     /// Who leaves for it; empty where there is room.
     pub victims: Vec<Uuid>,
-    /// For the reply: chosen host first, then alternates with room, if there are any.
+    /// For the reply: the chosen host first, then alternates: hosts of the same cell that pass and have room without anybody's leaving, because
+    /// Nova's conductor claims them by itself, and evicts nobody.
     pub selections: Vec<Selected>,
 }
 

@@ -12,12 +12,13 @@
 
 mod deciding;
 mod following;
+mod groups;
 mod kit;
 mod offering;
 mod planning;
 mod planning_oracle;
-
 mod releases;
+
 /// Requests are decided by many tasks over one cloud, and go on in others.
 #[test]
 fn a_cloud_is_shared_between_threads() {

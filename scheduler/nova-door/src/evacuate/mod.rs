@@ -75,6 +75,19 @@ struct Shared {
     begun: Begun,
 }
 
+/// An instance for which room is made or was made just now, by any scheduler of the ledger.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Newcomer {
+    pub(crate) instance: Uuid,
+    /// The service's host where it goes.
+    pub(crate) host: String,
+    /// Its preemption is not over.
+    pub(crate) under_way: bool,
+}
+
+/// How long after its end a preemption's newcomers are told of: by then their rows have hosts.
+const OF_LATE_MILLIS: i64 = 120_000;
+
 /// A record that a task of this process drives.
 struct Driven {
     victims: Vec<ServerId>,
@@ -275,6 +288,28 @@ impl Evacuations {
             from_another = false;
         }
         Ok(Some(Outcome::Elsewhere))
+    }
+
+    /// Who gets room by preemptions that are under way or have just ended, of all schedulers.
+    ///
+    /// # Errors
+    /// Those of the ledger.
+    pub(crate) async fn newcomers(&self) -> Result<Vec<Newcomer>, LedgerError> {
+        let rows = self.shared.ledger.rows_of_late(OF_LATE_MILLIS).await?;
+        let records = rows.iter().filter_map(|row| Some((row, read(row)?)));
+        let coming = records.filter(|(_, record)| {
+            let called_off = [State::Withdrawing, State::Withdrawn, State::Refused];
+            !called_off.contains(&record.state)
+        });
+        let newcomers = coming.flat_map(|(row, record)| {
+            let under_way = !row.finished;
+            record.newcomers.into_iter().map(move |newcomer| Newcomer {
+                instance: newcomer.instance,
+                host: newcomer.host,
+                under_way,
+            })
+        });
+        Ok(newcomers.collect())
     }
 
     /// How many records are driven here.

@@ -32,7 +32,8 @@ enum Likely {
 impl Selector {
     /// Asks ahead.
     pub(super) async fn look_ahead(&self, request: &Request) {
-        if request.call.no_placement {
+        // Who of a server group is on the way is not known yet, and others of it may be decided meanwhile.
+        if request.call.no_placement || request.schedule.spec.instance_group.is_some() {
             return;
         }
         match self.likely(request) {

@@ -162,13 +162,15 @@ impl Selector {
         if request.schedule.spec.instance_group.is_some() {
             self.confirm_instances(candidates).await;
         }
+        let expected = request.group().expected.clone();
         let begun = self.facts.read(|cloud| {
-            cloud.decide(
+            cloud.decide_expecting(
                 request.schedule.spec.clone(),
                 request.call.clone(),
                 candidates,
                 crate::clock::micros(),
                 Some(request.seed),
+                &expected,
             )
         });
         let Ok(mut scheduling) = begun else {

@@ -3,11 +3,14 @@
 mod ahead;
 mod claim;
 mod decide;
+mod members;
 mod preempt;
 mod truth;
 mod wanted;
 
 use self::ahead::Ahead;
+pub(crate) use self::members::Members;
+use self::members::OfGroup;
 use self::preempt::Made;
 pub(crate) use self::wanted::Wanted;
 use self::wanted::Wish;
@@ -46,6 +49,8 @@ pub(crate) struct Selector {
     pub(crate) metrics: Metrics,
     /// Who is about to be asked to leave.
     pub(crate) wanted: Wanted,
+    /// Members of server groups that are on their way.
+    pub(crate) members: Members,
     /// What makes room, where the operator wants it and there is a ledger.
     pub(crate) preempting: Preempting,
     /// Whose decisions are made here.
@@ -88,6 +93,8 @@ pub(crate) struct Request {
     ahead: Mutex<Ahead>,
     /// Whom the request wants to leave, as long as that is not written down.
     wish: Mutex<Option<Wish>>,
+    /// What is known of its server group.
+    of_group: Mutex<OfGroup>,
 }
 
 impl Request {
@@ -102,6 +109,10 @@ impl Request {
 
     fn wish(&self) -> MutexGuard<'_, Option<Wish>> {
         self.wish.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn group(&self) -> MutexGuard<'_, OfGroup> {
+        self.of_group.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn is_in_the_dark(&self) -> bool {
@@ -207,6 +218,7 @@ impl Selector {
             seed: crate::ids::seed(),
             ahead: Mutex::default(),
             wish: Mutex::default(),
+            of_group: Mutex::default(),
             call: call_of,
             return_objects: wanted.return_objects,
             asked: None,
@@ -235,12 +247,14 @@ impl Selector {
             request.asked = Some(asked);
         }
         let watch = Stopwatch::start();
+        self.enter_group(&request).await;
         let decided = self.decide(&request).await;
         self.metrics.took("decided", watch.elapsed());
         let selected = match decided {
             Ok(selected) => selected,
             Err(fault) if fault.class == "NoValidHost" => match self.make_room(&request).await {
                 Made::Room(result, hosts) => {
+                    self.leave_group(&request, &hosts);
                     self.metrics.took("room", watch.elapsed());
                     request.say_end(&self.notices, hosts);
                     return Ok(result);
@@ -251,7 +265,8 @@ impl Selector {
             Err(fault) => return Err(raised(&fault)),
         };
         let first = selected.iter().filter_map(|hosts| hosts.first());
-        let hosts = first.map(|selected| selected.host.host.clone()).collect();
+        let hosts: Vec<String> = first.map(|selected| selected.host.host.clone()).collect();
+        self.leave_group(&request, &hosts);
         request.say_end(&self.notices, hosts);
         Ok(request.result(&selected))
     }

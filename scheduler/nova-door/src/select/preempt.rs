@@ -55,6 +55,8 @@ impl Selector {
             if request.stop.is_cancelled() {
                 return Made::Left;
             }
+            // A round that came to something and then to nothing has let others of its group go first.
+            self.enter_group(request).await;
             match self.round(request, asked, evacuations, &mut options).await {
                 Round::Made(made) => return made,
                 Round::Again => {}
@@ -134,12 +136,22 @@ impl Selector {
         reach(Point::NovaPlanned);
         let hosts: Vec<Uuid> = plan.instances.iter().map(|i| i.host.uuid).collect();
         let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
-        let written = || drop(request.wish().take());
+        // From here on the ledger knows the newcomers and their victims.
+        let written = || {
+            drop(request.wish().take());
+            drop(request.group().turn.take());
+        };
         match evacuations
             .begin(record, request.caller.clone(), written)
             .await
         {
-            Ok(Outcome::Room(result)) => Round::Made(Made::Room(result, names)),
+            Ok(Outcome::Room(result)) => {
+                let result = self
+                    .with_alternates(request, asked, &plan, &result)
+                    .await
+                    .unwrap_or(result);
+                Round::Made(Made::Room(result, names))
+            }
             Ok(Outcome::Refused(why)) => {
                 tracing::info!(request = %request.id, "planning again: {why}");
                 request.note_refusal();
@@ -170,6 +182,66 @@ impl Selector {
                 NOTHING
             }
         }
+    }
+
+    /// The reply's result with alternates as things are now: when the plan was made every host that passes was full, and while the victims left
+    /// others may have got room. `None`: there are none, or the result is of another scheduler's plan.
+    async fn with_alternates(
+        &self,
+        request: &Request,
+        asked: &Asked,
+        plan: &Plan,
+        result: &Value,
+    ) -> Option<Value> {
+        let planned: Vec<Vec<_>> = plan
+            .instances
+            .iter()
+            .map(|i| i.selections.clone())
+            .collect();
+        if request.result(&planned) != *result {
+            return None;
+        }
+        let last = plan.instances.last()?;
+        let group = request.schedule.spec.instance_group.as_ref();
+        let together = group.is_some_and(|group| group.policy == "affinity");
+        if !request.call.return_alternates || (together && plan.instances.len() > 1) {
+            return None;
+        }
+        self.facts.database.freshen().await;
+        let others = plan.instances.iter().filter(|i| i.uuid != last.uuid);
+        let others = others.map(|instance| (instance.uuid, instance.host.host.clone()));
+        let expected = request.group().expected.clone().and(others);
+        let seed = Some(request.seed);
+        let (most, found) = self.facts.read(|cloud| {
+            let (spec, now) = (&request.schedule.spec, clock::micros());
+            let found = cloud.alternates(spec, last.uuid, asked, now, seed, &expected);
+            (cloud.options().max_attempts - 1, found)
+        });
+        let taken: BTreeSet<&str> = plan
+            .instances
+            .iter()
+            .map(|i| i.host.host.as_str())
+            .collect();
+        let others: Vec<_> = found
+            .into_iter()
+            .filter(|selected| !taken.contains(selected.host.host.as_str()))
+            .collect();
+        if others.is_empty() {
+            return None;
+        }
+        let selected: Vec<Vec<_>> = plan
+            .instances
+            .iter()
+            .map(|instance| {
+                let chosen = instance.selections.iter().take(1).cloned();
+                let same_cell = others
+                    .iter()
+                    .filter(|other| other.host.cell_uuid == instance.host.cell_uuid);
+                let most = usize::try_from(most).unwrap_or(0);
+                chosen.chain(same_cell.take(most).cloned()).collect()
+            })
+            .collect();
+        Some(request.result(&selected))
     }
 
     /// The record of a plan.

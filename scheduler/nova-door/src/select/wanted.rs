@@ -104,6 +104,7 @@ impl Selector {
         self.wanted.plan(&mut request.wish(), |wanted| {
             let mut options = options.clone();
             options.spared.extend(wanted);
+            options.expected = request.group().expected.clone();
             let (spec, now) = (&request.schedule.spec, crate::clock::micros());
             self.facts
                 .read(|cloud| cloud.plan(spec, &request.call, asked, now, &options))

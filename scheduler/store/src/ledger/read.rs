@@ -32,6 +32,19 @@ impl Ledger {
         self.rows(&sql, Vec::new()).await
     }
 
+    /// All rows that are not finished or were finished in the last so many milliseconds, oldest first.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn rows_of_late(&self, millis: i64) -> Result<Vec<LedgerRow>, LedgerError> {
+        let sql = format!(
+            "SELECT {COLUMNS} FROM nova_preemptions p WHERE p.finished_at IS NULL OR p.finished_at > {} - ? \
+             ORDER BY p.created_at, p.id",
+            self.now()
+        );
+        self.rows(&sql, vec![millis.into()]).await
+    }
+
     /// Rows in which an instance is a newcomer, newest first, finished ones included.
     ///
     /// # Errors

@@ -65,6 +65,34 @@ async fn a_row_comes_back_as_it_went_in(db: TestDb) {
     assert_eq!(again, LedgerError::Exists { id: uuid(1) });
 }
 
+async fn rows_of_late_are_those_that_are_open_and_those_that_ended_just_now(db: TestDb) {
+    let ledger = open(&db).await;
+    let owner = ledger.register("a").await.unwrap();
+    for id in 1..=3 {
+        ledger.insert(&row(id, &owner, &[id])).await.unwrap();
+    }
+    for id in [1, 2] {
+        let document = json!({"ended": true});
+        let ended = ledger.finish(uuid(id), 1, "done", &document, Ending::Answers);
+        assert_eq!(ended.await.unwrap(), Written::Updated(2));
+    }
+    let of_late = async |millis| {
+        let rows = ledger.rows_of_late(millis).await.unwrap();
+        rows.iter()
+            .map(|row| (row.id, row.finished))
+            .collect::<Vec<_>>()
+    };
+    let all = [(uuid(1), true), (uuid(2), true), (uuid(3), false)];
+    assert_eq!(of_late(3_600_000).await, all);
+    // Nothing ends in the future.
+    assert_eq!(of_late(-3_600_000).await, all[2..]);
+    let open = ledger.rows_of_late(-1).await.unwrap();
+    assert_eq!(
+        open.last().unwrap().newcomers,
+        row(3, &owner, &[]).newcomers
+    );
+}
+
 async fn an_update_at_an_old_version_changes_nothing(db: TestDb) {
     let ledger = open(&db).await;
     let owner = ledger.register("a").await.unwrap();
@@ -499,6 +527,7 @@ async fn what_does_not_fit_is_refused_before_it_is_written(db: TestDb) {
 
 on_every_database!(
     a_row_comes_back_as_it_went_in,
+    rows_of_late_are_those_that_are_open_and_those_that_ended_just_now,
     an_update_at_an_old_version_changes_nothing,
     nobody_is_a_victim_of_two_open_rows,
     a_request_is_answered_from_one_row_only,
