@@ -4,10 +4,10 @@ use super::kit::{
     audited, delete, flavors, hypervisor, insist, one_host, only_evacuation, runs_exactly,
 };
 use crate::kit::{preemptible, until, until_evacuation};
-use ebbtide_harness::eventually;
+use ebbtide_harness::{Deadline, eventually};
 use ebbtide_integration_tests::{Database, Region, RegionOptions, Surroundings};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use uuid::Uuid;
 
 const HOST: &str = "host-A";
@@ -57,7 +57,7 @@ async fn one_round(region: &mut Region, round: u128, set: impl AsyncFnOnce(&mut 
     let victim = insist(region, "victim", "warned", victim).await.id;
     until(region, &victim, "active").await;
     // Nobody can be warned earlier, so nobody may end before this and the grace period.
-    let asked = Instant::now();
+    let asked = Deadline::after(SOON);
     let pet = insist(region, "pet", "pet", pet).await.id;
     until_evacuation(region, &victim, "draining").await;
     set(region).await;
