@@ -4,8 +4,8 @@ use crate::Region;
 use ebbtide_engine::{ClassTotals, HostUsage};
 use ebbtide_model::aggregate::DEFAULT_ZONE;
 use ebbtide_model::{
-    Aggregate, DisruptionBudget, Evacuation, EvacuationId, Flavor, Host, HostHealth, Server,
-    ServerGroup, ServerId,
+    Aggregate, DisruptionBudget, Evacuation, EvacuationId, Flavor, Host, HostHealth, Inventory,
+    ResourceClass, Server, ServerGroup, ServerId,
 };
 use std::collections::BTreeMap;
 
@@ -37,6 +37,9 @@ pub struct Summary {
     pub servers: BTreeMap<&'static str, u32>,
     /// Both states by resource class, over all hosts.
     pub totals: Vec<ClassTotals>,
+    /// The inventories of all hosts summed up by resource class. The allocation ratio is the mean that
+    /// makes the sum's capacity of its total and reserved amounts.
+    pub inventories: BTreeMap<ResourceClass, Inventory>,
     /// Evacuations under way.
     pub evacuations: usize,
 }
@@ -149,8 +152,31 @@ impl Region {
         Summary {
             hosts,
             servers,
+            inventories: self.inventories(),
             totals: self.table.totals(),
             evacuations: self.active.len(),
         }
+    }
+
+    #[allow(clippy::cast_precision_loss)] // A ratio for people; amounts stay far below 2^53.
+    fn inventories(&self) -> BTreeMap<ResourceClass, Inventory> {
+        let mut sums: BTreeMap<ResourceClass, (Inventory, u64)> = BTreeMap::new();
+        for entry in self.hosts.values() {
+            for (class, inventory) in &entry.host.inventory {
+                let nothing = || (Inventory::of(0), 0);
+                let (sum, capacity) = sums.entry(class.clone()).or_insert_with(nothing);
+                sum.total = sum.total.saturating_add(inventory.total);
+                sum.reserved = sum.reserved.saturating_add(inventory.reserved);
+                *capacity = capacity.saturating_add(inventory.capacity());
+            }
+        }
+        let with_ratio = |(class, (mut sum, capacity)): (ResourceClass, (Inventory, u64))| {
+            let usable = sum.total.saturating_sub(sum.reserved);
+            if usable > 0 {
+                sum.allocation_ratio = capacity as f64 / usable as f64;
+            }
+            (class, sum)
+        };
+        sums.into_iter().map(with_ratio).collect()
     }
 }

@@ -4,7 +4,7 @@ use super::world::{World, normal, spot, with};
 use crate::{Command, Reply};
 use ebbtide_model::{
     Aggregate, AggregateId, BudgetScope, DisruptionBudget, Flavor, FlavorId, GroupId, GroupPolicy,
-    Seconds, ServerGroup, ServerStatus,
+    Inventory, ResourceClass, Seconds, ServerGroup, ServerStatus,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
@@ -224,4 +224,27 @@ fn what_is_shown_of_a_region_adds_up() {
         .find(|c| c.class.as_str() == "VCPU")
         .unwrap();
     assert_eq!((vcpu.free_full, vcpu.leaving, vcpu.claimed), (-2, 4, 2));
+}
+
+#[test]
+fn the_inventories_of_a_region_are_those_of_its_hosts_together() {
+    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    let class = ResourceClass::vcpu();
+    let inventory = Inventory {
+        total: 20,
+        reserved: 4,
+        allocation_ratio: 2.0,
+    };
+    world
+        .host("host-b")
+        .inventory
+        .insert(class.clone(), inventory);
+    world.run(11);
+    let summary = world.region.summary();
+    let sum = &summary.inventories[&class];
+    assert_eq!((sum.total, sum.reserved), (24, 4));
+    // 4 + (20 - 4) × 2 is the capacity of 20 that are not reserved.
+    assert!((sum.allocation_ratio - 1.8).abs() < 1e-12, "{sum:?}");
+    let totals = summary.totals.iter().find(|u| u.class == class).unwrap();
+    assert_eq!(totals.capacity, 36);
 }

@@ -3,8 +3,8 @@
 use ebbtide_engine::{ClassUsage, Engine, PluginFailure};
 use ebbtide_model::{
     Aggregate, BudgetScope, Decision, DisruptionBudget, Evacuation, Explanation, Flavor, Host,
-    HostHealth, Life, NoValidHost, Outcome, PastLife, Placement, PricePoint, Resources, Server,
-    ServerGroup, Timestamp, Victim, decision,
+    HostHealth, Inventory, Life, NoValidHost, Outcome, PastLife, Placement, PricePoint, Resources,
+    Server, ServerGroup, Timestamp, Victim, decision,
 };
 use ebbtide_plugins::{Plugin, PluginKind};
 use ebbtide_proto::v1;
@@ -74,9 +74,8 @@ pub(super) fn budget(b: &DisruptionBudget) -> v1::DisruptionBudget {
     }
 }
 
-/// A class of a host, or (without a host) of the region.
-pub(super) fn usage(u: &ClassUsage, host: Option<&Host>) -> v1::ResourceUsage {
-    let inventory = host.and_then(|h| h.inventory.get(&u.class));
+/// A class of a host, or of the region with its inventories summed up.
+pub(super) fn usage(u: &ClassUsage, inventory: Option<&Inventory>) -> v1::ResourceUsage {
     v1::ResourceUsage {
         resource_class: u.class.to_string(),
         total: inventory.map_or(0, |i| i.total),
@@ -100,7 +99,7 @@ pub(super) fn host(view: &HostView) -> v1::Host {
             .usage
             .classes
             .iter()
-            .map(|u| usage(u, Some(&view.host)))
+            .map(|u| usage(u, view.host.inventory.get(&u.class)))
             .collect(),
         normal_servers: view.normal_servers,
         preemptible_servers: view.preemptible_servers,

@@ -293,7 +293,7 @@ impl v1::scheduler_server::Scheduler for Door {
             resources: summary
                 .totals
                 .iter()
-                .map(|u| convert::usage(u, None))
+                .map(|u| convert::usage(u, summary.inventories.get(&u.class)))
                 .collect(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             policy: self.api.policy.clone(),
