@@ -12,8 +12,10 @@ pub type Stopwatch<'a> = &'a dyn Fn(&mut dyn FnMut()) -> Duration;
 /// What was measured.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Measured {
-    /// Rows of each call: hosts, or candidates of a cost module.
+    /// Rows of each call.
     pub rows: usize,
+    /// What a row is: a `host`, or a `candidate` of a cost module.
+    pub row: &'static str,
     /// How many calls were measured.
     pub calls: usize,
     /// Reading the component, or asking the service what it is, until it can be called.
@@ -45,6 +47,10 @@ pub fn bench(
     let load = stopwatch(&mut || loaded = Some(subject.ready()));
     let loaded =
         loaded.ok_or_else(|| KitError::Failed("the stopwatch did not call".to_owned()))??;
+    let row = match &loaded {
+        Loaded::Weigher(_) => "host",
+        Loaded::CostModule(_) => "candidate",
+    };
     let mut call: Box<dyn FnMut() -> Result<Option<u64>, String>> = match loaded {
         Loaded::Weigher(weigher) => {
             let hosts = Hosts::new(weigher.weigher(), rows, Sort::Usual, 1);
@@ -85,6 +91,7 @@ pub fn bench(
     let median = at(50);
     Ok(Measured {
         rows,
+        row,
         calls,
         load,
         median,

@@ -44,7 +44,7 @@ pub fn check(subject: &Subject) -> Result<Vec<Check>, KitError> {
     let loaded = match &subject.place {
         Place::File(file) => {
             let bytes = Subject::bytes(file)?;
-            let compiled = match Subject::compile(&bytes) {
+            let compiled = match subject.compile_once(file, &bytes) {
                 Ok(compiled) => compiled,
                 Err(error) => {
                     checks.push(failed("component", error.to_string()));

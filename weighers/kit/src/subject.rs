@@ -7,8 +7,8 @@ use ebbtide_remote::{RemotePlugin, Service, Tls};
 use ebbtide_wasm::{Compiled, Grants, Kind, Limits, Sandbox, Settings, WasmError};
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Some time in 2025.
 const SINCE_1970: u64 = 1_750_000_000;
@@ -40,6 +40,8 @@ pub struct Subject {
     pub limits: Limits,
     /// What it gets beyond its input.
     pub grants: Grants,
+    /// The file that was compiled last, and what it became: Python's takes minutes, and is the same with other settings.
+    compiled: Arc<Mutex<Option<(PathBuf, Compiled)>>>,
 }
 
 impl Subject {
@@ -65,6 +67,7 @@ impl Subject {
             settings: Settings::new(),
             limits: Limits::default(),
             grants: Grants::default(),
+            compiled: Arc::default(),
         }
     }
 
@@ -98,6 +101,19 @@ impl Subject {
 
     pub(crate) fn compile(bytes: &[u8]) -> Result<Compiled, WasmError> {
         Sandbox::new()?.compile(bytes)
+    }
+
+    /// The same, once for this subject and its clones.
+    pub(crate) fn compile_once(&self, file: &Path, bytes: &[u8]) -> Result<Compiled, WasmError> {
+        let mut known = self.compiled.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((of, compiled)) = known.as_ref()
+            && of == file
+        {
+            return Ok(compiled.clone());
+        }
+        let compiled = Self::compile(bytes)?;
+        *known = Some((file.to_owned(), compiled.clone()));
+        Ok(compiled)
     }
 
     /// A component, ready to be asked.

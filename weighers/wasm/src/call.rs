@@ -86,7 +86,7 @@ impl Callee {
             answered.map_err(|failed| match failed {
                 CallError::Type(problem) | CallError::Ran(problem) => problem,
             })?;
-        let numbers = answer.map_err(|problem| format!("it says: {problem}"))?;
+        let numbers = answer.map_err(|problem| format!("says: {problem}"))?;
         match numbers.len() == rows {
             true => Ok((numbers, used)),
             false => Err(format!("gave {} numbers for {rows} rows", numbers.len())),

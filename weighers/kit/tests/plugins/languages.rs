@@ -28,10 +28,13 @@ fn outcome(checks: &[Check], name: &str) -> Option<Outcome> {
 }
 
 /// It passes with the limits that plugins have, and refuses a setting in its author's words if it has one.
+///
+/// It is compiled once for all checks: compiling the 18 MB of Python without optimisation takes minutes on a busy machine.
 fn conforms(mut subject: Subject, is_cost_module: bool) -> Vec<Check> {
     let checks = check(&subject).unwrap();
     assert_eq!(failures(&checks), Vec::<&Check>::new());
     assert!(outcome(&checks, "work").is_some(), "{checks:?}");
+    refuses_a_misspelt_setting(&subject);
     if !is_cost_module {
         subject
             .settings
@@ -44,6 +47,18 @@ fn conforms(mut subject: Subject, is_cost_module: bool) -> Vec<Check> {
         );
     }
     checks
+}
+
+/// A setting that nobody reads has no effect: its operator has to hear of that.
+pub(crate) fn refuses_a_misspelt_setting(subject: &Subject) {
+    let mut misspelt = subject.clone();
+    misspelt.settings.insert("flour".to_owned(), "2".to_owned());
+    let checks = check(&misspelt).unwrap();
+    let failed = failures(&checks);
+    assert!(
+        failed.len() == 1 && failed[0].says.contains("is not a setting"),
+        "{checks:?}"
+    );
 }
 
 fn a_new_project_in_c_works(name: &str, is_cost_module: bool) {

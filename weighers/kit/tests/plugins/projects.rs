@@ -1,5 +1,6 @@
 //! New projects build, pass their own tests and the conformance kit; what is wrong is found.
 
+use crate::languages::refuses_a_misspelt_setting;
 use crate::support::{built, cargo, failures};
 use ebbtide_plugin_kit::{Check, Language, NewProject, Outcome, Subject, check, write};
 
@@ -21,6 +22,7 @@ fn a_new_project_works(name: &str, is_cost_module: bool) {
     write(&project(name, is_cost_module), &into).unwrap();
     let said = cargo(&into, &["test", "--quiet"]);
     assert!(said.contains("test result: ok"), "{said}");
+    builds_nothing_else_for_its_tests(&into);
     cargo(
         &into,
         &["build", "--release", "--quiet", "--target", "wasm32-wasip2"],
@@ -32,6 +34,18 @@ fn a_new_project_works(name: &str, is_cost_module: bool) {
         names.contains(&"deterministic") && names.contains(&"work"),
         "{names:?}"
     );
+    refuses_a_misspelt_setting(&component(name));
+}
+
+/// Tests run natively and take nothing of what only the component needs: that compiles for half a minute.
+fn builds_nothing_else_for_its_tests(project: &std::path::Path) {
+    let host = "--edges=normal,build,dev --depth=1 --prefix=none";
+    let words: Vec<&str> = ["tree"].into_iter().chain(host.split(' ')).collect();
+    let tree = cargo(project, &words);
+    let crates = tree.lines().filter(|line| line.contains(" v"));
+    assert_eq!(crates.count(), 1, "{tree}");
+    let component = [&words[..], &["--target=wasm32-wasip2"]].concat();
+    assert!(cargo(project, &component).contains("wit-bindgen v"));
 }
 
 #[test]
