@@ -1,5 +1,4 @@
 //! `ebbtide-agent`: reads its configuration, starts, and ends on SIGTERM or SIGINT.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: answers go to people directly.
 
 use clap::Parser;
 use ebbtide_agent::cli::{self, Cli, Command, ConfigArgs, ConfigCommand};
@@ -7,6 +6,7 @@ use ebbtide_agent::clock::{Clock, SystemClock};
 use ebbtide_agent::driver::registry::{self, DriverContext};
 use ebbtide_agent::{Agent, AgentError, fleet, logging};
 use ebbtide_bus::{AmqpBus, Bus};
+use std::io::{self, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
@@ -18,12 +18,12 @@ fn main() -> ExitCode {
         None => run(&cli.run),
         Some(Command::Run(args)) => run(&args),
         Some(Command::Config(ConfigCommand::Check(args))) => check(&args),
-        Some(Command::Simulate(args)) => args.run().map(|said| print!("{said}")),
+        Some(Command::Simulate(args)) => args.run().map(|said| say(&said)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ebbtide-agent: {}: {error}", error.code());
+            let _ = writeln!(io::stderr(), "ebbtide-agent: {}: {error}", error.code());
             ExitCode::from(error.exit_code())
         }
     }
@@ -31,8 +31,13 @@ fn main() -> ExitCode {
 
 fn check(args: &ConfigArgs) -> Result<(), AgentError> {
     let config = args.read(std::env::vars())?;
-    print!("{}", cli::describe(&config)?);
+    say(&cli::describe(&config)?);
     Ok(())
+}
+
+/// A reader that has gone away (`| head`) is no error.
+fn say(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
 }
 
 fn run(args: &ConfigArgs) -> Result<(), AgentError> {

@@ -1,6 +1,19 @@
 //! `ebbtide-demo`: tells the story on a running region (`story`), runs a whole region in this process (`embedded`), or
 //! does work that can be checked (`chain`).
-#![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: this program exists to talk.
+
+/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error: `println!` would panic.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($words)*)));
+    }};
+}
+
+/// The same to standard error.
+macro_rules! complain {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($words)*)));
+    }};
+}
 
 mod chain;
 mod embedded;
@@ -78,11 +91,20 @@ fn now() -> Timestamp {
 async fn main() -> ExitCode {
     match run(Args::parse()).await {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("ebbtide-demo: {error:#}");
+            complain!("ebbtide-demo: {error:#}");
             ExitCode::FAILURE
         }
     }
+}
+
+/// The reader of the story has gone away.
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let mut causes = error
+        .chain()
+        .filter_map(|cause| cause.downcast_ref::<std::io::Error>());
+    causes.any(|cause| cause.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 async fn run(args: Args) -> Result<()> {
@@ -108,11 +130,11 @@ async fn run(args: Args) -> Result<()> {
                 took % 1000 / 100,
                 ending.victims.join("+")
             ))?;
-            println!("server {}", ending.server_id);
+            say!("server {}", ending.server_id);
             Ok(())
         }
         What::Chain { rate: true, .. } => {
-            println!("{}", chain::rate());
+            say!("{}", chain::rate());
             Ok(())
         }
         What::Chain {
@@ -122,7 +144,7 @@ async fn run(args: Args) -> Result<()> {
             ..
         } => {
             let result = chain::run(rounds, save_to.as_deref(), resume.as_deref()).await?;
-            println!("{result}");
+            say!("{result}");
             Ok(())
         }
         What::Embedded { dir, ready_file } => embedded::run(&dir, &ready_file).await,

@@ -99,13 +99,13 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
     let mut background: JoinSet<Result<()>> = JoinSet::new();
     let watcher = Watcher::of(region.scheduler().await?, &mut background).await?;
     let slots = options.hosts * SLOTS;
-    eprintln!("filling {slots} places");
+    complain!("filling {slots} places");
     let mut servers = region.servers().await?;
     for n in 0..slots {
         let host = crate::host_name(n % options.hosts);
         servers.create_servers(request(SPOT, &host)).await?;
     }
-    eprintln!("measuring for {} s", options.seconds);
+    complain!("measuring for {} s", options.seconds);
     let span = Duration::from_secs(u64::from(options.seconds));
     let before = Cpu::read(region)?;
     let began = clock::instant();
@@ -118,7 +118,7 @@ pub(crate) async fn run(region: &Region, options: &Options) -> Result<Churn> {
     while began.elapsed() < span {
         samples.push(sample(region, began).await?);
         if let Some(sample) = samples.last() {
-            eprintln!(
+            complain!(
                 "  {:>4.0} s  {:>7} evacuations  scheduler {} MiB, agents {} MiB, {} messages to be sent",
                 sample.at,
                 sample.evacuations,
@@ -288,10 +288,10 @@ impl Churn {
     /// On standard output.
     pub(crate) fn print(&self, json: bool) -> Result<()> {
         if json {
-            println!("{}", serde_json::to_string_pretty(self)?);
+            say!("{}", serde_json::to_string_pretty(self)?);
             return Ok(());
         }
-        println!(
+        say!(
             "{:.0} evacuations/s ({} in {:.1} s), request to running: p50 {:.0} ms, p99 {:.0} ms",
             self.evacuations_per_s,
             self.evacuations,
@@ -299,9 +299,11 @@ impl Churn {
             self.latency.p50_us / 1000.0,
             self.latency.p99_us / 1000.0
         );
-        println!(
+        say!(
             "processor time for each evacuation: scheduler {:.2} ms, broker {:.2} ms, agents and callers {:.2} ms",
-            self.scheduler_cpu_ms, self.broker_cpu_ms, self.load_cpu_ms
+            self.scheduler_cpu_ms,
+            self.broker_cpu_ms,
+            self.load_cpu_ms
         );
         Ok(())
     }

@@ -95,7 +95,7 @@ pub(crate) async fn register(region: &Region, options: &Options) -> Result<()> {
             break;
         }
         if there > before {
-            eprintln!("  {there} of {}", options.hosts);
+            complain!("  {there} of {}", options.hosts);
         }
         before = there;
         tokio::time::sleep(std::time::Duration::from_millis(500)).await;
@@ -131,7 +131,7 @@ pub(crate) async fn fill(region: &Region, options: &Options) -> Result<()> {
             adopted??;
             done += 1;
             if done.is_multiple_of(TELL_EVERY) {
-                eprintln!("  {done} of {}", u64::from(options.hosts) * SLOTS);
+                complain!("  {done} of {}", u64::from(options.hosts) * SLOTS);
             }
         }
         let age = i64::try_from(seeded.below(24 * 3_600_000)).unwrap_or(0);

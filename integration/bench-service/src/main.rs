@@ -9,7 +9,19 @@
 //! - `churn` evacuates from end to end, `takeover` ends the scheduler on duty again and again; `agents` and `watcher` are what both need;
 //! - `report` says what came out, and what bounds it.
 
-#![allow(clippy::print_stdout, clippy::print_stderr)] // The thin edge of a program.
+/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error: `println!` would panic.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($words)*)));
+    }};
+}
+
+/// The same to standard error.
+macro_rules! complain {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($words)*)));
+    }};
+}
 
 mod agents;
 mod churn;
@@ -148,7 +160,7 @@ fn main() -> ExitCode {
     }) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("EB-BENCH-005: {error:#}");
+            complain!("EB-BENCH-005: {error:#}");
             ExitCode::FAILURE
         }
     }
@@ -178,7 +190,7 @@ async fn evacuate(options: &Options) -> Result<Outcome> {
         true => (hosts, Vec::new()),
         false => (Vec::new(), hosts),
     };
-    eprintln!(
+    complain!(
         "starting a broker, a scheduler and {} agents",
         options.hosts
     );
@@ -222,12 +234,12 @@ async fn measure(options: &Options) -> Result<Outcome> {
         ..RegionOptions::default()
     })
     .await?;
-    eprintln!("starting a broker and a scheduler");
+    complain!("starting a broker and a scheduler");
     region.start_scheduler().await?;
-    eprintln!("registering {} hosts", options.hosts);
+    complain!("registering {} hosts", options.hosts);
     cloud::register(&region, options).await?;
     if options.preempting {
-        eprintln!("filling them");
+        complain!("filling them");
         cloud::fill(&region, options).await?;
     }
     if options.schedulers > 1 && options.database == Store::Sqlite {
@@ -242,7 +254,7 @@ async fn measure(options: &Options) -> Result<Outcome> {
         peers: &peers,
     };
     // A second of load before the measurement: connections, caches and queues are as they are in a region that runs.
-    eprintln!("measuring for {} s", options.seconds);
+    complain!("measuring for {} s", options.seconds);
     let (call, clients) = (options.call, options.clients);
     let first = load::run(&group, call, clients, Duration::from_secs(1)).await?;
     let before = Meters::read(&group).await?;

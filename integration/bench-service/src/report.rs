@@ -150,7 +150,7 @@ impl Report {
     /// On standard output.
     pub(crate) fn print(&self, json: bool) -> Result<()> {
         if json {
-            println!("{}", serde_json::to_string_pretty(self)?);
+            say!("{}", serde_json::to_string_pretty(self)?);
             return Ok(());
         }
         let ms = |us: f64| format!("{:.2} ms", us / 1000.0);
@@ -159,32 +159,37 @@ impl Report {
         } else {
             "placements"
         };
-        println!(
+        say!(
             "{:.0} {what}/s ({} in {:.1} s)",
-            self.placements_per_s, self.placements, self.seconds
+            self.placements_per_s,
+            self.placements,
+            self.seconds
         );
-        println!(
+        say!(
             "latency: p50 {}, p99 {}",
             ms(self.latency.p50_us),
             ms(self.latency.p99_us)
         );
-        println!(
+        say!(
             "decision: {}, transaction: {} for {:.1} placements",
             ms(self.decision_mean_us),
             ms(self.commit_mean_us),
             self.placements_per_commit
         );
         if self.schedulers > 1 {
-            println!(
+            say!(
                 "{} schedulers: {:.0} early decisions/s kept, {:.0} conflicts/s",
-                self.schedulers, self.early_kept_per_s, self.conflicts_per_s
+                self.schedulers,
+                self.early_kept_per_s,
+                self.conflicts_per_s
             );
         }
-        println!(
+        say!(
             "broker: {:.0} messages/s confirmed, all {:.2} s after the end",
-            self.confirmed_per_s, self.drain_seconds
+            self.confirmed_per_s,
+            self.drain_seconds
         );
-        println!("bounded by {}", self.bound_by);
+        say!("bounded by {}", self.bound_by);
         Ok(())
     }
 }

@@ -105,7 +105,7 @@ pub(crate) async fn run(options: &Options) -> Result<Takeovers> {
         bail!("SQLite takes one scheduler; use --database mariadb or postgres");
     }
     let driver = driver(options.driver_ms);
-    eprintln!("starting a broker, a database, two schedulers and an agent");
+    complain!("starting a broker, a database, two schedulers and an agent");
     let region = Region::prepare(RegionOptions {
         database: options.database.database(),
         database_options: format!("lease_seconds = {}", options.lease),
@@ -135,7 +135,7 @@ pub(crate) async fn run(options: &Options) -> Result<Takeovers> {
     for n in 1..=options.takeovers {
         pair.sort().await?;
         let times = round(&pair, options.by, n, &host).await?;
-        eprintln!(
+        complain!(
             "  {n:>4}  answered after {:>4} ms, on duty after {:>5} ms, running after {:>5} ms",
             times.answered.as_millis(),
             times.on_duty.as_millis(),
@@ -255,7 +255,7 @@ impl Takeovers {
     /// On standard output.
     pub(crate) fn print(&self, json: bool) -> Result<()> {
         if json {
-            println!("{}", serde_json::to_string_pretty(self)?);
+            say!("{}", serde_json::to_string_pretty(self)?);
             return Ok(());
         }
         for (what, p50, max) in [
@@ -263,7 +263,7 @@ impl Takeovers {
             ("on duty", self.on_duty_p50_ms, self.on_duty_max_ms),
             ("running", self.running_p50_ms, self.running_max_ms),
         ] {
-            println!("{what}: p50 {p50:.0} ms, at most {max:.0} ms");
+            say!("{what}: p50 {p50:.0} ms, at most {max:.0} ms");
         }
         Ok(())
     }

@@ -4,6 +4,7 @@ pub mod audit;
 mod brokers;
 mod clock;
 mod configure;
+mod describe;
 mod endpoint;
 mod error;
 mod evacuate;
@@ -21,6 +22,7 @@ mod settings;
 mod task;
 
 pub use configure::{PROGRAM, check as check_conf, read_conf};
+pub use describe::describe;
 pub use ebbtide_nova_objects::nova_conf;
 pub use ebbtide_preemption as preemption;
 pub use error::DoorError;

@@ -1,11 +1,12 @@
 //! `ebbtide-scheduler`: reads its configuration, starts, and ends on SIGTERM or SIGINT.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: before the log is there, people are told directly.
 
 use clap::Parser;
 use ebbtide_nova_door::DoorError;
 use ebbtide_scheduler::args::Args;
 use ebbtide_scheduler::nova;
 use ebbtide_scheduler::{Config, ServiceError};
+use std::fmt::Display;
+use std::io::{self, Write};
 use std::process::ExitCode;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
@@ -22,7 +23,7 @@ fn main() -> ExitCode {
     if args.check_config {
         return match toml::to_string_pretty(&config.without_passwords()) {
             Ok(text) => {
-                print!("{text}");
+                say(&text);
                 ExitCode::SUCCESS
             }
             Err(error) => complain(&ServiceError::Config(error.to_string()), 2),
@@ -43,16 +44,13 @@ fn main() -> ExitCode {
 
 /// In place of nova-scheduler.
 fn for_nova(args: &Args) -> ExitCode {
-    let refuse = |error: &DoorError, code: u8| {
-        eprintln!("ebbtide-scheduler: {}: {error}", error.code());
-        ExitCode::from(code)
-    };
+    let refuse = |error: &DoorError, code: u8| refused(error.code(), error, code);
     let conf = match nova::read(args) {
         Ok(conf) => conf,
         Err(error) => return refuse(&error, 2),
     };
     if args.check_config {
-        println!("{conf:#?}");
+        say(&ebbtide_nova_door::describe(&conf));
         return ExitCode::SUCCESS;
     }
     if let Err(error) = nova::init_log(args, &conf) {
@@ -72,8 +70,17 @@ fn for_nova(args: &Args) -> ExitCode {
 }
 
 fn complain(error: &ServiceError, code: u8) -> ExitCode {
-    eprintln!("ebbtide-scheduler: {}: {error}", error.code());
-    ExitCode::from(code)
+    refused(error.code(), error, code)
+}
+
+fn refused(code: &str, error: &dyn Display, exit: u8) -> ExitCode {
+    let _ = writeln!(io::stderr(), "ebbtide-scheduler: {code}: {error}");
+    ExitCode::from(exit)
+}
+
+/// A reader that has gone away (`| head`) is no error.
+fn say(text: &str) {
+    let _ = io::stdout().write_all(text.as_bytes());
 }
 
 async fn run(config: Config, args: &Args) -> Result<(), ServiceError> {

@@ -232,3 +232,76 @@ async fn a_scheduler_that_is_asked_to_end_writes_what_it_has_accepted_before_it_
         server(&region, &id).await;
     }
 }
+
+#[tokio::test]
+async fn readers_that_go_away_end_every_program_quietly() {
+    let dir = tempfile::tempdir().unwrap();
+    let conf = dir.path().join("nova.conf");
+    std::fs::write(&conf, "[DEFAULT]\nhost = controller\n").unwrap();
+    let conf = conf.display().to_string();
+    let state = dir.path().display().to_string();
+    for (program, args, code) in [
+        ("ebbtide-scheduler", &["--check-config"][..], 0),
+        (
+            "ebbtide-scheduler",
+            &["--config-file", &conf, "--check-config"],
+            0,
+        ),
+        ("ebbtide-scheduler", &["--config", "/nowhere"], 2),
+        (
+            "ebbtide-agent",
+            &[
+                "config",
+                "check",
+                "--host",
+                "h",
+                "--state-dir",
+                &state,
+                "--set",
+                "driver.simulated.inventory={ VCPU = 4 }",
+            ],
+            0,
+        ),
+        ("ebbtide-agent", &["simulate", "--help"], 0),
+        ("ebbtide-burst", &["check", "--config", "/nowhere"], 1),
+        ("ebbtide-demo", &["chain", "--rounds", "1"], 0),
+        (
+            "ebbtide-demo",
+            &["story", "--endpoint", "http://127.0.0.1:1"],
+            1,
+        ),
+    ] {
+        // Nobody reads either stream. With println! it would end with 101.
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let mut command = std::process::Command::new(bin(program));
+        command.args(args).stdin(std::process::Stdio::null());
+        let errors = writer.try_clone().unwrap();
+        let status = command.stdout(writer).stderr(errors).status().unwrap();
+        assert_eq!(status.code(), Some(code), "{program} {args:?}: {status}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_nova_conf_comes_to_is_shown_as_nova_conf_has_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let conf = dir.path().join("nova.conf");
+    let text =
+        "[DEFAULT]\nhost = controller\n[ebbtide]\nconnection = mysql://e:s3cret@db/ebbtide\n";
+    std::fs::write(&conf, text).unwrap();
+    let done = std::process::Command::new(bin("ebbtide-scheduler"))
+        .arg("--config-file")
+        .arg(&conf)
+        .arg("--check-config")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(done.stdout).unwrap();
+    assert!(done.status.success(), "{said}");
+    for line in ["host = controller", "connection = mysql://e:***@db/ebbtide"] {
+        assert!(said.lines().any(|one| one == line), "{line}: {said}");
+    }
+    assert!(
+        !said.contains("s3cret") && !said.contains("Some("),
+        "{said}"
+    );
+}

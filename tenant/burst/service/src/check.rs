@@ -73,18 +73,18 @@ pub(crate) async fn run(settings: &Settings, slurm: &Slurm) -> Result<(), CliErr
         budget_used_up: budget.is_err(),
     };
     let heard = Manager::new(settings)?.look(now(), &world)?;
-    println!(
+    say!(
         "nodes:      {} of the cloud, {} that stay",
         names.len(),
         nodes.len() - names.len()
     );
-    println!(
+    say!(
         "jobs:       {} run, {} in all",
         jobs.iter().filter(|job| job.runs()).count(),
         jobs.len()
     );
-    println!("instances:  {}", instances.len());
-    println!(
+    say!("instances:  {}", instances.len());
+    say!(
         "long-load ratio {:.2}, above {} more are wanted: {} of at most {}",
         heard.ratio.unwrap_or(0.0),
         settings.policy.threshold,

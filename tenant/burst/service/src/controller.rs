@@ -57,7 +57,7 @@ pub(crate) async fn run(settings: Settings, slurm: Slurm, observe: bool) -> Resu
             Err(error) => controller.trouble("look", &error)?,
         }
     }
-    println!("ended; the instances that are there stay, and are found again");
+    say!("ended; the instances that are there stay, and are found again");
     Ok(())
 }
 
@@ -248,7 +248,7 @@ impl Controller {
 
     fn say(&self, words: &str) {
         let at = ebbtide_cli::clock::now();
-        println!(
+        say!(
             "{:02}:{:02}:{:02}.{:03} {words}",
             at.hour(),
             at.minute(),

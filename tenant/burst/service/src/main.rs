@@ -1,5 +1,18 @@
 //! `ebbtide-burst`: the controller beside slurmctld, and the programs that slurmctld calls.
-#![allow(clippy::print_stdout, clippy::print_stderr)] // The edge: this program talks to its operator.
+
+/// One line of output. A reader that has gone away (`| head`) ends nothing and is no error: `println!` would panic.
+macro_rules! say {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stdout(), format_args!("{}\n", format_args!($($words)*)));
+    }};
+}
+
+/// The same to standard error.
+macro_rules! complain {
+    ($($words:tt)*) => {{
+        let _ = std::io::Write::write_fmt(&mut std::io::stderr(), format_args!("{}\n", format_args!($($words)*)));
+    }};
+}
 
 mod check;
 mod controller;
@@ -86,7 +99,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("{}: {error}", error.code());
+            complain!("{}: {error}", error.code());
             ExitCode::from(error.exit_code())
         }
     }

@@ -45,7 +45,7 @@ pub(crate) async fn resume(settings: &Settings, slurm: &Slurm, list: &str) -> Re
         let why = match &cloud {
             Some(cloud) => match create(cloud, &node).await {
                 Ok(id) => {
-                    println!("{node}: instance {id}");
+                    say!("{node}: instance {id}");
                     continue;
                 }
                 Err(error) => {
@@ -97,7 +97,7 @@ pub(crate) async fn suspend(settings: &Settings, list: &str) -> Result<(), CliEr
     let all = cloud.instances().await?;
     for one in all.iter().filter(|one| nodes.contains(&one.node)) {
         cloud.give_back(one).await?;
-        println!("{}: instance {} given back", one.node, one.id);
+        say!("{}: instance {} given back", one.node, one.id);
     }
     Ok(())
 }
@@ -110,7 +110,7 @@ pub(crate) async fn failed(settings: &Settings, list: &str) -> Result<(), CliErr
     for node in ours(settings, list)? {
         let instance = "its own".to_owned();
         let error = CliError::from(BurstError::NeverUp { node, instance });
-        eprintln!("{}: {error}", error.code());
+        complain!("{}: {error}", error.code());
     }
     suspend(settings, list).await
 }

@@ -28,10 +28,11 @@ pub(crate) fn run(settings: &Settings, config: &Path, programs: &Path) -> Result
         "" => String::new(),
         features => format!(" Feature={features}"),
     };
-    println!("# slurm.conf: nodes that are instances when they are there.");
-    println!(
+    say!("# slurm.conf: nodes that are instances when they are there.");
+    say!(
         "NodeName={} State=CLOUD CPUs=... RealMemory=... Weight={}{feature}",
-        settings.slurm.nodes, settings.age.weight
+        settings.slurm.nodes,
+        settings.age.weight
     );
     for (task, name) in PROGRAMS {
         let path = dir.join(format!("ebbtide-burst-{task}"));
@@ -45,30 +46,30 @@ pub(crate) fn run(settings: &Settings, config: &Path, programs: &Path) -> Result
         std::fs::write(&path, text).map_err(storage("write", &path))?;
         let mode = std::fs::Permissions::from_mode(0o755);
         std::fs::set_permissions(&path, mode).map_err(storage("make executable", &path))?;
-        println!("{name}={}", path.display());
+        say!("{name}={}", path.display());
     }
     std::fs::create_dir_all(&settings.state_dir).map_err(storage("make", &settings.state_dir))?;
-    println!(
+    say!(
         "# The controller gives nodes back; Slurm does it itself only if that has been away for an hour."
     );
-    println!("SuspendTime=3600\nSuspendTimeout=30");
-    println!(
+    say!("SuspendTime=3600\nSuspendTimeout=30");
+    say!(
         "# Longer than an image boots.\nResumeTimeout={}",
         settings.policy.launch_seconds.ceil()
     );
-    println!(
+    say!(
         "# What slurmctld may ask of the cloud in a minute: all at once.\nResumeRate=0\nSuspendRate=0"
     );
-    println!(
+    say!(
         "# A node that comes back is used; a job that lost its node is run again.\nReturnToService=2\nJobRequeue=1"
     );
-    println!(
+    say!(
         "# Addresses are those from which nodes register.\nSlurmctldParameters=cloud_reg_addrs,idle_on_node_suspend"
     );
-    println!(
+    say!(
         "# Nodes that are away are seen; without this, nobody could ask for them.\nPrivateData=cloud"
     );
-    println!("TreeWidth=65533");
+    say!("TreeWidth=65533");
     Ok(())
 }
 
