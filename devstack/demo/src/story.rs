@@ -94,6 +94,10 @@ pub async fn tell<W: Write>(
     let mut scheduler = SchedulerClient::new(channel).max_decoding_message_size(MAX_MESSAGE_BYTES);
 
     scenario::wait_for_hosts(&mut admin, table).await?;
+    let summary = scheduler
+        .region_summary(v1::RegionSummaryRequest {})
+        .await?;
+    let bus = summary.into_inner().bus;
     teller.say(&format!(
         "{} hosts have registered, 8 VCPU and 16 GB each.",
         table.hosts.len()
@@ -118,7 +122,7 @@ pub async fn tell<W: Write>(
 
     let flavor = scenario::flavor_name(&table.request, false);
     teller.say(&format!(
-        "Tenant {TENANT:?} asks for one normal {flavor}. No host has room in h_f."
+        "Tenant {TENANT:?} asks for one normal {flavor}. No host has that much free capacity."
     ))?;
     let mut events = scheduler
         .watch(v1::WatchRequest::default())
@@ -154,13 +158,14 @@ pub async fn tell<W: Write>(
         .map(|v| (v.server_id.clone(), v.name.clone()))
         .collect();
     let patience = PATIENCE + Duration::from_secs(u64::from(grace.0));
-    let follow = follow(&mut events, &names, &placement.server_id, teller);
+    let told = Told { names, bus };
+    let follow = follow(&mut events, &told, &placement.server_id, teller);
     tokio::time::timeout(patience, follow)
         .await
         .context("the new server did not run in time")??;
     let took_millis = (teller.now)().millis_since(asked);
     show_room(&mut admin, teller).await?;
-    let mut victims: Vec<String> = names.into_values().collect();
+    let mut victims: Vec<String> = told.names.into_values().collect();
     victims.sort();
     Ok(Ending {
         host: placement.host.clone(),
@@ -180,13 +185,13 @@ async fn show_room<W: Write>(
         .await?
         .into_inner()
         .hosts;
-    teller.say("Free VCPU by host, with all instances (h_f) and with normal ones only (h_n):")?;
+    teller.say("VCPUs by host (# normal, p preemptible, . free), and how many are free:")?;
     for host in hosts {
         if let Some(cpu) = host.resources.iter().find(|r| r.resource_class == "VCPU") {
             let bar = |n: u64, mark: &str| mark.repeat(usize::try_from(n).unwrap_or(0));
             let free = u64::try_from(cpu.free_full).unwrap_or(0);
             teller.more(&format!(
-                "{}  [{}{}{}{}]  h_f {}  h_n {}",
+                "{}  [{}{}{}{}]  free, all: {}   free, normal only: {}",
                 host.name,
                 bar(cpu.normal, "#"),
                 bar(cpu.preemptible, "p"),
@@ -240,18 +245,34 @@ fn explain<W: Write>(decision: &v1::Decision, teller: &mut Teller<W>) -> Result<
     teller.say("The claim and the evacuations are durable. Only now the victims are told.")
 }
 
+/// The victims of the story by their ids, and the kind of bus that carries their notices.
+struct Told {
+    names: HashMap<String, String>,
+    bus: String,
+}
+
+/// What `notified` means: a broker has confirmed the notice, where there is one.
+#[must_use]
+pub fn notified(bus: &str, victim: &str) -> String {
+    if bus == "amqp" {
+        format!("notice for {victim} is confirmed by the broker")
+    } else {
+        format!("notice for {victim} is in its agent's queue, in this process")
+    }
+}
+
 async fn follow<W: Write>(
     events: &mut tonic::Streaming<v1::WatchEvent>,
-    names: &HashMap<String, String>,
+    told: &Told,
     preemptor: &str,
     teller: &mut Teller<W>,
 ) -> Result<()> {
     while let Some(event) = events.next().await {
         match event?.event {
             Some(v1::watch_event::Event::Evacuation(e)) => {
-                if let Some(name) = names.get(&e.victim_id) {
+                if let Some(name) = told.names.get(&e.victim_id) {
                     let what = match e.state.as_str() {
-                        "notified" => format!("notice for {name} is confirmed by the broker"),
+                        "notified" => notified(&told.bus, name),
                         "draining" => {
                             format!(
                                 "{name} on {} has its notice: {} s to go",
@@ -283,4 +304,18 @@ async fn follow<W: Write>(
         }
     }
     bail!("the region ended the stream of events")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_broker_confirms_a_notice_only_where_there_is_one() {
+        assert_eq!(
+            notified("amqp", "AP2"),
+            "notice for AP2 is confirmed by the broker"
+        );
+        assert!(!notified("in-process", "AP2").contains("broker"));
+    }
 }

@@ -40,17 +40,17 @@ impl Filter for Capacity {
     }
 
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
-        let name = if state.ask.preemptible() {
-            "h_f"
+        let counted = if state.ask.preemptible() {
+            "all"
         } else {
-            "h_n"
+            "normal only"
         };
         let lacking = state.ask.needs.iter().filter_map(|need| {
             let (wanted, has) = (need.amount * state.ask.bundle, free(state, host, need));
             let capacity = need.columns.map_or(0, |c| c.capacity[host.at()]);
             (has < wanted).then(|| {
                 format!(
-                    "{}: needs {wanted}, has {has} of {capacity} on {name}",
+                    "{}: needs {wanted}, {has} of {capacity} free ({counted})",
                     need.class
                 )
             })

@@ -43,7 +43,10 @@ fn a_class_that_no_host_has_is_no_valid_host() {
         .unwrap()
         .dropped[0]
         .reason;
-    assert_eq!(reason, "CUSTOM_UNOBTAINIUM: needs 1, has 0 of 0 on h_n");
+    assert_eq!(
+        reason,
+        "CUSTOM_UNOBTAINIUM: needs 1, 0 of 0 free (normal only)"
+    );
 }
 
 #[test]

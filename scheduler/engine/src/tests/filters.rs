@@ -58,7 +58,7 @@ fn forced_hosts_skip_every_filter_but_capacity() {
     assert_eq!(left, ["a"]);
     assert_eq!(reasons.len(), 1);
     assert!(
-        reasons[0].contains("VCPU: needs 1, has 0 of 4 on h_n"),
+        reasons[0].contains("VCPU: needs 1, 0 of 4 free (normal only)"),
         "{reasons:?}"
     );
 }
@@ -171,8 +171,8 @@ fn required_traits_are_there_and_forbidden_ones_are_not() {
 fn capacity_is_that_of_the_state_that_the_request_sees() {
     let table = cloud(&[("a", 8)], &[normal(1, "a", 5), spot(2, "a", 2, 0)]);
     for (request, reason) in [
-        (wants(4), "VCPU: needs 4, has 3 of 8 on h_n"),
-        (wants(2).preemptible(), "VCPU: needs 2, has 1 of 8 on h_f"),
+        (wants(4), "VCPU: needs 4, 3 of 8 free (normal only)"),
+        (wants(2).preemptible(), "VCPU: needs 2, 1 of 8 free (all)"),
     ] {
         let (left, reasons) = filtered(&table, &request, "capacity");
         assert!(left.is_empty());
