@@ -30,9 +30,66 @@ Examples:
   ebbtide explain worker-1
   ebbtide server list -o json | jq -r '.[].host'";
 
+/// The commands by what they are for, in the order of the help. A test holds it against the tree.
+pub const GROUPS: [(&str, &[&str]); 5] = [
+    (
+        "Servers",
+        &[
+            "server",
+            "flavor",
+            "what-if",
+            "explain",
+            "decision",
+            "evacuation",
+            "watch",
+        ],
+    ),
+    (
+        "Operating a region",
+        &[
+            "status",
+            "host",
+            "aggregate",
+            "budget",
+            "plugin",
+            "config",
+            "token",
+            "audit",
+        ],
+    ),
+    ("Prices", &["price", "billing"]),
+    (
+        "Work on preemptible instances",
+        &["run", "advice", "model", "plan", "bag", "burst"],
+    ),
+    (
+        "Trying and measuring",
+        &["replay", "simulate", "bench", "conform", "completion"],
+    ),
+];
+
+/// The help of the program itself: its commands by groups.
+fn template() -> String {
+    let mut text = String::from("{about-with-newline}\n{usage-heading} {usage}\n");
+    let root = Command::augment_subcommands(clap::Command::new("ebbtide"));
+    for (title, names) in GROUPS {
+        text.push_str(&format!("\n{title}:\n"));
+        for name in names {
+            let about = root
+                .find_subcommand(name)
+                .and_then(clap::Command::get_about);
+            let about = about.map(ToString::to_string).unwrap_or_default();
+            let about = crate::layout::wrapped(&about, 64).join("\n              ");
+            text.push_str(&format!("  {name:<11} {about}\n"));
+        }
+    }
+    text.push_str("\nGlobal options:\n{options}{after-help}");
+    text
+}
+
 /// Places virtual machines, and gives idle capacity to preemptible ones until somebody needs it.
 #[derive(Debug, Parser)]
-#[command(name = "ebbtide", version, after_help = AFTER_HELP, max_term_width = 100)]
+#[command(name = "ebbtide", version, after_help = AFTER_HELP, max_term_width = 100, help_template = template())]
 pub struct Cli {
     /// Options of every command.
     #[command(flatten)]
@@ -161,7 +218,7 @@ pub enum Command {
     Evacuation(evacuation::EvacuationCommand),
     /// Show everything that happens, as it happens
     Watch(watch::WatchArgs),
-    /// The region at a glance: hosts, servers, both states h_f and h_n
+    /// The region at a glance: hosts, servers, what is used and free
     Status(status::StatusArgs),
     /// Tokens: who may talk to a region; needs the token file only
     #[command(subcommand)]

@@ -117,8 +117,8 @@ fn head(context: &mut Context, decision: &v1::Decision) -> Result<(), CliError> 
     ))?;
     if let Some(why) = &decision.explanation {
         let state = match why.filtered_on.as_str() {
-            "normal" => "h_n (only normal servers count)",
-            "full" => "h_f (all servers count)",
+            "normal" => "what is free if only normal servers count",
+            "full" => "what is free if all servers count",
             other => other,
         };
         context.output.line(&format!(
@@ -265,8 +265,8 @@ fn filters(context: &mut Context, which: &str, steps: &[v1::FilterStep]) -> Resu
     let columns = [
         text("filter", "Filter"),
         number("before", "Hosts before"),
-        number("after", "after"),
-        number("dropped", "dropped"),
+        number("after", "Hosts after"),
+        number("dropped", "Dropped"),
         text("examples", "For example"),
     ];
     let row = |step: &v1::FilterStep| {

@@ -283,7 +283,7 @@ impl CliError {
     pub fn next_step(&self, endpoint: &str) -> Option<String> {
         match self {
             Self::Unreachable { .. } => Some(format!(
-                "tried {endpoint}; start a region with `./devstack/up`, or say where one is with --endpoint or EBBTIDE_ENDPOINT"
+                "tried {endpoint}; is the scheduler running there? --endpoint or EBBTIDE_ENDPOINT says where a region is"
             )),
             Self::NotFound { next, .. } => Some((*next).to_owned()),
             Self::Ambiguous { .. } => Some("use one of the ids".to_owned()),
@@ -366,6 +366,16 @@ impl CliError {
         self
     }
 
+    /// True if the region may answer in a while: it cannot be reached, or says that something of it is away.
+    #[must_use]
+    pub fn is_passing(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } | Self::StreamEnded(_) => true,
+            Self::Region { kind, .. } => *kind == Code::Unavailable,
+            _ => false,
+        }
+    }
+
     /// True if the reader of our output has gone away (`ebbtide watch | head`): not an error.
     #[must_use]
     pub fn is_broken_pipe(&self) -> bool {
@@ -375,8 +385,14 @@ impl CliError {
     /// The error as people read it: code, message, next step.
     #[must_use]
     pub fn text(&self, endpoint: &str) -> String {
+        self.text_with(self.next_step(endpoint))
+    }
+
+    /// The same with this next step.
+    #[must_use]
+    pub fn text_with(&self, next: Option<String>) -> String {
         let mut text = format!("{}: {self}", self.code());
-        if let Some(next) = self.next_step(endpoint) {
+        if let Some(next) = next {
             let _ = write!(text, "\n  next: {next}");
         }
         text

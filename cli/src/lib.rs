@@ -1,7 +1,7 @@
 //! The `ebbtide` command for operators and tenants, after the habits of the `openstack` client.
 //!
 //! - `args` says what may be typed, `config` what stands in files, `commands/*` does it, one file a noun.
-//! - `output` and `render` say how answers look, `json` turns messages of the contract into JSON, `errors` has every way to
+//! - `output`, `layout` and `render` say how answers look, `json` turns messages of the contract into JSON, `errors` has every way to
 //!   fail with its code, next step and exit code.
 //!
 //! Invariants: standard output carries data only, standard error talk only. No command reads a clock but by `clock`, makes an id
@@ -20,9 +20,11 @@ pub mod errors;
 pub mod hours;
 pub mod ids;
 pub mod json;
+pub mod layout;
 pub mod moment;
 pub mod output;
 pub mod pages;
+pub mod patience;
 pub mod process;
 pub mod render;
 pub mod resolve;
@@ -30,7 +32,7 @@ pub mod slurm;
 pub mod task;
 
 use args::Cli;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use client::Region;
 use credentials::{Bearer, Credentials};
 use errors::CliError;
@@ -101,6 +103,8 @@ fn process_io() -> Io {
         no_color: set("NO_COLOR").is_some() || set("TERM").is_some_and(|term| term == "dumb"),
         now: clock::now,
         config_home: home,
+        see_table: None,
+        in_checkout: std::path::Path::new("devstack/up").is_file(),
         token: std::env::var("EBBTIDE_TOKEN")
             .ok()
             .filter(|token| !token.is_empty()),
@@ -175,6 +179,16 @@ fn below_zero<'a>(error: &clap::Error, args: &'a [OsString]) -> Option<&'a str> 
     texts.find(|text| unknown && number && text.starts_with(option.as_str()))
 }
 
+/// The command that these arguments name, as far as they go.
+fn named(root: &mut clap::Command, args: &[OsString]) -> clap::Command {
+    root.build();
+    let mut command = &*root;
+    for word in args.iter().skip(1).filter_map(|word| word.to_str()) {
+        command = command.find_subcommand(word).unwrap_or(command);
+    }
+    command.clone()
+}
+
 /// What clap has to say: help and version are data, mistakes are talk.
 fn usage(error: &clap::Error, args: &[OsString], io: &mut Io) -> u8 {
     if let Some(value) = below_zero(error, args) {
@@ -182,6 +196,12 @@ fn usage(error: &clap::Error, args: &[OsString], io: &mut Io) -> u8 {
             "error: {value:?} is below zero, which is not taken here\n\nFor more information, try '--help'."
         );
         let _ = writeln!(io.err, "{words}");
+        return errors::USAGE;
+    }
+    if error.kind() == clap::error::ErrorKind::MissingSubcommand {
+        // One line with the names of all commands helps nobody.
+        let help = named(&mut Cli::command(), args).render_help();
+        let _ = write!(io.err, "{help}");
         return errors::USAGE;
     }
     let rendered = error.render();

@@ -5,6 +5,7 @@
 
 use crate::errors::CliError;
 use crate::json::Json;
+use crate::layout::{Layout, layout, prose, record, wrapped};
 use crate::render::{Tone, paint};
 use comfy_table::{
     Attribute, CellAlignment, ContentArrangement, ContentLineStyle, LineStyle, Table, TableStyle,
@@ -57,6 +58,10 @@ pub struct Io {
     pub now: fn() -> OffsetDateTime,
     /// Where the user's configuration lives (`~/.config`).
     pub config_home: Option<PathBuf>,
+    /// True in a checkout of Ebbtide's sources, where `./devstack/up` starts a region.
+    pub in_checkout: bool,
+    /// Sees every table before it is drawn: tests draw it at other widths.
+    pub see_table: Option<fn(&[Column], &[&str], &[Vec<Cell>])>,
     /// `EBBTIDE_TOKEN`; not an option, because everybody on the machine can see the options of a process.
     pub token: Option<String>,
 }
@@ -81,9 +86,18 @@ pub struct Column {
     pub right: bool,
     /// Shown only where `--column` asks for it.
     pub on_request: bool,
+    /// Left out of a table that is too wide, columns with higher numbers first; 0 stays.
+    pub detail: u8,
 }
 
 impl Column {
+    /// The same, left out where the terminal is too narrow, after those with higher numbers.
+    #[must_use]
+    pub const fn detail(mut self, rank: u8) -> Self {
+        self.detail = rank;
+        self
+    }
+
     /// The same, shown only where `--column` asks for it.
     #[must_use]
     pub const fn on_request(mut self) -> Self {
@@ -100,6 +114,7 @@ pub const fn text(key: &'static str, title: &'static str) -> Column {
         title,
         right: false,
         on_request: false,
+        detail: 0,
     }
 }
 
@@ -111,6 +126,7 @@ pub const fn number(key: &'static str, title: &'static str) -> Column {
         title,
         right: true,
         on_request: false,
+        detail: 0,
     }
 }
 
@@ -250,6 +266,12 @@ impl Output {
         self.io.err_is_terminal && !self.quiet
     }
 
+    /// True if `--column` chooses what is shown: then nothing is shown beside it.
+    #[must_use]
+    pub fn has_columns(&self) -> bool {
+        !self.columns.is_empty()
+    }
+
     /// True if talk is unwanted.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
@@ -272,11 +294,25 @@ impl Output {
         }
     }
 
-    /// One line of data.
+    /// One line of data. On a terminal a table's words go on below where they are too long.
     ///
     /// # Errors
     /// [`CliError::Write`].
     pub fn line(&mut self, text: &str) -> Result<(), CliError> {
+        match self.limit() {
+            Some(limit) => {
+                let lines: Vec<String> = text.split('\n').map(|line| prose(line, limit)).collect();
+                self.raw(&lines.join("\n"))
+            }
+            None => self.raw(text),
+        }
+    }
+
+    /// Data that is written as it is, however long its lines: scripts, commands, files.
+    ///
+    /// # Errors
+    /// [`CliError::Write`].
+    pub fn raw(&mut self, text: &str) -> Result<(), CliError> {
         writeln!(self.io.out, "{text}")?;
         self.io.out.flush()?;
         Ok(())
@@ -292,24 +328,27 @@ impl Output {
 
     /// The reason why the command failed. Always said.
     pub fn fail(&mut self, error: &CliError, endpoint: &str) {
+        let next = error.next_step(endpoint).map(|next| match error {
+            CliError::Unreachable { .. } if self.io.in_checkout => {
+                format!("{next}; `./devstack/up` starts one from this checkout")
+            }
+            _ => next,
+        });
         let text = if self.format == Format::Json {
             let json = Json::object([(
                 "error",
                 Json::object([("code", Json::from(error.code()))])
                     .with("message", error.to_string())
-                    .with(
-                        "next",
-                        error.next_step(endpoint).map_or(Json::Null, Json::from),
-                    )
+                    .with("next", next.map_or(Json::Null, Json::from))
                     .with("exit_code", u32::from(error.exit_code())),
             )]);
             serde_json::to_string(&json).unwrap_or_default()
         } else if self.color_err {
-            let plain = error.text(endpoint);
+            let plain = error.text_with(next);
             let (code, rest) = plain.split_once(':').unwrap_or(("", &plain));
             format!("{}:{rest}", paint(code, Tone::Bad))
         } else {
-            error.text(endpoint)
+            error.text_with(next)
         };
         let _ = writeln!(self.io.err, "{text}");
         let _ = self.io.err.flush();
@@ -372,7 +411,7 @@ impl Output {
             .into_iter()
             .map(|row| chosen.iter().filter_map(|&i| row.get(i)).cloned().collect())
             .collect();
-        self.table(&columns, &rows)
+        self.fitted(&columns, &[], &rows, true)
     }
 
     /// One thing, in the format asked for.
@@ -391,10 +430,21 @@ impl Output {
             let lines: Vec<String> = fields.map(|(_, cell)| cell.bare().to_owned()).collect();
             return lines.iter().try_for_each(|line| self.line(line));
         }
+        let fields: Vec<&(&str, Cell)> = fields.collect();
         let rows: Vec<Vec<Cell>> = fields
+            .iter()
             .map(|(key, cell)| vec![Cell::new(key), cell.clone()])
             .collect();
-        self.table(&[text("field", "Field"), text("value", "Value")], &rows)
+        let columns = [text("field", "Field"), text("value", "Value")];
+        let titles = columns.map(|column| column.title);
+        if let Some(limit) = self.limit()
+            && layout(&columns, &titles, &rows, limit, true) == Layout::Records
+        {
+            let titles: Vec<&str> = fields.iter().map(|(key, _)| *key).collect();
+            let row: Vec<Cell> = fields.iter().map(|(_, cell)| cell.clone()).collect();
+            return self.raw(&records(self.look(), &titles, &[row], limit));
+        }
+        self.table(&columns, &rows)
     }
 
     /// A table, whatever the format: for the inner tables of longer answers.
@@ -415,50 +465,50 @@ impl Output {
         headings: &[String],
         rows: &[Vec<Cell>],
     ) -> Result<(), CliError> {
-        let mut table = Table::new();
-        let markdown = self.format == Format::Markdown;
-        table.load_style(if markdown { MARKDOWN } else { STYLE });
-        if self.color && !markdown {
-            table.enforce_styling();
-        } else {
-            table.force_no_tty();
-        }
-        // Into a file or pipe nothing is wrapped: one row is one line there.
-        if let Some(width) = self
-            .io
-            .width
-            .filter(|_| self.io.out_is_terminal && !markdown)
-        {
-            table.set_content_arrangement(ContentArrangement::Dynamic);
-            table.set_width(width);
-        }
+        self.fitted(columns, headings, rows, false)
+    }
+
+    /// A table that fits into the terminal. `listed` if `--column` chooses among its columns.
+    fn fitted(
+        &mut self,
+        columns: &[Column],
+        headings: &[String],
+        rows: &[Vec<Cell>],
+        listed: bool,
+    ) -> Result<(), CliError> {
         let fixed = columns.len().saturating_sub(headings.len());
         let titles = columns.iter().take(fixed).map(|c| c.title);
-        let titles = titles.chain(headings.iter().map(String::as_str));
-        table.set_header(
-            titles.map(|title| comfy_table::Cell::new(title).add_attribute(Attribute::Bold)),
-        );
-        for row in rows {
-            table.add_row(row.iter().zip(columns).map(|(cell, column)| {
-                let mut drawn = if markdown {
-                    comfy_table::Cell::new(cell.text.replace('|', "\\|").replace('\n', "<br>"))
-                } else {
-                    comfy_table::Cell::new(&cell.text)
-                };
-                if column.right {
-                    drawn = drawn.set_alignment(CellAlignment::Right);
-                }
-                match cell.tone.color().filter(|_| !markdown) {
-                    Some(color) => drawn.fg(color),
-                    None => drawn,
-                }
-            }));
+        let titles: Vec<&str> = titles.chain(headings.iter().map(String::as_str)).collect();
+        if let Some(see) = self.io.see_table {
+            see(columns, &titles, rows);
         }
-        let drawn: Vec<String> = table
-            .lines()
-            .map(|line| line.trim_end().to_owned())
-            .collect();
-        self.line(&drawn.join("\n"))
+        let keep = self.has_columns();
+        let drawn = drawn(self.look(), columns, &titles, rows, self.limit(), keep);
+        self.raw(&drawn.text)?;
+        if !drawn.left_out.is_empty() {
+            let how = if listed {
+                "-c COLUMN shows one, -o json all"
+            } else {
+                "-o json shows all"
+            };
+            let names = drawn.left_out.join(", ");
+            self.say(&format!("not shown for lack of width: {names}; {how}"));
+        }
+        Ok(())
+    }
+
+    fn look(&self) -> Look {
+        let markdown = self.format == Format::Markdown;
+        Look {
+            markdown,
+            color: self.color && !markdown,
+        }
+    }
+
+    /// How wide a table may be; `None` into a file or pipe, where nothing is wrapped: one row is one line there.
+    fn limit(&self) -> Option<usize> {
+        let on_terminal = self.io.out_is_terminal && self.format == Format::Table;
+        self.io.width.filter(|_| on_terminal).map(usize::from)
     }
 
     fn json_columns(&self, json: Json) -> Json {
@@ -494,4 +544,121 @@ impl Output {
         };
         self.columns.iter().map(find).collect()
     }
+}
+
+/// How tables look, beside their widths.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Look {
+    /// For documents.
+    pub markdown: bool,
+    /// With escapes for colours.
+    pub color: bool,
+}
+
+/// A table as text.
+#[derive(Debug)]
+pub struct Drawn {
+    /// Its lines.
+    pub text: String,
+    /// Keys of the columns that did not fit.
+    pub left_out: Vec<&'static str>,
+}
+
+/// Draws a table into so many columns of a terminal; `keep` if no column may be left out.
+#[must_use]
+pub fn drawn(
+    look: Look,
+    columns: &[Column],
+    titles: &[&str],
+    rows: &[Vec<Cell>],
+    limit: Option<usize>,
+    keep: bool,
+) -> Drawn {
+    let Some(limit) = limit else {
+        let all: Vec<usize> = (0..columns.len()).collect();
+        return Drawn {
+            text: table(look, columns, titles, rows, &all, &[]),
+            left_out: Vec::new(),
+        };
+    };
+    match layout(columns, titles, rows, limit, keep) {
+        Layout::Columns(given) => {
+            let (shown, widths): (Vec<usize>, Vec<usize>) = given.into_iter().unzip();
+            let left_out = columns.iter().enumerate();
+            let left_out = left_out.filter(|(at, _)| !shown.contains(at));
+            Drawn {
+                left_out: left_out.map(|(_, column)| column.key).collect(),
+                text: table(look, columns, titles, rows, &shown, &widths),
+            }
+        }
+        Layout::Records => Drawn {
+            text: records(look, titles, rows, limit),
+            left_out: Vec::new(),
+        },
+    }
+}
+
+/// Rows as one record each.
+fn records(look: Look, titles: &[&str], rows: &[Vec<Cell>], limit: usize) -> String {
+    let one = |row: &Vec<Cell>| {
+        let drawn = record(titles, row, limit).into_iter().map(|line| {
+            let tone = row.get(line.at).map_or(Tone::Plain, |cell| cell.tone);
+            let value = match look.color {
+                true => paint(&line.value, tone),
+                false => line.value,
+            };
+            format!("{}{value}", line.head).trim_end().to_owned()
+        });
+        drawn.collect::<Vec<_>>().join("\n")
+    };
+    rows.iter().map(one).collect::<Vec<_>>().join("\n\n")
+}
+
+/// The columns that are shown; with widths their texts are wrapped.
+fn table(
+    look: Look,
+    columns: &[Column],
+    titles: &[&str],
+    rows: &[Vec<Cell>],
+    shown: &[usize],
+    widths: &[usize],
+) -> String {
+    let mut table = Table::new();
+    table.load_style(if look.markdown { MARKDOWN } else { STYLE });
+    table.set_content_arrangement(ContentArrangement::Disabled);
+    if look.color {
+        table.enforce_styling();
+    } else {
+        table.force_no_tty();
+    }
+    let fitted = |text: &str, place: usize| match widths.get(place) {
+        Some(&width) => wrapped(text, width).join("\n"),
+        None => text.to_owned(),
+    };
+    table.set_header(shown.iter().enumerate().map(|(place, &at)| {
+        let title = fitted(titles.get(at).copied().unwrap_or_default(), place);
+        comfy_table::Cell::new(title).add_attribute(Attribute::Bold)
+    }));
+    for row in rows {
+        table.add_row(shown.iter().enumerate().filter_map(|(place, &at)| {
+            let (cell, column) = (row.get(at)?, columns.get(at)?);
+            let mut drawn = if look.markdown {
+                comfy_table::Cell::new(cell.text.replace('|', "\\|").replace('\n', "<br>"))
+            } else {
+                comfy_table::Cell::new(fitted(&cell.text, place))
+            };
+            if column.right {
+                drawn = drawn.set_alignment(CellAlignment::Right);
+            }
+            Some(match cell.tone.color().filter(|_| !look.markdown) {
+                Some(color) => drawn.fg(color),
+                None => drawn,
+            })
+        }));
+    }
+    let lines: Vec<String> = table
+        .lines()
+        .map(|line| line.trim_end().to_owned())
+        .collect();
+    lines.join("\n")
 }

@@ -193,7 +193,7 @@ fn list(context: &mut Context, aggregates: &[v1::Aggregate]) -> Result<(), CliEr
     };
     let listing = Listing {
         columns: vec![
-            text("id", "ID"),
+            text("id", "ID").detail(2),
             text("name", "Name"),
             text(ZONE, "Zone"),
             text("hosts", "Hosts"),

@@ -317,7 +317,7 @@ fn show_hours(context: &mut Context, rows: &[Row<'_>]) -> Result<(), CliError> {
             text("server_id", "Server"),
             text("flavor", "Flavor"),
             number("hour", "Hour"),
-            text("from", "From"),
+            text("from", "From").detail(1),
             number("price", "Price"),
             number("charged", "Charged"),
             text("charge", "Why"),

@@ -44,5 +44,5 @@ pub fn run(context: &mut Context, args: &CompletionArgs) -> Result<(), CliError>
     clap_complete::generate(shell, &mut Cli::command(), "ebbtide", &mut script);
     context
         .output
-        .line(String::from_utf8_lossy(&script).trim_end())
+        .raw(String::from_utf8_lossy(&script).trim_end())
 }

@@ -115,8 +115,8 @@ fn show(context: &mut Context, table: &PaperTable, result: &PaperResult) -> Resu
         text("host", "Host"),
         text("normal", "Normal"),
         text("preemptible", "Preemptible"),
-        number("free_full", "VCPU free in h_f"),
-        number("free_normal", "in h_n"),
+        number("free_full", "VCPU free (all)"),
+        number("free_normal", "VCPU free (normal only)"),
         text("candidate_sets", "Victim sets that are enough (cost, min)"),
     ];
     let rows: Vec<Vec<Cell>> = result.hosts.iter().map(|host| row(host, result)).collect();

@@ -208,16 +208,16 @@ async fn list(
     };
     context.output.listing(Listing {
         columns: vec![
-            text("id", "ID"),
+            text("id", "ID").detail(6),
             text("victim_id", "Victim"),
             text("host", "Host"),
             text("preemptor_id", "For"),
             text("state", "State"),
-            text("behaviour", "Behaviour"),
-            number("cost", "Cost"),
-            text("claimed_at", "Claimed"),
+            text("behaviour", "Behaviour").detail(4),
+            number("cost", "Cost").detail(3),
+            text("claimed_at", "Claimed").detail(5),
             text("deadline_at", "Deadline"),
-            text("reason", "Reason"),
+            text("reason", "Reason").detail(1),
         ],
         rows: evacuations.iter().map(row).collect(),
         json: json::list(evacuations),

@@ -202,13 +202,13 @@ fn list(context: &mut Context, flavors: &[v1::Flavor]) -> Result<(), CliError> {
     };
     let listing = Listing {
         columns: vec![
-            text("id", "ID"),
+            text("id", "ID").detail(3),
             text("name", "Name"),
             number("vcpus", "VCPUs"),
             number("ram_mb", "RAM (MiB)"),
             number("disk_gb", "Disk (GiB)"),
             text("preemptible", "Preemptible"),
-            text("extra_specs", "Properties"),
+            text("extra_specs", "Properties").detail(1),
         ],
         rows: flavors.iter().map(row).collect(),
         json: json::list(flavors),

@@ -11,8 +11,8 @@ use clap::Subcommand;
 use ebbtide_proto::v1;
 
 const LIST: &str = "\
-Free amounts are given in both states: \"free now\" (h_f, all servers count) is what a preemptible
-server can get, \"free for normal\" (h_n, only normal servers count) what a normal one can get.
+Free amounts are given twice: \"free (all)\", where all servers count, is what a preemptible server
+can get; \"free (normal only)\", where only normal servers count, is what a normal one can get.
 
 Examples:
   ebbtide host list
@@ -126,19 +126,19 @@ fn list(context: &mut Context, hosts: &[v1::Host]) -> Result<(), CliError> {
         columns: vec![
             text("name", "Name"),
             text("health", "Health"),
-            text("availability_zone", "Zone"),
-            number("normal_servers", "Normal"),
-            number("preemptible_servers", "Preemptible"),
-            number("vcpu_free_full", "VCPU free now"),
-            number("vcpu_free_normal", "free for normal"),
-            number("ram_free_full", "MiB free now"),
-            number("ram_free_normal", "free for normal"),
-            text("last_seen", "Seen"),
-            text("disabled_reason", "Disabled because"),
+            text("availability_zone", "Zone").detail(3),
+            number("normal_servers", "Normal").detail(1),
+            number("preemptible_servers", "Preemptible").detail(1),
+            number("vcpu_free_full", "VCPU free (all)"),
+            number("vcpu_free_normal", "VCPU free (normal only)"),
+            number("ram_free_full", "MiB free (all)"),
+            number("ram_free_normal", "MiB free (normal only)"),
+            text("last_seen", "Seen").detail(5),
+            text("disabled_reason", "Disabled because").detail(2),
         ],
         rows: hosts.iter().map(row).collect(),
         json: json::list(hosts),
-        none: "no hosts; start an agent, or a whole region with `./devstack/up`",
+        none: "no hosts; start an agent on one (docs/operator-guide.md)",
     };
     context.output.listing(listing)
 }
@@ -172,7 +172,7 @@ fn show(context: &mut Context, host: &v1::Host, servers: &[v1::Server]) -> Resul
     let mut details = details(context, host);
     details.json = details.json.with("servers", json::list(servers));
     context.output.details(details)?;
-    if !context.output.is_table() {
+    if !context.output.is_table() || context.output.has_columns() {
         return Ok(());
     }
     resources(context, &host.resources)?;
@@ -205,15 +205,15 @@ pub fn resources(context: &mut Context, usages: &[v1::ResourceUsage]) -> Result<
     };
     let columns = [
         text("resource_class", "Resource class"),
-        number("total", "Total"),
-        number("reserved", "Reserved"),
-        number("allocation_ratio", "Ratio"),
+        number("total", "Total").detail(1),
+        number("reserved", "Reserved").detail(2),
+        number("allocation_ratio", "Ratio").detail(3),
         number("capacity", "Capacity"),
         number("normal", "Normal"),
         number("preemptible", "Preemptible"),
         number("leaving", "Leaving"),
-        number("free_full", "Free in h_f"),
-        number("free_normal", "Free in h_n"),
+        number("free_full", "Free (all)"),
+        number("free_normal", "Free (normal only)"),
     ];
     let rows: Vec<_> = usages.iter().map(row).collect();
     context.output.table(&columns, &rows)

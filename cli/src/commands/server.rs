@@ -186,7 +186,7 @@ async fn delete(context: &mut Context, servers: &[String], wait: bool) -> Result
     }
     if wait {
         for server in deleted {
-            let gone = wait::until(&mut region, &server.id, DELETE_TIMEOUT, |status| {
+            let gone = wait::until(context, &mut region, &server.id, DELETE_TIMEOUT, |status| {
                 matches!(status, "deleted" | "preempted")
             });
             let server = gone.await?;

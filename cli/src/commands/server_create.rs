@@ -1,11 +1,13 @@
 //! `ebbtide server create`: asks for servers and, with `--wait`, follows them until they run.
 
 use crate::Context;
+use crate::client::Region;
 use crate::commands::{server_view, wait};
 use crate::decision_view;
 use crate::errors::CliError;
 use crate::json::{self, Json};
 use crate::output::Format;
+use crate::patience::Patience;
 use clap::Args;
 use ebbtide_model::Money;
 use ebbtide_proto::v1;
@@ -17,7 +19,7 @@ All or nothing: several servers get room together or not at all. For several, -1
 to the name. If there is no valid host the servers are in status error, and the exit code is 1.
 
 With --wait the command follows the servers until they are active: victims have their grace period
-before the room is free.
+before the room is free. A region that goes away meanwhile is asked again until --wait-timeout.
 
 Examples:
   ebbtide server create --flavor m1.medium web-1
@@ -116,7 +118,17 @@ pub async fn run(context: &mut Context, args: CreateArgs) -> Result<(), CliError
         request: Some(request),
         max_price: args.max_price.map(|p| p.to_string()).unwrap_or_default(),
     };
-    let answer = region.servers.create_servers(create).await?.into_inner();
+    let limit = Duration::from_secs(args.wait_timeout);
+    let asking = ask(context, &mut region, create, args.wait);
+    let answer = match tokio::time::timeout(limit, asking).await {
+        Ok(answer) => answer?,
+        Err(_) => {
+            return Err(CliError::Refused {
+                problem: format!("the region did not answer within {} s", limit.as_secs()),
+                next: "`ebbtide server list` shows whether it has taken the request up".to_owned(),
+            });
+        }
+    };
     let decision = answer.decision.unwrap_or_default();
     let mut servers = answer.servers;
     if let Some(nowhere) = &decision.no_valid_host {
@@ -129,13 +141,33 @@ pub async fn run(context: &mut Context, args: CreateArgs) -> Result<(), CliError
     context.output.say(&decision_view::headline(&decision));
     let mut failed = None;
     if args.wait {
-        let limit = Duration::from_secs(args.wait_timeout);
         failed = wait::until_active(context, &mut region, &mut servers, events, limit)
             .await
             .err();
     }
     print(context, &servers, &decision)?;
     failed.map_or(Ok(()), Err)
+}
+
+/// Asks for the servers. Who waits asks again when the region goes away meanwhile: the ids are ours, so it is one request.
+async fn ask(
+    context: &mut Context,
+    region: &mut Region,
+    create: v1::CreateServersRequest,
+    wait: bool,
+) -> Result<v1::CreateServersResponse, CliError> {
+    let mut patience = Patience::default();
+    loop {
+        let answer = region.servers.create_servers(create.clone()).await;
+        match answer.map_err(CliError::from) {
+            Ok(answer) => {
+                patience.answered(context, "");
+                return Ok(answer.into_inner());
+            }
+            Err(error) if wait && error.is_passing() => patience.pause(context, &error).await,
+            Err(error) => return Err(error),
+        }
+    }
 }
 
 fn print(

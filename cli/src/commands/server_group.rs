@@ -99,11 +99,11 @@ pub async fn run(context: &mut Context, command: GroupCommand) -> Result<(), Cli
             };
             context.output.listing(Listing {
                 columns: vec![
-                    text("id", "ID"),
+                    text("id", "ID").detail(3),
                     text("name", "Name"),
-                    text("project_id", "Project"),
+                    text("project_id", "Project").detail(2),
                     text("policy", "Policy"),
-                    number("max_server_per_host", "Most a host"),
+                    number("max_server_per_host", "Most a host").detail(1),
                 ],
                 rows: groups.iter().map(row).collect(),
                 json: json::list(&groups),

@@ -8,17 +8,17 @@ use crate::render::{Tone, optional, pairs, state, when, yes};
 use ebbtide_proto::v1;
 
 fn columns(with_project: bool) -> Vec<Column> {
-    let mut columns = vec![text("id", "ID"), text("name", "Name")];
+    let mut columns = vec![text("id", "ID").detail(3), text("name", "Name")];
     if with_project {
-        columns.push(text("project_id", "Project"));
+        columns.push(text("project_id", "Project").detail(1));
     }
     columns.extend([
         text("state", "State"),
-        text("state_since", "Since"),
-        text("state_until", "Until"),
+        text("state_since", "Since").detail(5),
+        text("state_until", "Until").detail(2),
         text("host", "Host"),
-        text("flavor_name", "Flavor"),
-        text("preemptible", "Preemptible"),
+        text("flavor_name", "Flavor").detail(4),
+        text("preemptible", "Preemptible").detail(6),
         text("state_reason", "Reason"),
         text("status", "Status").on_request(),
         text("created_at", "Created").on_request(),

@@ -10,8 +10,8 @@ use clap::Args;
 use ebbtide_proto::v1;
 
 const EXAMPLES: &str = "\
-The bars show both states of each resource class: h_n, where only normal servers count, and
-h_f, where all do. What h_f shows beyond h_n can be had back from preemptible servers.
+Two bars for each resource class: one where only normal servers count, one where all do. What the
+second shows beyond the first can be had back from preemptible servers.
 
 Examples:
   ebbtide status
@@ -37,7 +37,7 @@ pub async fn run(context: &mut Context, _: StatusArgs) -> Result<(), CliError> {
         .into_inner();
     let details = details(context, &summary);
     context.output.details(details)?;
-    if context.output.is_table() {
+    if context.output.is_table() && !context.output.has_columns() {
         bars(context, &summary.resources)?;
         host::resources(context, &summary.resources)?;
     }
@@ -92,7 +92,7 @@ fn bars(context: &mut Context, usages: &[v1::ResourceUsage]) -> Result<(), CliEr
     let width = context
         .output
         .columns_wide()
-        .saturating_sub(64)
+        .saturating_sub(74)
         .clamp(10, 60);
     let label = usages
         .iter()
@@ -127,9 +127,9 @@ fn bars(context: &mut Context, usages: &[v1::ResourceUsage]) -> Result<(), CliEr
             usage.preemptible,
             usage.leaving
         );
-        for (name, state, parts, text) in [
-            (usage.resource_class.as_str(), "h_n", h_n, h_n_text),
-            ("", "h_f", h_f, h_f_text),
+        for (name, counted, parts, text) in [
+            (usage.resource_class.as_str(), "normal only", h_n, h_n_text),
+            ("", "all", h_f, h_f_text),
         ] {
             let drawn: String = parts
                 .iter()
@@ -137,7 +137,7 @@ fn bars(context: &mut Context, usages: &[v1::ResourceUsage]) -> Result<(), CliEr
                 .collect();
             context
                 .output
-                .line(&format!("{name:<label$}  {state} {drawn} {text}"))?;
+                .line(&format!("{name:<label$}  {counted:<11} {drawn} {text}"))?;
         }
     }
     Ok(())

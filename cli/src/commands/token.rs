@@ -137,7 +137,7 @@ pub fn run(context: &mut Context, command: TokenCommand) -> Result<(), CliError>
                 text("name", "Name"),
                 text("role", "Role"),
                 text("projects", "Projects"),
-                text("created_at", "Created"),
+                text("created_at", "Created").detail(1),
                 text("expires_at", "Expires"),
             ];
             let rows = |row: &TokenRow| fields(row).into_iter().map(|(_, cell)| cell).collect();

@@ -6,6 +6,7 @@
 use crate::Context;
 use crate::client::Region;
 use crate::errors::CliError;
+use crate::patience::Patience;
 use crate::render::{plural, relative, span};
 use crate::resolve;
 use ebbtide_proto::v1::{self, watch_event::Event};
@@ -52,6 +53,7 @@ impl Events {
 /// # Errors
 /// [`CliError::WaitTimeout`], or what the region says.
 pub async fn until(
+    context: &mut Context,
     region: &mut Region,
     id: &str,
     limit: Duration,
@@ -61,9 +63,18 @@ pub async fn until(
         id: id.to_owned(),
         ..Default::default()
     };
+    let mut patience = Patience::default();
     let asking = async {
         loop {
-            last = get(region, id).await?;
+            last = match get(region, id).await {
+                Ok(server) => server,
+                Err(error) if error.is_passing() => {
+                    patience.pause(context, &error).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
+            };
+            patience.answered(context, "");
             if arrived(&last.status) {
                 return Ok::<(), CliError>(());
             }
@@ -152,13 +163,23 @@ async fn follow(
     progress: &mut Progress,
 ) -> Result<(), CliError> {
     let mut leaving: BTreeMap<String, v1::Evacuation> = BTreeMap::new();
+    let mut patience = Patience::default();
     let mut ask = true;
     loop {
         if ask {
-            for server in servers.iter_mut().filter(|server| !is_over(&server.status)) {
-                *server = get(region, &server.id).await?;
+            match look(region, servers).await {
+                Ok(found) => leaving = found,
+                // The servers go on without us; so do we, until the time is over.
+                Err(error) if error.is_passing() => {
+                    patience.pause(context, &error).await;
+                    continue;
+                }
+                Err(error) => return Err(error),
             }
-            leaving = evacuations(region, servers).await?;
+            // The old stream has ended with the region that it came from.
+            if patience.answered(context, "") {
+                *events = Events::open(region, &context.project).await;
+            }
         }
         progress.tell(context, servers, &leaving);
         if servers.iter().all(|server| is_over(&server.status)) {
@@ -186,6 +207,17 @@ async fn follow(
             }
         };
     }
+}
+
+/// Asks for those that are not there yet, and for what they wait for.
+async fn look(
+    region: &mut Region,
+    servers: &mut [v1::Server],
+) -> Result<BTreeMap<String, v1::Evacuation>, CliError> {
+    for server in servers.iter_mut().filter(|server| !is_over(&server.status)) {
+        *server = get(region, &server.id).await?;
+    }
+    evacuations(region, servers).await
 }
 
 /// Takes note of an event; true if the region should be asked.

@@ -4,15 +4,18 @@ use crate::Context;
 use crate::errors::CliError;
 use crate::json;
 use crate::output::Format;
+use crate::patience::Patience;
 use crate::render::{Tone, number, optional, time_of_day, tone_of};
 use crate::{decision_view, output::Cell};
 use clap::Args;
 use ebbtide_proto::v1::{self, watch_event::Event};
 use std::collections::HashMap;
 use tokio::signal::unix::{SignalKind, signal};
+use tonic::Streaming;
 
 const EXAMPLES: &str = "\
-From now on, until Ctrl-C. With -o json each line is one JSON object.
+From now on, until Ctrl-C. With -o json each line is one JSON object. When the region goes away, as it
+does when a scheduler restarts, the command connects again; what happens meanwhile is not shown.
 
 Examples:
   ebbtide watch
@@ -35,31 +38,43 @@ pub struct WatchArgs {
     pub limit: Option<u64>,
 }
 
-/// Prints events until Ctrl-C, the limit, or the end of the stream.
+/// Prints events until Ctrl-C or the limit. A region that was reached once and goes away is tried again.
 ///
 /// # Errors
-/// [`CliError::StreamEnded`] if the region ends the stream, [`CliError::Unreachable`] if the connection breaks.
+/// [`CliError::Unreachable`] if the region cannot be reached at first, or what it refuses.
 pub async fn run(context: &mut Context, args: WatchArgs) -> Result<(), CliError> {
     let project_id = if args.only_project {
         context.project.clone()
     } else {
         String::new()
     };
-    let mut region = context.region().await?;
-    let request = v1::WatchRequest { project_id };
-    let mut stream = region.scheduler.watch(request).await?.into_inner();
+    let mut stream = open(context, &project_id).await?;
     // Heard from now on and kept until it is asked for: a listener made anew for every event would miss what comes while one is printed.
     let mut stop = signal(SignalKind::interrupt())?;
     context.output.say("watching; Ctrl-C ends it");
     let mut names = HashMap::new();
+    let mut patience = Patience::default();
     let mut seen = 0;
     while args.limit.is_none_or(|limit| seen < limit) {
         let event = tokio::select! {
-            event = stream.message() => event?,
+            event = stream.message() => event,
             _ = stop.recv() => return Ok(()),
         };
-        let Some(event) = event else {
-            return Err(CliError::StreamEnded(String::new()));
+        let ended = match event {
+            Ok(Some(event)) => Ok(event),
+            Ok(None) => Err(CliError::StreamEnded(String::new())),
+            Err(status) => Err(CliError::from(status)),
+        };
+        let event = match ended {
+            Ok(event) => event,
+            Err(error) => {
+                let again = open_again(context, &project_id, &mut patience, error);
+                stream = tokio::select! {
+                    again = again => again?,
+                    _ = stop.recv() => return Ok(()),
+                };
+                continue;
+            }
         };
         seen += 1;
         remember(&mut names, &event);
@@ -71,6 +86,36 @@ pub async fn run(context: &mut Context, args: WatchArgs) -> Result<(), CliError>
         }
     }
     Ok(())
+}
+
+async fn open(context: &Context, project_id: &str) -> Result<Streaming<v1::WatchEvent>, CliError> {
+    let request = v1::WatchRequest {
+        project_id: project_id.to_owned(),
+    };
+    let mut region = context.region().await?;
+    Ok(region.scheduler.watch(request).await?.into_inner())
+}
+
+/// Tries until there is a stream again, or the region refuses one.
+async fn open_again(
+    context: &mut Context,
+    project_id: &str,
+    patience: &mut Patience,
+    mut error: CliError,
+) -> Result<Streaming<v1::WatchEvent>, CliError> {
+    loop {
+        if !error.is_passing() {
+            return Err(error);
+        }
+        patience.pause(context, &error).await;
+        match open(context, project_id).await {
+            Ok(stream) => {
+                patience.answered(context, "; what happened meanwhile is not shown");
+                return Ok(stream);
+            }
+            Err(again) => error = again,
+        }
+    }
 }
 
 fn remember(names: &mut HashMap<String, String>, event: &v1::WatchEvent) {

@@ -161,3 +161,36 @@ async fn papers_agree_in_every_format_without_a_region() {
         value.out
     );
 }
+
+#[tokio::test]
+async fn a_bare_call_shows_the_commands_by_groups() {
+    let ran = alone(&[]).await;
+    assert_eq!((ran.code, ran.out.as_str()), (2, ""));
+    assert!(ran.err.contains("\nServers:\n  server "), "{}", ran.err);
+    assert!(ran.err.contains("\nExit codes:\n"), "{}", ran.err);
+    let with_option = alone(&["--endpoint", "http://127.0.0.1:1"]).await;
+    assert_eq!(with_option.err, ran.err);
+    let help = alone(&["--help"]).await;
+    assert_eq!((help.code, help.err.as_str()), (0, ""));
+    assert!(help.out.contains("\nServers:\n  server "), "{}", help.out);
+    for line in help.out.lines() {
+        assert!(line.chars().count() <= 100, "too wide: {line}");
+    }
+    let noun = alone(&["--endpoint", "http://127.0.0.1:1", "host"]).await;
+    assert_eq!(noun.code, 2);
+    assert!(noun.err.contains("disable"), "{}", noun.err);
+}
+
+#[test]
+fn every_command_is_in_one_group_of_the_help() {
+    let command = Cli::command();
+    let names = command.get_subcommands().map(clap::Command::get_name);
+    let mut all: Vec<&str> = names.filter(|name| *name != "help").collect();
+    let groups = ebbtide_cli::args::GROUPS.iter();
+    let mut grouped: Vec<&str> = groups
+        .flat_map(|(_, names)| names.iter().copied())
+        .collect();
+    all.sort_unstable();
+    grouped.sort_unstable();
+    assert_eq!(grouped, all);
+}

@@ -24,12 +24,17 @@ fn stderr(output: &std::process::Output) -> String {
 }
 
 #[test]
-fn an_unreachable_region_is_exit_code_3_and_says_how_to_start_one() {
+fn an_unreachable_region_is_exit_code_3_and_names_devstack_in_a_checkout_only() {
     let endpoint = nowhere();
-    let output = ebbtide()
-        .args(["--endpoint", &endpoint, "host", "list"])
-        .output()
-        .unwrap();
+    let ask = |dir: &std::path::Path| {
+        ebbtide()
+            .current_dir(dir)
+            .args(["--endpoint", &endpoint, "host", "list"])
+            .output()
+            .unwrap()
+    };
+    let dir = tempfile::tempdir().unwrap();
+    let output = ask(dir.path());
     assert_eq!(output.status.code(), Some(3));
     assert!(output.stdout.is_empty());
     let err = stderr(&output);
@@ -38,9 +43,13 @@ fn an_unreachable_region_is_exit_code_3_and_says_how_to_start_one() {
         "{err}"
     );
     assert!(
-        err.contains("./devstack/up") && err.contains(&endpoint),
+        err.contains("EBBTIDE_ENDPOINT") && err.contains(&endpoint),
         "{err}"
     );
+    assert!(!err.contains("devstack"), "{err}");
+    let checkout = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let err = stderr(&ask(&checkout));
+    assert!(err.contains("`./devstack/up` starts one"), "{err}");
 }
 
 #[test]
@@ -196,4 +205,64 @@ async fn ctrl_c_ends_watching_cleanly() {
         child.wait().unwrap()
     });
     assert_eq!(status.code(), Some(0));
+}
+
+/// A command whose readers have gone away before it says anything.
+fn without_readers(args: &[&str], both: bool) -> std::process::ExitStatus {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_ebbtide"));
+    command.env_clear().args(args).stdin(Stdio::null());
+    let errors = if both {
+        Stdio::from(writer.try_clone().unwrap())
+    } else {
+        Stdio::null()
+    };
+    command.stdout(writer).stderr(errors).status().unwrap()
+}
+
+#[test]
+fn readers_that_go_away_end_every_command_quietly() {
+    for args in [
+        &["--help"][..],
+        &["completion", "bash"],
+        &["config", "explain"],
+        &["config", "explain", "-o", "json"],
+        &["conform", "papers"],
+        &["conform", "papers", "-o", "value"],
+        &["simulate", "evacuation", "--seeds", "1", "--steps", "5"],
+        &[
+            "plan",
+            "checkpoint",
+            "--job",
+            "1h",
+            "--cost",
+            "1m",
+            "--model",
+            "exponential:lambda=5",
+        ],
+        &[
+            "bench",
+            "preempt",
+            "--hosts",
+            "2",
+            "--preemptibles",
+            "2",
+            "--requests",
+            "1",
+        ],
+    ] {
+        let status = without_readers(args, false);
+        assert_eq!(status.code(), Some(0), "{args:?}: {status}");
+    }
+    // An error that nobody reads is an error all the same, and no panic (101).
+    let endpoint = nowhere();
+    for (args, code) in [
+        (&["status", "--endpoint", &endpoint][..], 3),
+        (&["host", "lst"], 2),
+        (&[], 2),
+    ] {
+        let status = without_readers(args, true);
+        assert_eq!(status.code(), Some(code), "{args:?}: {status}");
+    }
 }

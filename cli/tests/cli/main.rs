@@ -23,3 +23,4 @@ mod running;
 mod simulate;
 mod story;
 mod waiting;
+mod widths;

@@ -32,7 +32,7 @@ fn life(id: &str, from: &str, to: &str, end: &str) -> Life {
 }
 
 /// A day of a market, with a victim, one that its owner deleted, a normal one, and one that runs.
-async fn region() -> Fake {
+pub async fn region() -> Fake {
     let fake = Fake::start().await;
     fake.with(|state| {
         state.prices = vec![FlavorPrice {

@@ -5,7 +5,7 @@ use crate::run::{Ran, against};
 use ebbtide_proto::v1::{Evacuation, Flavor, Server};
 
 /// A region with a little of everything.
-async fn region() -> Fake {
+pub async fn region() -> Fake {
     let fake = Fake::start().await;
     fake.with(|state| {
         let mut a = fake::host("host-A", 8, 16_000);

@@ -57,15 +57,22 @@ fn now() -> OffsetDateTime {
 
 /// Runs the command with these streams and arguments.
 pub async fn with_streams(args: &[&str], out: &Kept, err: &Kept) -> u8 {
+    at_width(None, args, out, err).await
+}
+
+/// The same on a terminal of this width.
+pub async fn at_width(width: Option<u16>, args: &[&str], out: &Kept, err: &Kept) -> u8 {
     let io = Io {
         out: Box::new(out.clone()),
         err: Box::new(err.clone()),
-        out_is_terminal: false,
+        out_is_terminal: width.is_some(),
         err_is_terminal: false,
-        width: None,
-        no_color: false,
+        width,
+        see_table: Some(crate::widths::fits_everywhere),
+        no_color: width.is_some(),
         now,
         config_home: None,
+        in_checkout: false,
         token: None,
     };
     let args = std::iter::once("ebbtide")

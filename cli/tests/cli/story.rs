@@ -42,7 +42,7 @@ fn ranked(host: &str, cost: Option<f64>, victims: Vec<Victim>, weight: f64) -> R
 }
 
 /// Table 3 of the paper, as a region would answer.
-fn decision() -> Decision {
+pub fn decision() -> Decision {
     let step = |filter: &str, before, after, dropped: &[(&str, &str)]| FilterStep {
         filter: filter.into(),
         before,
@@ -264,4 +264,51 @@ async fn watching_prints_a_line_for_each_event() {
         insta::assert_snapshot!(format!("watch_{format}"), out.text());
         assert!(out.text().lines().count() == 6);
     }
+}
+
+#[tokio::test]
+async fn watching_goes_on_after_the_region_restarted() {
+    let fake = region().await;
+    let (out, err) = (Kept::default(), Kept::default());
+    let endpoint = fake.endpoint();
+    let args = ["--endpoint", &endpoint, "watch", "--limit", "2"];
+    let watching = with_streams(&args, &out, &err);
+    let host = |name: &str| {
+        Event::Host(Host {
+            name: name.into(),
+            health: "up".into(),
+            ..Default::default()
+        })
+    };
+    let listening = async || {
+        while fake.events.receiver_count() == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    let telling = async {
+        listening().await;
+        fake.send(host("host-A"));
+        while !out.text().contains("host-A") {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        fake.end().await;
+        fake.start_again().await;
+        listening().await;
+        fake.send(host("host-B"));
+    };
+    let both = async { tokio::join!(watching, telling) };
+    let (code, ()) = tokio::time::timeout(Duration::from_secs(60), both)
+        .await
+        .unwrap();
+    assert_eq!(code, 0, "{}", err.text());
+    assert_eq!(out.text().lines().count(), 2, "{}", out.text());
+    let said = err.text();
+    assert!(
+        said.contains("EB-CLI-009: the region closed the event stream; trying again"),
+        "{said}"
+    );
+    assert!(
+        said.contains("what happened meanwhile is not shown"),
+        "{said}"
+    );
 }

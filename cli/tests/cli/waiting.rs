@@ -182,3 +182,31 @@ async fn waiting_ends_at_its_limit() {
         "{err}"
     );
 }
+
+#[tokio::test]
+async fn waiting_goes_on_while_the_region_restarts() {
+    let fake = region().await;
+    let (code, out, err) = wait(&fake, &[], async |err| {
+        fake.end().await;
+        said(err, "cannot reach the region").await;
+        fake.with(|state| state.servers[0].status = "active".into());
+        fake.start_again().await;
+    })
+    .await;
+    assert_eq!(code, 0, "{err}");
+    assert!(out.contains("| status            | active"), "{out}");
+    assert!(
+        err.contains("EB-CLI-003") && err.contains("trying again in 0.5 s"),
+        "{err}"
+    );
+    assert!(err.contains("the region answers again"), "{err}");
+}
+
+#[tokio::test]
+async fn a_region_that_stays_away_ends_the_wait_at_its_limit_and_says_how_to_follow() {
+    let fake = region().await;
+    let (code, _, err) = wait(&fake, &["--wait-timeout", "2"], async |_| fake.end().await).await;
+    assert_eq!(code, 1, "{err}");
+    assert!(err.contains("EB-CLI-008"), "{err}");
+    assert!(err.contains("ebbtide server show web"), "{err}");
+}

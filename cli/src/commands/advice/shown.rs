@@ -26,6 +26,9 @@ pub(super) fn show(
         fields: fields(advice),
         json: json::message(advice),
     })?;
+    if context.output.has_columns() {
+        return Ok(());
+    }
     if advice.model.is_empty() {
         return context.output.line(&format!(
             "{}; there are {} in {} {} of {} together.",

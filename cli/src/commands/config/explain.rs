@@ -11,7 +11,7 @@ pub(super) fn run(context: &mut Context, args: &ExplainArgs) -> Result<(), CliEr
     let only = args.kind.map(Kind::from);
     let Some(typed) = &args.wanted else {
         if context.output.format() == Format::Markdown && only.is_none() {
-            return context.output.line(keys::markdown().trim_end());
+            return context.output.raw(keys::markdown().trim_end());
         }
         let all = registry::all();
         let wanted = all
@@ -124,11 +124,11 @@ fn table(context: &mut Context, found: &[(Kind, &'static Key)]) -> Result<(), Cl
     };
     context.output.listing(Listing {
         columns: vec![
-            text("kind", "File"),
+            text("kind", "File").detail(3),
             text("key", "Key"),
             text("type", "Takes"),
-            text("default", "Default"),
-            text("applies", "Applies"),
+            text("default", "Default").detail(1),
+            text("applies", "Applies").detail(2),
             text("what", "What it does"),
         ],
         rows: found.iter().map(row).collect(),

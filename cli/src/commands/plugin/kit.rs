@@ -153,19 +153,23 @@ pub(super) fn bench(context: &mut Context, args: &BenchArgs) -> Result<(), CliEr
     let micros = |time: Duration| format!("{:.1} µs", time.as_secs_f64() * 1e6);
     let millis = |time: Duration| format!("{:.1} ms", time.as_secs_f64() * 1e3);
     let seconds = |time: Duration| time.as_secs_f64();
-    let ns_per_host = (measured.ns_per_row * 100.0).round() / 100.0;
-    let json = Json::object([("hosts", Json::from(measured.rows as u64))])
+    let (many, each) = match measured.row {
+        "candidate" => ("candidates", "ns_per_candidate"),
+        _ => ("hosts", "ns_per_host"),
+    };
+    let ns_per_row = (measured.ns_per_row * 100.0).round() / 100.0;
+    let json = Json::object([(many, Json::from(measured.rows as u64))])
         .with("calls", measured.calls as u64)
-        .with("ns_per_host", ns_per_host)
+        .with(each, ns_per_row)
         .with("median_seconds", seconds(measured.median))
         .with("p99_seconds", seconds(measured.p99))
         .with("load_seconds", seconds(measured.load))
         .with("work", measured.work.map_or(Json::Null, Json::from));
     context.output.details(Details {
         fields: vec![
-            ("hosts", Cell::new(measured.rows)),
+            (many, Cell::new(measured.rows)),
             ("calls", Cell::new(measured.calls)),
-            ("ns_per_host", Cell::new(ns_per_host)),
+            (each, Cell::new(ns_per_row)),
             (
                 "median",
                 Cell::new(micros(measured.median)).value(seconds(measured.median)),

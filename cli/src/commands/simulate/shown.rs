@@ -198,7 +198,7 @@ fn table(
             .line(&format!("BROKEN: {}", failure.words()))?;
         context
             .output
-            .line(&format!("again: {}\n", failure.again()))?;
+            .raw(&format!("again: {}\n", failure.again()))?;
     }
     let ends = totals.ends;
     context.output.line(&format!("seeds: {}", totals.seeds))?;

@@ -10,7 +10,9 @@ use ebbtide_proto::v1::*;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
-use tokio::sync::broadcast;
+use tokio::net::TcpListener;
+use tokio::sync::{broadcast, watch};
+use tokio::task::JoinHandle;
 use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Response, Status};
 use tonic_types::{ErrorDetails, StatusExt};
@@ -68,6 +70,8 @@ pub struct Fake {
     pub state: Arc<Mutex<State>>,
     pub events: broadcast::Sender<WatchEvent>,
     address: SocketAddr,
+    stop: watch::Sender<bool>,
+    serving: Arc<Mutex<Option<JoinHandle<()>>>>,
 }
 
 pub fn id(number: u32) -> String {
@@ -118,7 +122,7 @@ pub fn refuse(kind: Code, code: &str, message: &str) -> Status {
 impl Fake {
     /// Starts it on a free port.
     pub async fn start() -> Self {
-        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (events, _) = broadcast::channel(10_000);
         let state = State {
@@ -130,16 +134,48 @@ impl Fake {
             state: Arc::new(Mutex::new(state)),
             events,
             address,
+            stop: watch::channel(false).0,
+            serving: Arc::default(),
         };
-        let server = tonic::transport::Server::builder()
-            .add_service(AdminServer::new(fake.clone()))
-            .add_service(PluginsServer::new(fake.clone()))
-            .add_service(MarketServer::new(fake.clone()))
-            .add_service(ServersServer::new(fake.clone()))
-            .add_service(SchedulerServer::new(fake.clone()))
-            .serve_with_incoming(TcpIncoming::from(listener).with_nodelay(Some(true)));
-        tokio::spawn(async move { server.await.unwrap() });
+        fake.serve(listener);
         fake
+    }
+
+    fn serve(&self, listener: TcpListener) {
+        let mut stop = self.stop.subscribe();
+        let server = tonic::transport::Server::builder()
+            .add_service(AdminServer::new(self.clone()))
+            .add_service(PluginsServer::new(self.clone()))
+            .add_service(MarketServer::new(self.clone()))
+            .add_service(ServersServer::new(self.clone()))
+            .add_service(SchedulerServer::new(self.clone()))
+            .serve_with_incoming_shutdown(
+                TcpIncoming::from(listener).with_nodelay(Some(true)),
+                async move {
+                    stop.wait_for(|stop| *stop).await.unwrap();
+                },
+            );
+        let serving = tokio::spawn(async move { server.await.unwrap() });
+        *self.serving.lock().unwrap() = Some(serving);
+    }
+
+    /// Ends it as a scheduler ends: streams are over, and nobody listens any more. What it knows it keeps.
+    pub async fn end(&self) {
+        self.stop.send_replace(true);
+        let serving = self.serving.lock().unwrap().take().unwrap();
+        serving.await.unwrap();
+    }
+
+    /// Starts it again at the same address.
+    pub async fn start_again(&self) {
+        self.stop.send_replace(false);
+        self.serve(TcpListener::bind(self.address).await.unwrap());
+    }
+
+    /// Until it has been asked to end.
+    pub async fn ended(&self) {
+        let mut stop = self.stop.subscribe();
+        let _ = stop.wait_for(|stop| *stop).await;
     }
 
     pub fn endpoint(&self) -> String {

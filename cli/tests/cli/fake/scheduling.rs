@@ -62,6 +62,9 @@ impl Scheduler for Fake {
         let stream = BroadcastStream::new(self.events.subscribe());
         let stream =
             stream.map(|event| event.map_err(|error| Status::data_loss(error.to_string())));
+        let fake = self.clone();
+        let stream =
+            futures::StreamExt::take_until(stream, Box::pin(async move { fake.ended().await }));
         Ok(Response::new(Box::pin(stream)))
     }
 
