@@ -1,7 +1,16 @@
 //! What room on a host costs at least, from cheap and coarse to dear and fine.
 //!
-//! All three bounds work on launch phases (see `Lanes`), of which each may say one unit too much, and on what shapes free of the
-//! classes that are asked for. None of them looks at who may not leave after all: that only makes sets dearer.
+//! All three bounds work on launch phases (see `Lanes`) and on what shapes free of the classes that are asked for. None of them
+//! looks at instances that may not leave after all: those only make sets dearer.
+//!
+//! # Why no bound exceeds a true cost, for any number of instances
+//! - *Units.* The phases of now and of a launch are both rounded down, so their difference `used` exceeds the part of the period
+//!   that the instance has really used by less than one unit. The integer `used - 1`, which may be -1, is below the cost.
+//! - *Sums* are sums of integers. They are exact or they saturate, and each saturates on the side that makes its bound lower. No
+//!   sum is in floating point, so no rounding grows with the number of instances.
+//! - *Floating point* is left in two places, where each result comes from a fixed number of roundings: how many victims are needed
+//!   at least ([`Bounder::fewest_victims`]), and the two products by which a price becomes integers ([`Bounder::raise`]). Both
+//!   give away more than these roundings could have added.
 
 use super::bits::{Bits, ones};
 use super::phases::{Clock, smallest_sums};
@@ -9,6 +18,7 @@ use super::survey::Wanted;
 use crate::state::State;
 use crate::table::{BLOCK, HostIndex, OTHER_SHAPE, WIDE};
 use smallvec::SmallVec;
+use std::cmp::Ordering;
 
 /// The bound of a host that is not to be looked at.
 pub(super) const NEVER: u32 = u32::MAX;
@@ -100,7 +110,8 @@ impl<'r, 's> Bounder<'r, 's> {
                 } else {
                     1e-3
                 };
-                // Less by more than what the roundings of both could have added.
+                // Three roundings by 2^-24 each, of both numbers and of the quotient, and one of the product: less by more than
+                // these could have added, and from a million on by more than the rounding in `whole`.
                 let count = missing / each * (1.0 - 1e-6);
                 most[at] = if count > most[at] { count } else { most[at] };
             }
@@ -139,11 +150,13 @@ impl<'r, 's> Bounder<'r, 's> {
         best
     }
 
+    /// The fractional knapsack: the cheapest by unit are taken whole, the last one in part. All in integers, the order included,
+    /// which compares `cost / amount` crosswise: below 2^16 times below 2^31.
     fn fractional_of(&self, host: HostIndex, position: usize) -> u32 {
         let table = self.state.table;
         let want = &self.wanted[position];
         let missing = want.amount - want.class.future.get(host.at());
-        let mut offers: SmallVec<[(f32, f32); 64]> = SmallVec::new();
+        let mut offers: SmallVec<[Offer; 64]> = SmallVec::new();
         let count = table.counts().preemptible[host.at()];
         for (phase, shape) in table.lanes().of_host(host, count) {
             let amount = if shape == OTHER_SHAPE {
@@ -151,36 +164,44 @@ impl<'r, 's> Bounder<'r, 's> {
             } else {
                 self.freed[position][usize::from(shape)]
             };
-            let amount = amount.min(missing) as f32;
-            if amount > 0.0 {
-                let cost = f32::from(self.clock.phase.wrapping_sub(phase).saturating_sub(1));
-                offers.push((cost / amount, amount));
+            let amount = u32::try_from(amount.min(missing)).unwrap_or(0);
+            if amount > 0 {
+                let cost = self.clock.phase.wrapping_sub(phase).saturating_sub(1);
+                offers.push(Offer {
+                    cost: u32::from(cost),
+                    amount,
+                });
             }
         }
-        offers.sort_unstable_by(|a, b| a.0.total_cmp(&b.0));
-        let (mut left, mut sum) = (missing as f32, 0.0);
-        for &(price, amount) in &offers {
-            let part = if amount < left { amount } else { left };
-            sum += price * part;
-            left -= part;
-            if left <= 0.0 {
+        offers.sort_unstable_by(Offer::by_price);
+        let (mut left, mut sum) = (u32::try_from(missing).unwrap_or(0), 0_u64);
+        for offer in &offers {
+            if offer.amount >= left {
+                // The part of the last one, rounded down.
+                sum += u64::from(offer.cost) * u64::from(left) / u64::from(offer.amount);
                 break;
             }
+            sum += u64::from(offer.cost);
+            left -= offer.amount;
         }
-        // Less by more than what the roundings could have added.
-        (sum * (1.0 - 1e-4)) as u32
+        u32::try_from(sum).unwrap_or(NEVER).min(NEVER - 1)
     }
 
-    /// Raises the bounds that are not above the limit, where prices say so: with any price of a unit of a class, nobody covers
+    /// Raises the bounds that are not above the limit, where prices say so: with any price of a unit of a class, no set covers
     /// what is missing for less than the price of it, less what each instance would be sold below that price (Lagrange). The
     /// price is a little more than what the last of the best hosts, which are among `solved`, pays.
+    ///
+    /// In integers: let `all` be at most what the missing amount is worth at this price, and let the worth of an instance be at
+    /// least what the part of its amount that is missing is worth, or `all`. Then the worths of every sufficient set add up to
+    /// `all` at least, and its cost is at least `all` minus the sum of worth minus cost, wherever that is positive, over all
+    /// instances of the host.
     pub(super) fn raise(&self, hosts: &Bits, bounds: &mut [u32], limit: u32, solved: &[HostIndex]) {
         let Some((position, price)) = self.price(limit, solved) else {
             return;
         };
         let class = self.wanted[position].class;
         let worth = self.freed[position].iter();
-        let worth: Vec<f32> = worth.map(|&freed| freed as f32 * price).collect();
+        let worth: Vec<i32> = worth.map(|&freed| worth_at_least(freed, price)).collect();
         for (block, &word) in hosts.words().iter().enumerate() {
             if word == 0 {
                 continue;
@@ -192,38 +213,37 @@ impl<'r, 's> Bounder<'r, 's> {
                 if bounds.iter().all(|bound| *bound > limit) {
                     continue;
                 }
-                let missing =
-                    future[part].map(|free| (self.wanted[position].amount - free).max(0) as f32);
-                let all = missing.map(|missing| missing * price);
-                let others = largest[part].map(|largest| largest as f32 * price);
-                let saved = self.saved(block * (BLOCK / WIDE) + part, &worth, &others, &all);
+                let all = future[part]
+                    .map(|free| worth_at_most((self.wanted[position].amount - free).max(0), price));
+                let others = largest[part].map(|largest| worth_at_least(largest, price));
+                let raised = self.unsaved(block * (BLOCK / WIDE) + part, &worth, &others, &all);
                 for lane in 0..WIDE {
-                    // Less by more than what the roundings could have added.
-                    let raised = (all[lane] - saved[lane] - all[lane] * 1e-5 - 8.0) as u32;
+                    let raised = raised[lane].unsigned_abs();
                     let bound = &mut bounds[lane];
                     // Zero may mean that nothing is known.
                     if *bound != 0 && *bound <= limit && raised > *bound {
-                        *bound = raised.min(NEVER - 1);
+                        *bound = raised;
                     }
                 }
             }
         }
     }
 
-    /// How far below what they are worth, or below `all` of what is missing, the instances of eight hosts are sold in sum.
-    fn saved(
+    /// What is left of `all`, on each of eight hosts, after the instances that are sold below their worth have saved the
+    /// difference; not below zero. No number here is beyond ±(2^30 + 1), so no step overflows.
+    fn unsaved(
         &self,
         eight: usize,
-        worth: &[f32],
-        others: &[f32; WIDE],
-        all: &[f32; WIDE],
-    ) -> [f32; WIDE] {
+        worth: &[i32],
+        others: &[i32; WIDE],
+        all: &[i32; WIDE],
+    ) -> [i32; WIDE] {
         let table = self.state.table;
         let counts = table.counts().preemptible_of_eight(eight);
-        let mut saved = [0.0_f32; WIDE];
+        let mut left = *all;
         for (row, (phases, shapes)) in (0_u32..).zip(table.lanes().rows(eight)) {
             let known = |lane: usize| worth.get(usize::from(shapes[lane]));
-            let worth: [f32; WIDE] =
+            let worth: [i32; WIDE] =
                 std::array::from_fn(|lane| known(lane).copied().unwrap_or(others[lane]));
             for lane in 0..WIDE {
                 let worth = if worth[lane] < all[lane] {
@@ -231,17 +251,19 @@ impl<'r, 's> Bounder<'r, 's> {
                 } else {
                     all[lane]
                 };
-                let cost = f32::from(self.clock.phase.wrapping_sub(phases[lane])) - 1.0;
+                let cost = i32::from(self.clock.phase.wrapping_sub(phases[lane])) - 1;
                 let saves = worth - cost;
-                let counts = row < counts[lane] && saves > 0.0;
-                saved[lane] += if counts { saves } else { 0.0 };
+                let counts = row < counts[lane] && saves > 0;
+                let rest = left[lane] - if counts { saves } else { 0 };
+                left[lane] = if rest > 0 { rest } else { 0 };
             }
         }
-        saved
+        left
     }
 
-    /// The scarcest class on the hosts that are solved, and a price for it.
-    fn price(&self, limit: u32, solved: &[HostIndex]) -> Option<(usize, f32)> {
+    /// The scarcest class on the hosts that are solved, and a price for it. Any class and any price give bounds that hold; these
+    /// give high ones.
+    fn price(&self, limit: u32, solved: &[HostIndex]) -> Option<(usize, f64)> {
         if limit >= NEVER - 1 {
             return None;
         }
@@ -256,12 +278,49 @@ impl<'r, 's> Bounder<'r, 's> {
         let sums = self.wanted.iter().map(scarce).enumerate();
         let (position, (_, missing)) = sums.max_by(|a, b| a.1.0.total_cmp(&b.1.0))?;
         let each = missing / solved.len() as f32;
-        (each > 0.0).then(|| (position, MARGINAL * limit as f32 / each))
+        (each > 0.0).then(|| (position, f64::from(MARGINAL * limit as f32 / each)))
     }
+}
+
+/// What an instance frees of the class that is looked at, and what it costs at least, in units of the clock.
+#[derive(Clone, Copy)]
+struct Offer {
+    cost: u32,
+    amount: u32,
+}
+
+impl Offer {
+    /// The cheaper by unit first.
+    fn by_price(&self, other: &Self) -> Ordering {
+        let here = u64::from(self.cost) * u64::from(other.amount);
+        here.cmp(&(u64::from(other.cost) * u64::from(self.amount)))
+    }
+}
+
+/// Worths are held below this, so that the difference of two, and of one and a phase, is a 32-bit number. Less than all that is
+/// missing is worth proves less, and an instance that is worth that much counts as worth all of it.
+const MOST_WORTH: f64 = 1_073_741_824.0;
+
+/// A product of an amount and a price differs from the true one by a factor of 1 ± 2^-53 at most, and so does the product with
+/// this.
+const ROUNDINGS: f64 = 1e-15;
+
+/// At most the price of an amount.
+fn worth_at_most(amount: i32, price: f64) -> i32 {
+    (f64::from(amount) * price * (1.0 - ROUNDINGS)).min(MOST_WORTH) as i32
+}
+
+/// At least the price of an amount, or the most that a worth can be.
+fn worth_at_least(amount: i32, price: f64) -> i32 {
+    let worth = f64::from(amount) * price * (1.0 + ROUNDINGS);
+    worth.ceil().min(MOST_WORTH) as i32
 }
 
 /// A number not above the next whole one, and below it by a hair at most: small numbers are rounded up. Adding 2^23 leaves no
 /// digits behind the point of a short float, and its last bits are then the number.
+///
+/// The first sum is rounded by 2^-24 of it at most, the second by a half. Below 1,600 that makes less than one; above, less than
+/// one and the margin of 10^-6 that was taken off.
 fn whole(count: f32) -> u32 {
     const SHIFT: f32 = 8_388_608.0;
     const MOST: f32 = 4_000_000.0;

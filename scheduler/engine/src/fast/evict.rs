@@ -74,8 +74,16 @@ pub(super) fn evict(
                 }
             }
             _ => {
-                if let Some(Reverse((_, _, host))) = refined.pop() {
-                    solve(tools, state, host, &mut places, &mut solved)?;
+                if let Some(Reverse((bound, _, host))) = refined.pop() {
+                    let place = solve(tools, state, host, &mut solved, places.len())?;
+                    debug_assert!(
+                        place
+                            .eviction
+                            .as_ref()
+                            .is_none_or(|found| bound <= clock.units(found.cost)),
+                        "a bound of {bound} units on a host whose victims cost less: {place:?}"
+                    );
+                    places.push(place);
                 }
             }
         }
@@ -97,14 +105,14 @@ pub(super) fn lower_bounds(
     hosts.in_order(state.table).into_iter().map(bound).collect()
 }
 
-/// Solves a host.
+/// Solves a host, which becomes the place at `position`.
 fn solve(
     tools: &mut Tools<'_>,
     state: &State<'_>,
     host: HostIndex,
-    places: &mut Vec<Place>,
     solved: &mut Solved,
-) -> Result<(), Failure> {
+    position: usize,
+) -> Result<Place, Failure> {
     let cutoff = solved.cutoff();
     let bundle = state.ask.bundle;
     let verdict = tools.search.solve(state, host, bundle, cutoff)?;
@@ -113,9 +121,8 @@ fn solve(
         tier: Tier::Evicts,
         eviction: None,
     };
-    solved.take(&mut place, places.len(), verdict);
-    places.push(place);
-    Ok(())
+    solved.take(&mut place, position, verdict);
+    Ok(place)
 }
 
 /// All hosts in the order of their bounds, put in order a few at a time.

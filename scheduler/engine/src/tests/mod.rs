@@ -1,5 +1,6 @@
 //! Tests of the engine as a whole. They read as statements; the words are in [`kit`].
 
+mod alike;
 mod among;
 mod bad_clouds;
 mod bad_input;
