@@ -10,7 +10,7 @@ use ebbtide_nova::filters::{self, Context};
 use ebbtide_nova::model::{AllocationCandidate, HostState, Options, RequestSpec};
 use ebbtide_nova::schedule::{Call, Field, Selection, Sorted, Step, Steps, sorted};
 use ebbtide_nova::states::{HostStates, States};
-use ebbtide_nova::table::{HostSet, Survey};
+use ebbtide_nova::table::{HostSet, Survey, first_of};
 use std::sync::Arc;
 use uuid::Uuid;
 
@@ -73,8 +73,10 @@ pub(crate) struct Working {
     offer: Offer,
     /// Candidates stand in the states, where filters narrow them.
     attached: bool,
-    /// What the columns say for the first instance.
+    /// What the columns say for the first instance: the first hosts in order.
     first: Option<Sorted>,
+    /// What the columns say of all hosts, while some are not in order.
+    survey: Option<Survey>,
     uuids: Arc<Vec<Option<Uuid>>>,
 }
 
@@ -149,6 +151,11 @@ impl Field for Working {
             Some(first) => Ok(first),
             None => sorted(&mut self.states, hosts, spec, context, index),
         }
+    }
+
+    fn behind(&self, given: usize) -> Vec<usize> {
+        let survey = self.survey.as_ref();
+        survey.map_or_else(Vec::new, |survey| survey.behind(given))
     }
 }
 
@@ -301,7 +308,9 @@ impl Cloud {
         let members = expected.members(&spec, &call);
         self.complete_group(&mut spec, &call, &members);
         let offer = candidates.offer.clone();
-        let working = self.working(&spec, hosts, offer, now, &members, Survey::sorted);
+        let first = first_of(&spec, &call, self.options());
+        let order = |survey: &Survey| survey.best(first);
+        let working = self.working(&spec, hosts, offer, now, &members, order);
         Ok(Scheduling {
             steps: Steps::new(working, spec, call, seed),
             options: self.table.shared_options(),
@@ -351,7 +360,7 @@ impl Cloud {
         offer: Offer,
         now: i64,
         members: &Expected,
-        order: fn(&Survey) -> Sorted,
+        order: impl FnOnce(&Survey) -> Sorted,
     ) -> Working {
         let mut working = Working {
             states: self.table.states().clone(),
@@ -359,6 +368,7 @@ impl Cloud {
             offer,
             attached: false,
             first: None,
+            survey: None,
             uuids: Arc::clone(&self.at),
         };
         if looks_at_candidates(spec, self.options()) {
@@ -372,6 +382,8 @@ impl Cloud {
         }
         let survey = self.table.survey(spec, hosts, now, &mut working.states);
         working.first = survey.as_ref().map(order);
+        let more = working.first.as_ref().is_some_and(|first| first.behind > 0);
+        working.survey = survey.filter(|_| more);
         working
     }
 

@@ -45,8 +45,12 @@ pub fn answer(case: &Case) -> Dict<Value> {
         out.insert("table", difference);
     }
     if case.schedule.is_some() {
-        let value = schedule::answer(case, placed, spec, &context, rebuild);
+        let (value, over_columns) = schedule::answer(case, placed, spec, &context, rebuild);
         out.insert("schedule", Value::Dict(value));
+        if let Some(other) = over_columns {
+            // A key that the oracle does not know.
+            out.insert("schedule_over_columns", Value::Dict(other));
+        }
     }
     out
 }

@@ -6,7 +6,11 @@ use crate::fault::Fault;
 use crate::filters::Context;
 use crate::model::{AllocationCandidate, HostState, NumaTopology, RequestSpec};
 use crate::python::{Dict, Value};
-use crate::schedule::{Call, Claims, Outcome, Selection, availability_zones, schedule};
+use crate::schedule::{
+    Call, Claims, Field, Outcome, Selection, Sorted, availability_zones, drive, sorted,
+};
+use crate::states::{HostStates, States};
+use crate::table::{Cloud, Survey};
 
 /// Placement as the oracle fakes it: it answers claims as the case says and writes them down.
 struct Recorded<'a> {
@@ -53,16 +57,18 @@ impl Claims for Recorded<'_> {
 }
 
 /// Schedules a case and tells what came of it. Sets `by_chance` where Nova might have answered otherwise.
+///
+/// It is scheduled twice: host by host, and as a cloud in memory does it, over columns with only as many hosts in order as are
+/// needed. The second answer is given besides where it is another one.
 pub(super) fn answer(
     case: &Case,
     placed: Vec<Placed>,
-    mut spec: RequestSpec,
+    spec: RequestSpec,
     context: &Context<'_>,
     rebuild: bool,
-) -> Dict<Value> {
-    let mut out = Dict::default();
+) -> (Dict<Value>, Option<Dict<Value>>) {
     let Some(given) = &case.schedule else {
-        return out;
+        return (Dict::default(), None);
     };
     let no_placement = given.no_placement || rebuild;
     let before: Vec<HostState> = placed.iter().map(|p| p.state.clone()).collect();
@@ -71,42 +77,139 @@ pub(super) fn answer(
     if !no_placement {
         case::attach_candidates(case, &mut placed);
     }
-    let mut states: Vec<HostState> = placed.into_iter().map(|p| p.state).collect();
+    let states: Vec<HostState> = placed.into_iter().map(|p| p.state).collect();
     let call = Call {
         instance_uuids: given.instance_uuids.clone(),
         return_alternates: given.return_alternates,
         no_placement,
         orphans: true,
     };
-    let mut claims = Recorded {
-        case,
-        schedule: given,
-        places: places.clone(),
-        claims: Vec::new(),
-        deleted: Vec::new(),
+    let told = |field: Hosts| {
+        let mut claims = Recorded {
+            case,
+            schedule: given,
+            places: places.clone(),
+            claims: Vec::new(),
+            deleted: Vec::new(),
+        };
+        let (outcome, hosts, spec) = drive(field, spec.clone(), context, &call, &mut claims);
+        tell(&before, &places, &hosts, &outcome, claims, &spec)
     };
-    let Outcome {
-        selections,
-        by_chance,
-        unordered,
-    } = schedule(&mut states, &mut spec, context, &call, &mut claims);
-    match selections {
+    let columns = Hosts::over_columns(states.clone(), &spec, &call, context).map(&told);
+    let out = told(Hosts::one_by_one(states));
+    let other = columns.filter(|columns| format!("{columns:?}") != format!("{out:?}"));
+    (out, other)
+}
+
+/// The hosts of a case.
+struct Hosts {
+    states: HostStates,
+    /// What the columns say of the first instance, and the first of the order.
+    survey: Option<(Survey, Sorted)>,
+    asked: bool,
+}
+
+impl Hosts {
+    fn one_by_one(states: Vec<HostState>) -> Self {
+        Self {
+            states: states.into_iter().collect(),
+            survey: None,
+            asked: false,
+        }
+    }
+
+    /// As few hosts in order as chance allows, so that most cases need more. `None` if this has to be decided host by host.
+    fn over_columns(
+        states: Vec<HostState>,
+        spec: &RequestSpec,
+        call: &Call,
+        context: &Context<'_>,
+    ) -> Option<Self> {
+        let mut spec = spec.clone();
+        let uuids = call.instance_uuids.as_deref().unwrap_or_default();
+        let first = uuids.first();
+        if let Some(first) = first.filter(|uuid| !call.no_placement || !uuid.is_empty()) {
+            spec.instance_uuid.clone_from(first);
+        }
+        let cloud = Cloud::new(states, context.options.clone(), context.now);
+        let mut states = cloud.states().clone();
+        let survey = cloud.survey(&spec, cloud.known().clone(), context.now, &mut states)?;
+        let order = if context.options.shuffle_best_same_weighed_hosts {
+            survey.sorted()
+        } else {
+            let subset = usize::try_from(context.options.host_subset_size);
+            survey.cut(subset.unwrap_or(usize::MAX).max(2))
+        };
+        Some(Self {
+            states,
+            survey: Some((survey, order)),
+            asked: false,
+        })
+    }
+}
+
+impl States for Hosts {
+    fn len(&self) -> usize {
+        self.states.len()
+    }
+
+    fn get(&self, at: usize) -> &HostState {
+        self.states.get(at)
+    }
+
+    fn edit(&mut self, at: usize) -> &mut HostState {
+        self.states.edit(at)
+    }
+}
+
+impl Field for Hosts {
+    fn sorted(
+        &mut self,
+        hosts: Vec<usize>,
+        spec: &RequestSpec,
+        context: &Context<'_>,
+        index: usize,
+    ) -> Result<Sorted, Fault> {
+        let first = !std::mem::replace(&mut self.asked, true);
+        match &self.survey {
+            Some((_, order)) if first => Ok(order.clone()),
+            _ => sorted(&mut self.states, hosts, spec, context, index),
+        }
+    }
+
+    fn behind(&self, given: usize) -> Vec<usize> {
+        let survey = self.survey.as_ref();
+        survey.map_or_else(Vec::new, |(survey, _)| survey.behind(given))
+    }
+}
+
+fn tell(
+    before: &[HostState],
+    places: &[usize],
+    hosts: &Hosts,
+    outcome: &Outcome,
+    claims: Recorded<'_>,
+    spec: &RequestSpec,
+) -> Dict<Value> {
+    let mut out = Dict::default();
+    match &outcome.selections {
         Ok(selections) => {
             let all = selections.iter().map(|one| {
                 Value::List(
                     one.iter()
-                        .map(|s| selection(s, &states[s.host], places[s.host]))
+                        .map(|s| selection(s, hosts.get(s.host), places[s.host]))
                         .collect(),
                 )
             });
             out.insert("selections", Value::List(all.collect()));
         }
-        Err(fault) => out.insert("error", error(&fault, "schedule", None)),
+        Err(fault) => out.insert("error", error(fault, "schedule", None)),
     }
     out.insert("claims", Value::List(claims.claims));
     out.insert("deleted", Value::List(claims.deleted));
     let mut touched: Dict<Value> = Dict::default();
-    for ((after, before), place) in states.iter().zip(&before).zip(&places) {
+    for (at, (before, place)) in before.iter().zip(places).enumerate() {
+        let after = hosts.get(at);
         if numbers(after) != numbers(before) {
             touched.insert(place.to_string(), difference(after, before));
         }
@@ -116,7 +219,7 @@ pub(super) fn answer(
         let hosts = group.hosts.iter().map(|host| Value::from(host.as_str()));
         out.insert("group_hosts", Value::List(hosts.collect()));
     }
-    if by_chance || unordered {
+    if outcome.by_chance || outcome.unordered {
         out.insert("by_chance", Value::Bool(true));
     }
     out

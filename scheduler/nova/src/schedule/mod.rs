@@ -69,7 +69,20 @@ pub fn schedule(
     claims: &mut dyn Claims,
 ) -> Outcome {
     let request = std::mem::take(spec);
-    let mut steps = Steps::new(Lent(states), request, call.clone(), None);
+    let (outcome, _, request) = drive(Lent(states), request, context, call, claims);
+    *spec = request;
+    outcome
+}
+
+/// The same on any hosts, which are given back with the request.
+pub(crate) fn drive<S: Field>(
+    states: S,
+    spec: RequestSpec,
+    context: &Context<'_>,
+    call: &Call,
+    claims: &mut dyn Claims,
+) -> (Outcome, S, RequestSpec) {
+    let mut steps = Steps::new(states, spec, call.clone(), None);
     let selections = loop {
         match steps.next(context) {
             Step::Claim {
@@ -84,13 +97,13 @@ pub fn schedule(
             }
         }
     };
-    let (by_chance, unordered) = (steps.by_chance(), steps.unordered());
-    (_, *spec) = steps.into_parts();
-    Outcome {
+    let outcome = Outcome {
         selections,
-        by_chance,
-        unordered,
-    }
+        by_chance: steps.by_chance(),
+        unordered: steps.unordered(),
+    };
+    let (states, spec) = steps.into_parts();
+    (outcome, states, spec)
 }
 
 /// States of somebody else.

@@ -23,6 +23,8 @@ pub struct Sorted {
     pub unordered: bool,
     /// What each filter did, where that was written down: name, hosts before, hosts after.
     pub trace: Vec<(&'static str, usize, usize)>,
+    /// How many more hosts pass, each of which comes behind the last of `hosts`; see [`Field::behind`].
+    pub behind: usize,
 }
 
 /// Where the hosts of a request are, and how they are filtered and weighed.
@@ -37,7 +39,8 @@ pub trait Field: States {
         self.get(at).allocation_candidates.first().cloned()
     }
 
-    /// Filters and weighs hosts for the `index`-th instance.
+    /// Filters and weighs hosts for the `index`-th instance. May leave out hosts at the end, but none that chance could move:
+    /// not the first `host_subset_size`, and none at all where the options shuffle equals.
     ///
     /// # Errors
     /// What Nova raises.
@@ -49,6 +52,11 @@ pub trait Field: States {
         index: usize,
     ) -> Result<Sorted, Fault> {
         sorted(self, hosts, spec, context, index)
+    }
+
+    /// The hosts that [`Self::sorted`] left out when it was asked last, best first: those behind the first `given`.
+    fn behind(&self, _given: usize) -> Vec<usize> {
+        Vec::new()
     }
 }
 
@@ -78,6 +86,7 @@ pub fn sorted<S: States + ?Sized>(
             .iter()
             .map(|step| (step.filter, step.start, step.end))
             .collect(),
+        behind: 0,
     })
 }
 
@@ -126,6 +135,8 @@ pub struct Steps<S> {
     wanted: i64,
     claiming: bool,
     hosts: Vec<usize>,
+    /// How many hosts pass that are not among `hosts`: all of them behind the last.
+    behind: usize,
     chosen: Vec<Chosen>,
     /// The instance that is being placed.
     index: usize,
@@ -156,6 +167,7 @@ impl<S: Field> Steps<S> {
             chance: Chance::new(seed),
             wanted,
             claiming,
+            behind: 0,
             chosen: Vec::new(),
             index: 0,
             last: None,
@@ -265,14 +277,12 @@ impl<S: Field> Steps<S> {
 
     /// The first host, best first, that has a candidate left. Only a host's first candidate is tried.
     fn offer(&mut self, from: usize, context: &Context<'_>) -> Result<Stage, Fault> {
-        let rest = self.hosts.iter().skip(from).copied();
-        let next = rest
-            .filter_map(|host| {
-                self.states
-                    .candidate(host)
-                    .map(|candidate| (host, candidate))
-            })
-            .next();
+        let mut next = self.claimable(from);
+        if next.is_none() && self.behind > 0 {
+            let seen = self.hosts.len();
+            self.complete();
+            next = self.claimable(seen.max(from));
+        }
         match next {
             // Nobody takes it: Nova stops here, and looks at how many it has.
             None => self.finish(context),
@@ -280,6 +290,21 @@ impl<S: Field> Steps<S> {
                 self.take(host, candidate, context)
             }
             Some((host, candidate)) => Ok(Stage::Asked(host, candidate)),
+        }
+    }
+
+    /// The first host from a place on that has a candidate, with it.
+    fn claimable(&self, from: usize) -> Option<(usize, AllocationCandidate)> {
+        let mut rest = self.hosts.iter().skip(from).copied();
+        rest.find_map(|host| Some((host, self.states.candidate(host)?)))
+    }
+
+    /// Gets the hosts that were left out of the order.
+    fn complete(&mut self) {
+        if self.behind > 0 {
+            let rest = self.states.behind(self.hosts.len());
+            self.hosts.extend(rest);
+            self.behind = 0;
         }
     }
 
@@ -328,11 +353,14 @@ impl<S: Field> Steps<S> {
     /// Filters and weighs (`_get_sorted_hosts`). What it leaves replaces the hosts: who fails for one instance is gone for those
     /// after it.
     fn sort(&mut self, index: usize, context: &Context<'_>) -> Result<(), Fault> {
+        self.complete();
         let hosts = std::mem::take(&mut self.hosts);
         let sorted = self.states.sorted(hosts, &self.spec, context, index)?;
         self.by_chance |= self.chance.is_open(&sorted, context.options);
         self.unordered |= sorted.unordered;
-        self.passing.get_or_insert(sorted.hosts.len());
+        self.passing
+            .get_or_insert(sorted.hosts.len() + sorted.behind);
+        self.behind = sorted.behind;
         self.hosts = self
             .chance
             .choose(sorted.hosts, &sorted.totals, context.options);
@@ -391,15 +419,24 @@ impl<S: Field> Steps<S> {
         if last > 0 && alternates > 0 {
             self.sort(last, context)?;
         }
+        let mut selections = self.select(alternates, context);
+        if self.behind > 0 && selections.iter().any(|one| one.len() as i64 <= alternates) {
+            // Most hosts are of another cell, or have no candidate left.
+            self.complete();
+            selections = self.select(alternates, context);
+        }
+        Ok(Stage::Over(Step::Done(selections)))
+    }
+
+    fn select(&self, alternates: i64, context: &Context<'_>) -> Vec<Vec<Selection>> {
         let zone = &context.options.default_availability_zone;
-        let selections = alternates::select(
+        alternates::select(
             &self.states,
             &self.chosen,
             &self.hosts,
             alternates,
             self.claiming,
             zone,
-        );
-        Ok(Stage::Over(Step::Done(selections)))
+        )
     }
 }

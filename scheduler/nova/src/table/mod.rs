@@ -23,7 +23,7 @@ use crate::filtering::{self, FilterFault, Narrowed};
 use crate::filters::Context;
 use crate::hosts::new_state;
 use crate::model::{HostState, Options, RequestSpec};
-use crate::schedule::Sorted;
+use crate::schedule::{Call, Sorted};
 use crate::states::{HostStates, States};
 use crate::weighing::{self, Plugins, WeighFault};
 use classes::Raises;
@@ -31,6 +31,33 @@ use plan::Plan;
 use std::collections::HashMap;
 use std::sync::Arc;
 use weights::Weights;
+
+/// How many first hosts are put in order where only the first matter: one that is taken, alternates, and more than usually refuse
+/// a claim.
+const FIRST: usize = 20;
+
+/// All are put in order if there are not more than so many times as many as are asked for: up to here that is as quick.
+const WHOLE: usize = 16;
+
+/// How many hosts have to be in order before the first claim, so that it, and whatever `random` may do, comes out as if all were.
+///
+/// All of them where more than one instance is to be placed, because the next ones look at the hosts in this order, and where the
+/// options shuffle equals.
+#[must_use]
+pub fn first_of(spec: &RequestSpec, call: &Call, options: &Options) -> usize {
+    let uuids = call.instance_uuids.as_deref().unwrap_or_default();
+    let several = if uuids.is_empty() {
+        spec.num_instances > 1
+    } else {
+        uuids.len() > 1
+    };
+    if several || options.shuffle_best_same_weighed_hosts {
+        return usize::MAX;
+    }
+    // One more than are in the subset, and one more than alternates.
+    let asked = options.host_subset_size.max(options.max_attempts);
+    FIRST.max(usize::try_from(asked).unwrap_or(FIRST))
+}
 
 /// What a cloud answers to a request.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -77,7 +104,42 @@ impl Survey {
             hosts,
             unordered: false,
             trace: self.trace.clone(),
+            behind: 0,
         }
+    }
+
+    /// The best `top` of those that pass, or more, best first; equal totals in the order of the hosts. What is left out comes
+    /// behind them in [`Self::sorted`].
+    #[must_use]
+    pub fn best(&self, top: usize) -> Sorted {
+        if self.passing.count() / WHOLE <= top {
+            self.sorted()
+        } else {
+            self.cut(top)
+        }
+    }
+
+    /// The same without a host more than that, if more than one passes.
+    pub(crate) fn cut(&self, top: usize) -> Sorted {
+        let passing = self.passing.count();
+        if passing < 2 {
+            return self.sorted();
+        }
+        let best = best::best(&self.totals, &self.passing, top);
+        Sorted {
+            behind: passing - best.len(),
+            hosts: best.iter().map(|(at, _)| *at).collect(),
+            totals: best.iter().map(|(_, total)| *total).collect(),
+            unordered: false,
+            trace: self.trace.clone(),
+        }
+    }
+
+    /// What [`Self::best`] left out: all that pass but the first `given`.
+    #[must_use]
+    pub fn behind(&self, given: usize) -> Vec<usize> {
+        let mut all = self.sorted().hosts;
+        all.split_off(given.min(all.len()))
     }
 
     /// All that pass, best first; equal totals in the order of the hosts.
@@ -95,6 +157,7 @@ impl Survey {
             totals: order.iter().map(|(total, _)| *total).collect(),
             unordered: false,
             trace: self.trace.clone(),
+            behind: 0,
         }
     }
 }
@@ -292,16 +355,11 @@ impl Cloud {
     pub fn decide(&self, spec: &RequestSpec, top: usize) -> Result<Decision, DecideFault> {
         let mut states = self.states.clone();
         match self.survey(spec, self.known.clone(), self.now, &mut states) {
-            Some(Survey {
-                passing, totals, ..
-            }) => {
-                let best = match passing.count() {
-                    0 | 1 => passing.iter().take(top).map(|at| (at, 0.0)).collect(),
-                    _ => best::best(&totals, &passing, top),
-                };
+            Some(survey) => {
+                let Sorted { hosts, totals, .. } = survey.best(top);
                 Ok(Decision {
-                    passing: passing.count(),
-                    best,
+                    passing: survey.passing.count(),
+                    best: hosts.into_iter().zip(totals).take(top).collect(),
                 })
             }
             None => self.reference(spec, top),
