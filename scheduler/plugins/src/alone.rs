@@ -7,7 +7,9 @@ use crate::watched::{WatchedCostModule, WatchedWeigher};
 use crate::{Health, PluginConfig, PluginSet};
 use ebbtide_cost_api::CostModule;
 use ebbtide_engine::PluginFailure;
-use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{
+    Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
+};
 use std::sync::{Arc, OnceLock};
 
 /// Weighers of their own, and how those are reached that were away.
@@ -100,8 +102,12 @@ impl PluginSet {
 }
 
 /// A weigher whose failures count as silence. They are counted and logged.
-struct Forgiven(Arc<dyn Weigher>);
+pub(crate) struct Forgiven(pub(crate) Arc<dyn Weigher>);
 
+#[warn(
+    clippy::missing_trait_methods,
+    reason = "what a decorator forgets comes from the trait's defaults and not from the weigher"
+)]
 impl Weigher for Forgiven {
     fn name(&self) -> &str {
         self.0.name()
@@ -113,6 +119,10 @@ impl Weigher for Forgiven {
 
     fn default_multiplier(&self) -> f64 {
         self.0.default_multiplier()
+    }
+
+    fn multiplier_sign(&self) -> f64 {
+        self.0.multiplier_sign()
     }
 
     fn needs(&self) -> &[Column] {
@@ -129,6 +139,10 @@ impl Weigher for Forgiven {
 
     fn bounds(&self) -> Bounds {
         self.0.bounds()
+    }
+
+    fn form(&self, request: &RequestView<'_>) -> WeigherForm {
+        self.0.form(request)
     }
 
     fn weigh(

@@ -1,7 +1,9 @@
 //! A weigher that was away when its scheduler started, and may come.
 
 use crate::absent::Absent;
-use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_weigher_api::{
+    Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
+};
 use std::sync::{Arc, OnceLock};
 
 /// Fails until it has been [reached](Late::reached).
@@ -19,6 +21,10 @@ impl Late {
     }
 }
 
+#[warn(
+    clippy::missing_trait_methods,
+    reason = "what a decorator forgets comes from the trait's defaults and not from the weigher"
+)]
 impl Weigher for Late {
     fn name(&self) -> &str {
         self.absent.name()
@@ -30,6 +36,10 @@ impl Weigher for Late {
 
     fn default_multiplier(&self) -> f64 {
         self.inner().default_multiplier()
+    }
+
+    fn multiplier_sign(&self) -> f64 {
+        self.inner().multiplier_sign()
     }
 
     fn needs(&self) -> &[Column] {
@@ -46,6 +56,10 @@ impl Weigher for Late {
 
     fn bounds(&self) -> Bounds {
         self.inner().bounds()
+    }
+
+    fn form(&self, request: &RequestView<'_>) -> WeigherForm {
+        self.inner().form(request)
     }
 
     fn weigh(

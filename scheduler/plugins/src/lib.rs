@@ -8,6 +8,8 @@ mod absent;
 mod alone;
 mod component;
 mod config;
+#[cfg(test)]
+mod decorators;
 mod engines;
 mod error;
 mod file;

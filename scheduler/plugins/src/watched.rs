@@ -1,8 +1,10 @@
 //! A plugin with somebody who counts. To the engine it is the plugin itself.
 
 use crate::Health;
-use ebbtide_cost_api::{CostError, CostModule, MAX_COST, SetCost, VictimBatch};
-use ebbtide_weigher_api::{Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError};
+use ebbtide_cost_api::{CostError, CostForm, CostModule, MAX_COST, SetCost, VictimBatch};
+use ebbtide_weigher_api::{
+    Bounds, Column, Fact, HostBatch, RequestView, Weigher, WeigherError, WeigherForm,
+};
 use std::sync::Arc;
 
 /// A weigher that is watched.
@@ -11,6 +13,10 @@ pub(crate) struct WatchedWeigher {
     pub(crate) health: Arc<Health>,
 }
 
+#[warn(
+    clippy::missing_trait_methods,
+    reason = "what a decorator forgets comes from the trait's defaults and not from the weigher"
+)]
 impl Weigher for WatchedWeigher {
     fn name(&self) -> &str {
         self.inner.name()
@@ -42,6 +48,11 @@ impl Weigher for WatchedWeigher {
 
     fn bounds(&self) -> Bounds {
         self.inner.bounds()
+    }
+
+    /// Unknown, whatever the plugin says: with a known form it would not be called, and failures could not be counted.
+    fn form(&self, _: &RequestView<'_>) -> WeigherForm {
+        WeigherForm::Opaque
     }
 
     fn weigh(
@@ -77,6 +88,10 @@ pub(crate) struct WatchedCostModule {
     pub(crate) health: Arc<Health>,
 }
 
+#[warn(
+    clippy::missing_trait_methods,
+    reason = "what a decorator forgets comes from the trait's defaults and not from the module"
+)]
 impl CostModule for WatchedCostModule {
     fn name(&self) -> &str {
         self.inner.name()
@@ -88,6 +103,10 @@ impl CostModule for WatchedCostModule {
 
     fn facts(&self) -> &[Fact] {
         self.inner.facts()
+    }
+
+    fn reads_flavors(&self) -> bool {
+        self.inner.reads_flavors()
     }
 
     fn cost(&self, victims: &VictimBatch<'_>, out: &mut [f64]) -> Result<(), CostError> {
@@ -122,5 +141,10 @@ impl CostModule for WatchedCostModule {
 
     fn surcharge(&self, victims: &VictimBatch<'_>, set: &[usize]) -> Result<f64, CostError> {
         self.inner.surcharge(victims, set)
+    }
+
+    /// Unknown, whatever the plugin says: with a known form it would not be called, and failures could not be counted.
+    fn form(&self) -> CostForm {
+        CostForm::Opaque
     }
 }
