@@ -147,6 +147,21 @@ proptest! {
 }
 
 #[test]
+fn behind_the_first_hosts_that_all_refuse_come_the_others_in_order() {
+    // More than are put in order at once; all alike, so that the order is that of the hosts.
+    let cloud = cloud_of(&[8; 400], Options::default(), CloudSettings::default());
+    let (spec, call) = request(1, 1);
+    let (selected, tried) = decide(&cloud, spec, call, |_, at| at < 350);
+    let expected: Vec<String> = (0..=350).map(kit::host_name).collect();
+    assert_eq!(tried, expected);
+    let hosts: Vec<String> = selected.unwrap()[0]
+        .iter()
+        .map(|s| s.host.host.clone())
+        .collect();
+    assert_eq!(hosts, [350, 0, 1].map(kit::host_name));
+}
+
+#[test]
 fn a_request_goes_on_with_what_was_true_when_it_began() {
     let mut cloud = cloud_of(&[4, 4], Options::default(), CloudSettings::default());
     let (mut spec, call) = request(2, 1);
