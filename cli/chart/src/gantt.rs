@@ -123,7 +123,8 @@ impl Gantt {
         let mut panel = Panel::new(self.time, Axis::categories("", self.rows))
             .upside_down()
             .height(height);
-        for kind in self.kinds {
+        // What happened nowhere has no place in the legend.
+        for kind in self.kinds.into_iter().filter(|kind| !kind.spans.is_empty()) {
             panel = panel.with(Layer::Rows(kind));
         }
         for mark in self.marks {

@@ -236,3 +236,90 @@ proptest! {
         }
     }
 }
+
+/// The value of an attribute of an element.
+fn attribute(element: &str, name: &str) -> f64 {
+    let from = element.split(&format!(" {name}=\"")).nth(1);
+    let value = from.and_then(|from| from.split('"').next());
+    value
+        .and_then(|value| value.parse().ok())
+        .unwrap_or(f64::NAN)
+}
+
+/// The elements of a kind, each with what follows it.
+fn elements<'a>(svg: &'a str, kind: &str) -> Vec<&'a str> {
+    svg.split(&format!("<{kind} ")).skip(1).collect()
+}
+
+#[test]
+fn a_bars_label_stands_in_the_middle_of_the_bar() {
+    let mut chart = Gantt::new(Axis::new("time [h]").range(0.0, 10.0), ["one", "two"]);
+    let work = chart.kind("work", None);
+    chart.add(0, work, Span::new(0.0, 4.0).label("first"));
+    chart.add(1, work, Span::new(5.0, 9.0).label("second"));
+    let svg = Figure::new("").panel(chart.panel()).svg().unwrap();
+    // Each bar is drawn twice, filled and with its rim; the legend's sample is smaller.
+    let rects = elements(&svg, "rect").into_iter();
+    let bars: Vec<&str> = rects
+        .filter(|rect| (100.0..1000.0).contains(&attribute(&format!(" {rect}"), "width")))
+        .filter(|rect| attribute(&format!(" {rect}"), "height") < 50.0)
+        .collect();
+    assert_eq!(bars.len(), 4);
+    for (label, bar) in [("first", bars[0]), ("second", bars[2])] {
+        let texts = elements(&svg, "text").into_iter();
+        let mut own = texts.filter(|text| text.contains(label));
+        let text = format!(" {}", own.next().unwrap());
+        let bar = format!(" {bar}");
+        let middle = |at: &str, size: &str| attribute(&bar, at) + attribute(&bar, size) / 2.0;
+        assert!(text.contains("text-anchor=\"middle\""), "{text}");
+        assert!(
+            (attribute(&text, "x") - middle("x", "width")).abs() <= 1.0,
+            "{text} {bar}"
+        );
+        assert!(
+            (attribute(&text, "y") - middle("y", "height")).abs() <= 1.0,
+            "{text} {bar}"
+        );
+        assert!(text.contains("dy=\"0.5ex\""), "{text}");
+    }
+}
+
+#[test]
+fn the_legend_has_only_states_that_occur() {
+    let mut chart = Gantt::new(Axis::new("time [h]"), ["one"]);
+    let work = chart.kind("work", None);
+    let away = chart.kind("hibernated", None);
+    chart.add(0, work, Span::new(0.0, 4.0));
+    let svg = Figure::new("").panel(chart.clone().panel()).svg().unwrap();
+    assert!(svg.contains("work") && !svg.contains("hibernated"));
+    chart.add(0, away, Span::new(4.0, 5.0).hollow());
+    let svg = Figure::new("").panel(chart.panel()).svg().unwrap();
+    assert!(svg.contains("hibernated"));
+}
+
+#[test]
+fn panels_below_one_another_have_the_same_time_axis() {
+    let at = |factor: f64| vec![(0.0, 0.0), (3.0, factor), (10.0, 2.0 * factor)];
+    let panel = |factor: f64| {
+        Panel::new(Axis::new("time"), Axis::new("value")).with(Points::new("p", at(factor)))
+    };
+    let svg = Figure::new("")
+        .panel(panel(1.0))
+        .panel(panel(123_456_789.0))
+        .columns(1)
+        .svg()
+        .unwrap();
+    let circles = elements(&svg, "circle").into_iter();
+    let mut places: Vec<(f64, f64)> = circles
+        .map(|circle| format!(" {circle}"))
+        .map(|circle| (attribute(&circle, "cx"), attribute(&circle, "cy")))
+        .collect();
+    // Without the samples of the legends, which stand left of the plots.
+    places.retain(|(x, _)| *x > 60.0);
+    let (below, above): (Vec<usize>, Vec<usize>) =
+        (0..places.len()).partition(|at| places[*at].1 >= 380.0);
+    assert_eq!((above.len(), below.len()), (3, 3), "{places:?}");
+    for (&above, &below) in above.iter().zip(&below) {
+        assert_eq!(places[above].0, places[below].0);
+    }
+}

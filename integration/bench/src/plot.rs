@@ -131,10 +131,26 @@ fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
     }
 }
 
+/// Pixels that an entry of the legend is high, and its frame with a gap below it.
+const LEGEND_ENTRY: f64 = 15.5;
+const LEGEND_FRAME: f64 = 26.0;
+
+/// Pixels of a panel that are not plot: margins, caption, the x axis with its labels.
+const AROUND: f64 = 95.0;
+
+/// The share of a plot's height that stays free of data, because the legend stands there.
+fn legend_share(entries: usize) -> f64 {
+    let legend = LEGEND_FRAME + LEGEND_ENTRY * entries as f64;
+    (legend / (f64::from(HEIGHT) - AROUND)).min(0.6)
+}
+
 fn lines(area: &Area<'_>, panel: &Panel) -> Drawn {
     let points = || panel.series.iter().flat_map(|s| &s.points);
     let (left, right) = span(points().map(|p| p.0));
     let (low, high) = span(points().map(|p| p.1));
+    // On a logarithmic axis a share of the height is a power.
+    let share = legend_share(panel.series.len());
+    let high = high * (high / low).powf(share / (1.0 - share));
     let mut chart = ChartBuilder::on(area)
         .caption(&panel.caption, ("sans-serif", 16))
         .margin(12)
@@ -180,7 +196,13 @@ fn bars(area: &Area<'_>, bars: &Bars) -> Drawn {
         .flat_map(|(_, values)| values)
         .copied()
         .fold(0.0, f64::max);
-    let high = if highest > 0.0 { highest * 1.25 } else { 1.0 };
+    // Above the highest bar stand its number, and the legend.
+    let share = legend_share(bars.labels.len()) + 0.08;
+    let high = if highest > 0.0 {
+        highest / (1.0 - share)
+    } else {
+        1.0
+    };
     let groups = bars.groups.len().max(1);
     let names = |x: &f64| {
         let at = x.floor().max(0.0) as usize;
@@ -283,6 +305,42 @@ mod tests {
         assert!(svg.starts_with("<svg") && svg.trim_end().ends_with("</svg>"));
         assert!(svg.contains("p50 &amp; p99") && svg.contains("8 &lt;each&gt;"));
         assert_eq!(svg.matches("<circle").count(), 12);
+    }
+
+    #[test]
+    fn the_legend_covers_no_curve() {
+        let falling = |n: u32| Series {
+            label: format!("{n}000 hosts, p99"),
+            points: [(8.0, 9e3), (16.0, 7e3), (40.0, 5e1)]
+                .map(|(x, y)| (x, y / f64::from(n)))
+                .to_vec(),
+        };
+        let panel = Panel {
+            caption: "over instances".to_owned(),
+            x: "instances".to_owned(),
+            y: "µs".to_owned(),
+            series: (1..=6).map(falling).collect(),
+        };
+        let svg = growth_svg("one", &[panel]).unwrap();
+        let number = |element: &str, name: &str| -> f64 {
+            let from = element.split(&format!("{name}=\"")).nth(1).unwrap();
+            from.split('"').next().unwrap().parse().unwrap()
+        };
+        let frame = svg
+            .split("<rect ")
+            .find(|rect| rect.contains("opacity=\"0.85\""));
+        let frame = frame.unwrap();
+        let bottom = number(frame, " y") + number(frame, "height");
+        let circles: Vec<f64> = svg
+            .split("<circle ")
+            .skip(1)
+            .map(|c| number(c, "cy"))
+            .collect();
+        assert_eq!(circles.len(), 18);
+        assert!(
+            circles.iter().all(|y| y - 3.0 > bottom),
+            "{circles:?} {bottom}"
+        );
     }
 
     #[test]

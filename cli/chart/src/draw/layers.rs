@@ -11,6 +11,7 @@ use crate::gantt::Row;
 use crate::layer::{Band, Bars, Dash, Layer, Line, Rule, Shape};
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use plotters::style::text_anchor::{HPos, Pos, VPos};
 
 type Chart<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Ticked, Ticked>>;
 type Axes<'a> = (&'a Settled, &'a Settled);
@@ -313,9 +314,10 @@ fn rows(chart: &mut Chart<'_, '_>, row: &Row, (x, y): Axes<'_>) -> Result<(), Ch
             } else {
                 WHITE
             };
+            // Placed by its middle: how wide and high letters really are is the reader's font's affair.
             let style = (FONT, SIZE_TEXT).into_font().color(&ink);
-            let half = SIZE_TEXT as i32 / 2 + 1;
-            let at = (upper.0 + (room - words) / 2, (upper.1 + lower.1) / 2 - half);
+            let style = style.pos(Pos::new(HPos::Center, VPos::Center));
+            let at = (upper.0 + room / 2, (upper.1 + lower.1) / 2);
             area.draw(&Text::new(span.label.clone(), at, style))
                 .map_err(gave_up)?;
         }

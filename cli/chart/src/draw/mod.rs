@@ -59,13 +59,20 @@ pub(crate) fn figure(figure: &Figure) -> Result<String, ChartError> {
             root.draw(&Text::new(figure.title.clone(), (12, 9), style))
                 .map_err(gave_up)?;
         }
+        // Panels below one another begin at the same place, so that a moment stands below itself.
+        let mut lefts = vec![0; columns];
+        for (row, height) in rows.iter().zip(&heights) {
+            for (left, panel) in lefts.iter_mut().zip(*row) {
+                *left = panel::left(panel, (figure.width, *height))?.max(*left);
+            }
+        }
         let (_, mut rest) = root.split_vertically(head);
         for (row, height) in rows.iter().zip(heights) {
             let (line, below) = rest.split_vertically(height);
             let mut right = line;
-            for panel in *row {
+            for (panel, left) in row.iter().zip(&lefts) {
                 let (area, further) = right.split_horizontally(figure.width);
-                panel::draw(&area, panel, (figure.width, height))?;
+                panel::draw(&area, panel, (figure.width, height), *left)?;
                 right = further;
             }
             rest = below;

@@ -15,7 +15,29 @@ use plotters::style::text_anchor::{HPos, Pos, VPos};
 const WIDE: u32 = 75;
 const HIGH: u32 = 34;
 
-/// Draws the panel over the area of `size` pixels.
+/// Pixels from the left border of the area to the y axis that the labels need.
+///
+/// # Errors
+/// As [`crate::Figure::svg`].
+pub(super) fn left(panel: &Panel, size: (u32, u32)) -> Result<u32, ChartError> {
+    let (_, y) = panel.settled()?;
+    let coloured = panel.coloured();
+    let ticks = y_ticks(panel, &Legend::new(&coloured, size.0), size);
+    Ok(34 + widest(&y, ticks).min(size.0 / 3))
+}
+
+/// Pixels above the legend.
+fn head(panel: &Panel) -> u32 {
+    if panel.title.is_empty() { 6 } else { 28 }
+}
+
+/// How many ticks the y axis has room for.
+fn y_ticks(panel: &Panel, legend: &Legend<'_>, size: (u32, u32)) -> usize {
+    let top = head(panel) + legend.height();
+    (size.1.saturating_sub(top + 60) / HIGH).clamp(2, 12) as usize
+}
+
+/// Draws the panel over the area of `size` pixels, with the y axis `left` pixels from its border.
 ///
 /// # Errors
 /// As [`crate::Figure::svg`].
@@ -23,21 +45,21 @@ pub(super) fn draw(
     area: &DrawingArea<SVGBackend<'_>, Shift>,
     panel: &Panel,
     size: (u32, u32),
+    left: u32,
 ) -> Result<(), ChartError> {
     let (x, y) = panel.settled()?;
     let coloured = panel.coloured();
     let legend = Legend::new(&coloured, size.0);
-    let head = if panel.title.is_empty() { 6 } else { 28 };
+    let head = head(panel);
     if !panel.title.is_empty() {
         let style = (FONT, SIZE_PANEL).into_font().color(&BLACK);
         area.draw(&Text::new(panel.title.clone(), (14, 6), style))
             .map_err(gave_up)?;
     }
-    legend.draw(area, head)?;
-    let top = u32::try_from(head).unwrap_or(0) + legend.height();
+    legend.draw(area, i32::try_from(head).unwrap_or(0))?;
+    let top = head + legend.height();
 
-    let y_ticks = (size.1.saturating_sub(top + 60) / HIGH).clamp(2, 12) as usize;
-    let left = 34 + widest(&y, y_ticks).min(size.0 / 3);
+    let y_ticks = y_ticks(panel, &legend, size);
     let plot_width = size.0.saturating_sub(left + 24).max(50);
     let x_ticks = (plot_width / wide_tick(&x)).clamp(2, 14) as usize;
     let turned = crowded(&x, plot_width);
