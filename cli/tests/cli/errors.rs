@@ -92,7 +92,7 @@ fn a_broken_configuration_file_is_named() {
     assert_eq!(output.status.code(), Some(2));
     let err = stderr(&output);
     assert!(
-        err.contains("EB-CLI-002") && err.contains("config.toml") && err.contains("endpoint"),
+        err.contains("EB-CLI-002") && err.contains("config.toml: line 1, column 12"),
         "{err}"
     );
 }
