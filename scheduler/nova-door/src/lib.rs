@@ -13,6 +13,8 @@ mod ids;
 mod later;
 mod metrics;
 mod notices;
+#[cfg(test)]
+mod over_model;
 mod pages;
 mod plugins;
 mod release;

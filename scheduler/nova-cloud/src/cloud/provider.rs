@@ -17,6 +17,8 @@ pub(crate) struct Provider {
     pub(crate) root: Option<Uuid>,
     /// Its generation when inventories and traits were read, or an older one.
     pub(crate) generation: Option<i64>,
+    /// How often that generation was read.
+    pub(crate) readings: u64,
     /// Its generation when providers were listed the last time.
     pub(crate) listed: Option<i64>,
     /// Inventories are from a summary, which says how much there is and not what one consumer may take; aggregates are Nova's only.
@@ -71,6 +73,7 @@ impl Provider {
         if facts.inventories.is_some() {
             self.inventories = facts.inventories;
             self.generation = facts.generation;
+            self.readings += 1;
             self.partial = false;
         }
         // A usage that was read before the consumers were told comes too late.

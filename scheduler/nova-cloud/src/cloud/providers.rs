@@ -74,6 +74,7 @@ impl Cloud {
         };
         if self.nodes.contains_key(&uuid) {
             provider.generation = None;
+            provider.readings += 1;
             provider.inventories = Some(BTreeMap::new());
             provider.used = Some(BTreeMap::new());
             self.follow_provider(uuid);
@@ -116,9 +117,18 @@ impl Cloud {
         self.providers.get(&uuid)?.generation
     }
 
-    /// We wrote allocations of a provider ourselves, which raises its generation by one: what was read of it is still true.
-    pub fn own_write(&mut self, uuid: Uuid) {
+    /// How often the generation of a provider was read: what [`Cloud::own_write`] has to know from before the write.
+    #[must_use]
+    pub fn provider_readings(&self, uuid: Uuid) -> u64 {
+        self.providers.get(&uuid).map_or(0, |known| known.readings)
+    }
+
+    /// We wrote allocations of a provider ourselves, which raises its generation by one: what was read of it is still true. If its
+    /// generation was read since the write began (`readings` is from before it), the write may be in that already and is not counted
+    /// again: counted twice it would hide the next change of another process.
+    pub fn own_write(&mut self, uuid: Uuid, readings: u64) {
         if let Some(provider) = self.providers.get_mut(&uuid)
+            && provider.readings == readings
             && let Some(generation) = &mut provider.generation
         {
             *generation = generation.saturating_add(1);
@@ -210,6 +220,7 @@ impl Cloud {
             // It is to be read whole some day. Until then it is as it was when providers were listed, or newer: then a look at its
             // generation shows that.
             provider.generation = provider.listed;
+            provider.readings += 1;
             provider.partial = true;
         }
         provider.inventories = Some(inventories);

@@ -38,8 +38,8 @@ pub(crate) struct Providers {
     wake: tokio::sync::Notify,
     /// Providers that were never read whole, and that nobody waits for.
     unread: Mutex<BTreeSet<Uuid>>,
-    /// How many claims of ours are being written for a provider.
-    writing: Mutex<HashMap<Uuid, i64>>,
+    /// Claims of ours for a provider.
+    writing: Mutex<HashMap<Uuid, Writes>>,
     turns: Turns,
     /// The compute nodes, that is root providers, of a host.
     nodes: Mutex<HashMap<String, BTreeSet<Uuid>>>,
@@ -359,32 +359,63 @@ impl Providers {
         self.turns.take(&providers).await
     }
 
+    /// Waits until nobody else of this scheduler writes allocations of a provider: what is read then is not between two of our writes.
+    pub(crate) async fn turn_to_look(&self, provider: Uuid) -> Turn {
+        self.turns.take(&BTreeSet::from([provider])).await
+    }
+
     /// A claim of ours is being written as long as the guard lives: each raises the provider's generation by one.
     pub(crate) fn begin_write(&self, provider: Uuid) -> Writing<'_> {
-        *self.writing_all().entry(provider).or_insert(0) += 1;
+        let mut all = self.writing_all();
+        let writes = all.entry(provider).or_default();
+        writes.under_way += 1;
+        writes.begun += 1;
+        drop(all);
         Writing {
             providers: self,
             provider,
         }
     }
 
-    /// How many claims of ours are being written for a provider.
-    pub(crate) fn writing(&self, provider: Uuid) -> i64 {
-        self.writing_all().get(&provider).copied().unwrap_or(0)
+    /// How many claims of ours have begun for a provider; `None` while one is being written.
+    pub(crate) fn writes_at_rest(&self, provider: Uuid) -> Option<u64> {
+        let writes = self.writing_all().get(&provider).copied();
+        let writes = writes.unwrap_or_default();
+        (writes.under_way == 0).then_some(writes.begun)
     }
 
-    fn writing_all(&self) -> MutexGuard<'_, HashMap<Uuid, i64>> {
+    fn writing_all(&self) -> MutexGuard<'_, HashMap<Uuid, Writes>> {
         self.writing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What [`Providers::own_claim`] has to know from before the write, while it is our turn.
+    pub(crate) fn readings(&self, claim: &NewClaim) -> BTreeMap<Uuid, u64> {
+        let cloud = self.cloud.read().unwrap_or_else(PoisonError::into_inner);
+        let providers = claim.resources.providers();
+        providers
+            .map(|provider| (provider, cloud.provider_readings(provider)))
+            .collect()
+    }
+
     /// We have written a claim of our own.
-    pub(crate) fn own_claim(&self, consumer: Uuid, allocations: &Allocations) {
+    pub(crate) fn own_claim(
+        &self,
+        consumer: Uuid,
+        allocations: &Allocations,
+        readings: &BTreeMap<Uuid, u64>,
+    ) {
         self.write(|cloud| {
             cloud.claimed(consumer, allocations, None);
-            for provider in allocations.keys() {
-                cloud.own_write(*provider);
+            for (provider, readings) in readings {
+                cloud.own_write(*provider, *readings);
             }
         });
+    }
+
+    /// The generation of a provider as it is known.
+    pub(crate) fn known_generation(&self, provider: Uuid) -> Option<i64> {
+        let cloud = self.cloud.read().unwrap_or_else(PoisonError::into_inner);
+        cloud.provider_generation(provider)
     }
 
     /// A consumer has these allocations now.
@@ -408,6 +439,13 @@ impl Providers {
     }
 }
 
+/// Claims of ours for a provider.
+#[derive(Debug, Clone, Copy, Default)]
+struct Writes {
+    under_way: u64,
+    begun: u64,
+}
+
 /// A claim that is being written. See [`Providers::begin_write`].
 pub(crate) struct Writing<'a> {
     providers: &'a Providers,
@@ -417,11 +455,8 @@ pub(crate) struct Writing<'a> {
 impl Drop for Writing<'_> {
     fn drop(&mut self) {
         let mut writing = self.providers.writing_all();
-        if let Some(count) = writing.get_mut(&self.provider) {
-            *count -= 1;
-            if *count <= 0 {
-                writing.remove(&self.provider);
-            }
+        if let Some(writes) = writing.get_mut(&self.provider) {
+            writes.under_way = writes.under_way.saturating_sub(1);
         }
     }
 }

@@ -12,8 +12,8 @@ use uuid::Uuid;
 /// What was asked before it was needed.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// The provider of the host that the request gets if nothing has changed, and its generation.
-    pub(super) host: Option<(Uuid, i64)>,
+    /// The provider of the host that the request gets if nothing has changed, and whether it is as it is known to be.
+    pub(super) host: Option<(Uuid, bool)>,
     /// The candidates for which memory had none, as Placement answers.
     pub(super) answer: Option<(Asked, Value)>,
     /// What Placement says of those who would have to do with a preemption.
@@ -39,8 +39,8 @@ impl Selector {
         match self.likely(request) {
             None => {}
             Some(Likely::Host(host)) => {
-                if let Ok(generation) = self.generation(request, host).await {
-                    request.ahead().host = Some((host, generation));
+                if let Some(as_known) = self.looks_as_known(request, host).await {
+                    request.ahead().host = Some((host, as_known));
                 }
             }
             Some(Likely::Question(asked)) => self.ask_ahead(request, asked).await,

@@ -5,6 +5,7 @@ use crate::facts::{Facts, amounts};
 use crate::task::pause;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova_cloud::{Claim, Claimed};
+use ebbtide_openstack::placement::Inventory;
 use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Placement, Resources};
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -71,14 +72,27 @@ impl Claimer<'_> {
                 .providers
                 .turn_to_write(std::slice::from_ref(&new))
                 .await;
-            let tried = if self.request.redelivered {
+            let readings = self.facts.providers.readings(&new);
+            let tried = if self.request.redelivered || self.request.is_doubtful(new.consumer) {
                 self.replace(&new).await
             } else {
                 self.placement.claim_new(&new).await
             };
+            let over = match &tried {
+                Ok(ebbtide_openstack::Claimed::Yes) => {
+                    self.taken(&new, &readings);
+                    self.takes_too_much(&new).await
+                }
+                _ => false,
+            };
             drop(turn);
             let error = match tried {
-                Ok(ebbtide_openstack::Claimed::Yes) => return self.taken(&new),
+                Ok(ebbtide_openstack::Claimed::Yes) if over => {
+                    tracing::info!(instance = %new.consumer, host = %claim.host.host, "another scheduler's claim met ours, and both are too much; ours is given back");
+                    self.give_back(std::slice::from_ref(&new)).await;
+                    return Claimed::Refused;
+                }
+                Ok(ebbtide_openstack::Claimed::Yes) => return Claimed::Taken,
                 Ok(ebbtide_openstack::Claimed::No { status, text, .. }) => {
                     tracing::info!(instance = %new.consumer, host = %claim.host.host, status, "Placement refuses the claim: {text}");
                     return Claimed::Refused;
@@ -92,10 +106,14 @@ impl Claimer<'_> {
                 }
                 Err(error) => error,
             };
-            if error.effect() == Effect::Unknown
-                && let Ok(true) = self.holds(&new).await
-            {
-                return self.taken(&new);
+            if error.effect() == Effect::Unknown {
+                // Until it is known, whatever is claimed next for it takes the place of this.
+                self.request.note_doubtful(&new);
+                if let Ok(true) = self.holds(&new).await {
+                    // Not counted as a write of ours: when it was done is not known, and the host is read anew.
+                    self.taken(&new, &BTreeMap::new());
+                    return Claimed::Taken;
+                }
             }
             if !patience.wait(&error).await {
                 self.request.note_silence();
@@ -118,15 +136,104 @@ impl Claimer<'_> {
         })
     }
 
-    fn taken(&self, new: &NewClaim) -> Claimed {
-        let mut held: BTreeMap<Uuid, BTreeMap<String, u64>> = BTreeMap::new();
-        for (provider, class, amount) in new.resources.amounts() {
-            held.entry(provider)
-                .or_default()
-                .insert(class.to_owned(), amount);
+    fn taken(&self, new: &NewClaim, readings: &BTreeMap<Uuid, u64>) {
+        let held = held(new);
+        self.request.forget_doubt(new.consumer);
+        self.facts
+            .providers
+            .own_claim(new.consumer, &held, readings);
+    }
+
+    /// Whether more is given than there is, because a claim of another scheduler met ours: Placement takes both then (see `turns.rs`). Who
+    /// comes last always sees it. Looked at while it is our turn, so that only others raise the generation meanwhile. One that does
+    /// not answer now has taken the claim all the same.
+    async fn takes_too_much(&self, new: &NewClaim) -> bool {
+        for (provider, amounts) in held(new) {
+            let Ok(given) = self.placement.usages(provider).await else {
+                continue;
+            };
+            let generation = i64::try_from(given.generation.0).unwrap_or(i64::MAX);
+            let known = self.facts.providers.known_generation(provider);
+            if known.is_some_and(|known| generation <= known) {
+                continue;
+            }
+            let Ok(has) = self.placement.inventories(provider).await else {
+                continue;
+            };
+            let over = amounts.keys().any(|class| {
+                let used = given.usages.get(class).copied().unwrap_or(0);
+                let has = has.inventories.get(class);
+                has.is_some_and(|has| used as f64 > capacity(has))
+            });
+            if over {
+                return true;
+            }
         }
-        self.facts.providers.own_claim(new.consumer, &held);
-        Claimed::Taken
+        false
+    }
+
+    /// Takes claims of one consumer back and leaves what it holds elsewhere (an instance that its owner evacuates).
+    async fn give_back(&self, claims: &[NewClaim]) {
+        let Some(new) = claims.first() else { return };
+        let mut patience = Patience::new(self.patience, &self.request.stop);
+        loop {
+            match self.try_give_back(new, claims).await {
+                Ok(()) => {
+                    self.request.forget_doubt(new.consumer);
+                    self.facts.providers.released(new.consumer);
+                    return;
+                }
+                Err(error) => {
+                    if !patience.wait(&error).await {
+                        let instance = new.consumer;
+                        tracing::error!(
+                            code = "EB-DOOR-030",
+                            %instance,
+                            "its claim could not be taken back: {error}; `openstack resource provider allocation delete {instance}` does it"
+                        );
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    async fn try_give_back(
+        &self,
+        new: &NewClaim,
+        claims: &[NewClaim],
+    ) -> Result<(), OpenStackError> {
+        let current = self.placement.allocations(new.consumer).await?;
+        let ours = |provider: &Uuid| {
+            let mut claims = claims.iter();
+            claims.any(|claim| held(claim).contains_key(provider))
+        };
+        if !current.allocations.keys().any(ours) {
+            return Ok(());
+        }
+        let rest: BTreeMap<Uuid, BTreeMap<String, u64>> = current
+            .allocations
+            .into_iter()
+            .filter(|(provider, _)| !ours(provider))
+            .map(|(provider, of)| (provider, of.resources))
+            .collect();
+        if rest.is_empty() {
+            let deleted = self.placement.delete_allocations(new.consumer).await;
+            return deleted.map(drop);
+        }
+        let rest = NewClaim {
+            resources: Resources::from_amounts(&rest)?,
+            generation: current.consumer_generation,
+            ..new.clone()
+        };
+        self.placement.put_allocations(&rest).await
+    }
+
+    /// Takes back what a request that got nothing may have claimed without hearing of it.
+    pub(super) async fn give_back_doubtful(&self) {
+        for claims in self.request.doubtful() {
+            self.give_back(&claims).await;
+        }
     }
 
     /// A claim for a request that may have been begun before, by a scheduler that died: what is there is its claim and not a reason to
@@ -136,7 +243,14 @@ impl Claimer<'_> {
         if current.allocations.is_empty() {
             return self.placement.claim_new(new).await;
         }
-        let home = self.request.home.get(&new.consumer).copied();
+        let home = match self.request.home.get(&new.consumer) {
+            Some(home) => Some(*home),
+            None if self.request.redelivered => None,
+            None => {
+                let homes = self.facts.database.homes(&[new.consumer]).await;
+                homes.get(&new.consumer).copied()
+            }
+        };
         let mut wanted = amounts(&serde_json::Value::Object(
             new.resources.allocations().clone(),
         ));
@@ -205,6 +319,21 @@ impl Claimer<'_> {
             }
         }
     }
+}
+
+/// What a claim takes, by provider.
+fn held(new: &NewClaim) -> BTreeMap<Uuid, BTreeMap<String, u64>> {
+    let mut held: BTreeMap<Uuid, BTreeMap<String, u64>> = BTreeMap::new();
+    for (provider, class, amount) in new.resources.amounts() {
+        let of = held.entry(provider).or_default();
+        of.insert(class.to_owned(), amount);
+    }
+    held
+}
+
+/// What all consumers together may have of an inventory, reckoned as Placement does.
+fn capacity(has: &Inventory) -> f64 {
+    (has.total as f64 - has.reserved as f64) * has.allocation_ratio
 }
 
 /// An instance's UUID as Placement takes it.

@@ -30,6 +30,23 @@ impl Selector {
     /// # Errors
     /// What Nova raises. NoValidHost only if Placement itself has said so, or the filters leave nothing of what it offers.
     pub(super) async fn decide(&self, request: &Request) -> Result<Vec<Vec<Selected>>, Fault> {
+        let decided = self.decide_and_claim(request).await;
+        if decided.is_err() {
+            self.claimer(request).give_back_doubtful().await;
+        }
+        decided
+    }
+
+    fn claimer<'a>(&'a self, request: &'a Request) -> Claimer<'a> {
+        Claimer {
+            facts: &self.facts,
+            placement: self.facts.providers.placement(&request.id),
+            request,
+            patience: self.settings.placement_patience,
+        }
+    }
+
+    async fn decide_and_claim(&self, request: &Request) -> Result<Vec<Vec<Selected>>, Fault> {
         for _ in 0..ROUNDS {
             let ended = match &request.asked {
                 Some(asked) => self.decide_asked(request, asked).await?,
@@ -176,12 +193,7 @@ impl Selector {
         let Ok(mut scheduling) = begun else {
             return Ok(Ended::Again);
         };
-        let claimer = Claimer {
-            facts: &self.facts,
-            placement: self.facts.providers.placement(&request.id),
-            request,
-            patience: self.settings.placement_patience,
-        };
+        let claimer = self.claimer(request);
         let mut taken = 0_usize;
         let mut doubtful = false;
         loop {
@@ -245,21 +257,30 @@ impl Selector {
     /// Whether a host's provider is still as it was read: claims verify amounts, but not traits and aggregates. Its generation tells.
     async fn is_as_known(&self, request: &Request, host: Uuid) -> bool {
         let looked = request.ahead().host.take();
-        let generation = match looked.filter(|(provider, _)| *provider == host) {
-            Some((_, generation)) => Ok(generation),
-            None => self.generation(request, host).await,
-        };
-        match generation {
-            // Claims of ours that are being written have raised it already, or will. An older one was looked at before the host was
-            // read the last time.
-            Ok(generation) => {
-                let writing = self.facts.providers.writing(host);
-                let known = self.facts.read(|cloud| cloud.provider_generation(host));
-                known.is_some_and(|known| generation <= known.saturating_add(writing))
-            }
+        if let Some((_, as_known)) = looked.filter(|(provider, _)| *provider == host) {
+            return as_known;
+        }
+        // Claims of ours raise it, too. While it is our turn none is under way, and all that are done are counted.
+        let _turn = self.facts.providers.turn_to_look(host).await;
+        match self.generation(request, host).await {
+            Ok(generation) => self.is_known(host, generation),
             // A Placement that is away is waited for by the claim.
             Err(error) => error.is_passing(),
         }
+    }
+
+    /// The same, asked ahead and without a turn. `None`: a claim of ours was under way meanwhile, so that a raised generation tells nothing.
+    pub(super) async fn looks_as_known(&self, request: &Request, host: Uuid) -> Option<bool> {
+        let before = self.facts.providers.writes_at_rest(host)?;
+        let generation = self.generation(request, host).await.ok()?;
+        let after = self.facts.providers.writes_at_rest(host)?;
+        (before == after).then(|| self.is_known(host, generation))
+    }
+
+    /// An older generation was looked at before the host was read the last time.
+    fn is_known(&self, host: Uuid, generation: i64) -> bool {
+        let known = self.facts.providers.known_generation(host);
+        known.is_some_and(|known| generation <= known)
     }
 
     pub(super) async fn generation(

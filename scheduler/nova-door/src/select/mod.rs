@@ -28,9 +28,10 @@ use ebbtide_nova_objects::{
     Failure, NumaLimits, ObjectError, RpcContext, ScheduleRequest, SelectDestinations, Selection,
     Value as Wire, reply,
 };
+use ebbtide_openstack::NewClaim;
 use oslo_messaging::{CallState, Ending, IncomingCall, RemoteError};
 use serde_json::Value;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -87,6 +88,8 @@ pub(crate) struct Request {
     in_the_dark: AtomicBool,
     /// Placement has refused a swap for this request.
     was_refused: AtomicBool,
+    /// Claims of which it is not known whether Placement has taken them.
+    doubtful: Mutex<BTreeMap<Uuid, Vec<NewClaim>>>,
     /// Where there is chance, it falls the same way each time that this request is decided.
     seed: u64,
     /// What was asked of Placement since the request came, before it was sure that it would be needed.
@@ -117,6 +120,32 @@ impl Request {
 
     fn is_in_the_dark(&self) -> bool {
         self.in_the_dark.load(Ordering::Relaxed)
+    }
+
+    fn doubts(&self) -> MutexGuard<'_, BTreeMap<Uuid, Vec<NewClaim>>> {
+        self.doubtful.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Placement did not answer a claim, and may have taken it.
+    fn note_doubtful(&self, claim: &NewClaim) {
+        let mut doubts = self.doubts();
+        doubts
+            .entry(claim.consumer)
+            .or_default()
+            .push(claim.clone());
+    }
+
+    fn is_doubtful(&self, consumer: Uuid) -> bool {
+        self.doubts().contains_key(&consumer)
+    }
+
+    /// What a consumer holds is known again.
+    fn forget_doubt(&self, consumer: Uuid) {
+        self.doubts().remove(&consumer);
+    }
+
+    fn doubtful(&self) -> Vec<Vec<NewClaim>> {
+        self.doubts().values().cloned().collect()
     }
 
     /// Placement has refused a swap; perhaps because a newcomer holds something already.
@@ -215,6 +244,7 @@ impl Selector {
             said_start: AtomicBool::new(false),
             in_the_dark: AtomicBool::new(false),
             was_refused: AtomicBool::new(false),
+            doubtful: Mutex::default(),
             seed: crate::ids::seed(),
             ahead: Mutex::default(),
             wish: Mutex::default(),
