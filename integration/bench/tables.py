@@ -2,6 +2,7 @@
 """Tables for people out of what the benchmarks wrote as JSON.
 
   tables.py nova DIR          prints the comparison with Nova, and writes it to DIR/nova.json
+  tables.py stamp JSON COMMIT DATE   writes into a report at which commit and when it was measured
   tables.py document DIR DOC  writes all tables into the document DOC, between its markers:
                               <!-- figures: NAME --> … <!-- end of figures -->
 
@@ -56,8 +57,23 @@ def goal(value, limit):
 
 def machine(report):
     m = report['machine']
-    return '%s, %d cores, %.0f GiB, %s, load %s, %s build, version %s.' % (
+    where = '%s, %d cores, %.0f GiB, %s, load %s, %s build, version %s' % (
         m['cpu'], m['cores'], m['memory_mib'] / 1024, m['system'], m['load_1m'], m['build'], m['version'])
+    return '%s, %s.' % (where, measured(report.get('measured')))
+
+
+def measured(when):
+    """The commit and the day of a figure, which `stamp` has written into its report."""
+    return 'commit %s, %s' % (when['commit'], when['date']) if when else '**commit and date unknown: measure anew**'
+
+
+def stamp(path, commit, date):
+    with open(path) as file:
+        report = json.load(file)
+    report['measured'] = {'commit': commit, 'date': date}
+    with open(path, 'w') as file:
+        json.dump(report, file, indent=2, ensure_ascii=False)
+        file.write('\n')
 
 
 def preempt(report):
@@ -151,7 +167,10 @@ def instructions(directory):
             elif found and name:
                 rows.append([name.replace('_', ' '), count(int(found.group(1)))])
                 name = None
-    return table(['decision', 'instructions'], rows) if rows else None
+    if not rows:
+        return None
+    when = load(directory, 'instructions.json') or {}
+    return table(['decision', 'instructions'], rows) + '\n\nOne thread under valgrind, %s.' % measured(when.get('measured'))
 
 
 def collect_nova(directory):
@@ -202,6 +221,8 @@ def main():
             json.dump(report, file, indent=2)
             file.write('\n')
         print(nova(report))
+    elif len(sys.argv) == 5 and sys.argv[1] == 'stamp':
+        stamp(*sys.argv[2:])
     elif len(sys.argv) == 4 and sys.argv[1] == 'document':
         document(sys.argv[2], sys.argv[3])
     else:

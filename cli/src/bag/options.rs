@@ -10,7 +10,9 @@ use std::path::PathBuf;
 /// How the maps are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum PlanMethod {
-    /// As in the paper: Algorithms 1 and 2
+    /// The paper's Algorithms 1 and 2 as printed
+    Paper,
+    /// Algorithm 1 with another choice of the instance: where the price grows least. Cheaper than "paper" on the paper's jobs
     Greedy,
     /// Packings and a local search; all plans for up to eight tasks. Never dearer than greedy
     Search,
@@ -55,6 +57,7 @@ impl BagOptions {
     /// How much is done to find a plan.
     pub(crate) fn effort(&self) -> Effort {
         match self.method {
+            PlanMethod::Paper => Effort::Literal,
             PlanMethod::Greedy => Effort::Greedy,
             PlanMethod::Search => Effort::Search {
                 rounds: self.rounds,

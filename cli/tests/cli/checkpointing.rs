@@ -340,6 +340,42 @@ async fn the_bid_is_chosen_by_goal_deadline_and_budget() {
 }
 
 #[tokio::test]
+async fn algorithm_1_as_printed_bids_the_lowest_on_demand_price_and_takes_the_fastest_type() {
+    let here = tempfile::tempdir().unwrap();
+    let history = file(here.path(), "two.csv", two_types().as_bytes());
+    // At 0.30 the tidal type lives for half a day, too short for the job, the steady one for ever.
+    let prices = "--job 14h --by paper --on-demand tidal=0.30 --on-demand steady=1";
+    let json = bid(&history, &format!("{prices} -o json")).await.json();
+    assert_eq!(json["choice"]["series"], "steady");
+    assert_eq!(json["choice"]["bid"], "0.30");
+    assert_eq!(json["offers_considered"], 2);
+    // Eight times as fast, the tidal type ends the job within its life; what either costs does not count.
+    let json = bid(&history, &format!("{prices} --speed tidal=8 -o json"))
+        .await
+        .json();
+    assert_eq!(json["choice"]["series"], "tidal");
+
+    for (options, part) in [
+        (
+            "--by paper --on-demand tidal=1",
+            "steady has no on-demand price",
+        ),
+        ("--by paper --on-demand t=1 --goal cost", "--goal"),
+        ("--by paper --on-demand t=1 --deadline 9h", "--deadline"),
+        ("--by paper --on-demand t=1 --bids 0.1", "--bids"),
+        ("--on-demand t=1", "--by paper only"),
+    ] {
+        let ran = bid(&history, &format!("--job 6h {options}")).await;
+        assert!(
+            ran.err.starts_with("EB-CLI-011: "),
+            "{options}: {}",
+            ran.err
+        );
+        assert!(ran.err.contains(part), "{options}: {}", ran.err);
+    }
+}
+
+#[tokio::test]
 async fn bids_that_cannot_be_planned_are_refused() {
     let here = tempfile::tempdir().unwrap();
     let history = file(here.path(), "two.csv", two_types().as_bytes());

@@ -1,14 +1,15 @@
-//! The primary map as the paper makes it (Algorithm 1): greedy, task by task.
+//! Greedy primary maps, task by task: ours ([`greedy`]), and Algorithm 1 of the paper as printed ([`literal`]).
 //!
-//! Where the paper leaves something open, this is the reading:
+//! Both take tasks by falling memory (the paper does not order equals; here by falling duration, then in the
+//! order of the bag), and open a new instance of the type `best_VM`: fewest periods of running time, the cheaper
+//! of equals, the first of those. Neither holds a new instance against the share of the deadline: two of the
+//! paper's four jobs are possible only so. If even a new preemptible instance is too slow for the deadline, the
+//! task runs on demand.
 //!
-//! - Tasks come by falling memory, then by falling duration, then in the order of the bag.
-//! - Of the instances that have room within the share of the deadline the one is taken whose price grows least, then the one
-//!   with the least waste (equation 1: what is left of the paid slot after its last task), then the oldest.
-//! - `best_VM`, where a new instance is needed, is the type with the fewest periods of running time, the cheaper one of equals, the first of those.
-//!   A new instance is not held against the share, as in the paper: two of its four jobs are only possible so.
-//! - An instance gets a further task only if that can still be moved to its backup at its end. If even a new preemptible instance is too slow for the
-//!   deadline, the task runs on demand.
+//! They differ in the instance that gets a further task. Algorithm 1 takes the one with the *most* waste
+//! (equation 1) whose paid slots are enough, otherwise the one with the *least* waste that gets new slots. Ours
+//! takes the one whose price grows least, then the one with the least waste, and only if the task can still be
+//! moved to its backup at its end.
 
 use crate::input::Bag;
 use crate::map::{Market, Vm, seconds};
@@ -83,7 +84,7 @@ pub(crate) fn in_order(bag: &Bag, tasks: impl IntoIterator<Item = usize>) -> Vec
     tasks
 }
 
-/// The greedy map on a market. On demand there is neither a share nor a backup.
+/// Our greedy map on a market. On demand there is neither a share nor a backup.
 pub(crate) fn greedy(bag: &Bag, market: Market) -> Vec<Vm> {
     let mut open: Vec<Open> = Vec::new();
     for task in in_order(bag, 0..bag.tasks().len()) {
@@ -95,6 +96,48 @@ pub(crate) fn greedy(bag: &Bag, market: Market) -> Vec<Vm> {
         open[vm].put(bag, task);
     }
     open.into_iter().map(|o| o.vm).collect()
+}
+
+/// Algorithm 1 as printed.
+pub(crate) fn literal(bag: &Bag, market: Market) -> Vec<Vm> {
+    let mut open: Vec<Open> = Vec::new();
+    for task in in_order(bag, 0..bag.tasks().len()) {
+        let vm = literal_open(bag, &open, task).unwrap_or_else(|| {
+            let (ty, market) = best_new(bag, task, market);
+            open.push(Open::new(ty, market));
+            open.len() - 1
+        });
+        open[vm].put(bag, task);
+    }
+    open.into_iter().map(|o| o.vm).collect()
+}
+
+/// Lines 5 to 26: an instance whose allocated slots are enough, by falling waste; otherwise one that gets new slots,
+/// by rising waste. The limit is D · VM_time_limit; line 22 compares the end of new slots with `<`.
+fn literal_open(bag: &Bag, open: &[Open], task: usize) -> Option<usize> {
+    let rules = bag.rules();
+    let slots = |end: u64| end.div_ceil(rules.slot) * rules.slot;
+    let places: Vec<(usize, u64, u64, u64)> = open
+        .iter()
+        .enumerate()
+        .filter_map(|(at, o)| {
+            let (load, _) = o.earliest(bag, task)?;
+            let end = rules.boot + load + bag.runtime(task, o.vm.ty)?;
+            let last = rules.boot + o.longest;
+            Some((at, end, slots(last), slots(last) - last))
+        })
+        .collect();
+    let allocated = places
+        .iter()
+        .filter(|(_, end, paid, _)| end <= paid && *end <= bag.limit())
+        .min_by_key(|(at, _, _, waste)| (Reverse(*waste), *at));
+    let extended = || {
+        places
+            .iter()
+            .filter(|(_, end, _, _)| slots(*end) < bag.limit())
+            .min_by_key(|(at, _, _, waste)| (*waste, *at))
+    };
+    allocated.or_else(extended).map(|(at, ..)| *at)
 }
 
 fn best_open(bag: &Bag, open: &[Open], task: usize) -> Option<usize> {

@@ -91,7 +91,9 @@ impl Planned {
 /// How a plan was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
-    /// Algorithms 1 and 2.
+    /// Algorithm 1 as printed, and Algorithm 2.
+    Literal,
+    /// Task by task, where the price grows least; backups by Algorithm 2.
     Greedy,
     /// The instances were given; the tasks were dealt to them.
     Given,
@@ -106,6 +108,7 @@ impl Method {
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
+            Self::Literal => "paper",
             Self::Greedy => "greedy",
             Self::Given => "given",
             Self::Search => "search",

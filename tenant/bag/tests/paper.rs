@@ -8,8 +8,8 @@ mod common;
 use common::{JOBS, job, vectors};
 use ebbtide_bag::simulate::{Outage, OutageEnd, Run, Scenario, simulate};
 use ebbtide_bag::{
-    Bag, Conduct, Effort, Market, Method, OnHibernation, Plan, best_share, critical, plan, plan_on,
-    smallest_without_copies,
+    Bag, Conduct, Effort, InstanceType, Market, Method, OnHibernation, Plan, Rules, Task,
+    best_share, critical, plan, plan_on, smallest_without_copies,
 };
 
 const HOUR: u64 = 3600;
@@ -240,6 +240,39 @@ fn greedy_maps_are_no_dearer_than_those_of_the_vectors() {
             assert!(plan.makespan(&bag) as f64 / 3600.0 >= bag_longest(&bag));
         }
     }
+}
+
+/// Two tasks of an hour fill one instance; the third fits into the paid rest of neither. Then a short one: Algorithm 1 puts it
+/// on the instance with the most waste, ours on the one whose price grows least with the least waste.
+#[test]
+fn algorithm_1_as_printed_fills_the_instance_with_the_most_waste_first() {
+    let task = |name: &str, minutes: u64| Task {
+        name: name.to_owned(),
+        seconds: minutes * 60,
+        memory_mb: 100,
+        checkpoints: None,
+    };
+    let types = vec![InstanceType {
+        name: "one".to_owned(),
+        vcpus: 1,
+        memory_mb: 100,
+        on_demand: Some("1".parse().unwrap()),
+        preemptible: Some("0.25".parse().unwrap()),
+        slowdown: 1.0,
+    }];
+    let rules = Rules {
+        deadline: 4 * HOUR,
+        ..Rules::default()
+    };
+    let tasks = vec![task("a", 80), task("b", 50), task("c", 5)];
+    let bag = Bag::new(tasks, types, rules).unwrap();
+    let holds = |effort: Effort| -> Vec<Vec<usize>> {
+        let plan = plan(&bag, effort);
+        plan.vms.iter().map(|p| p.vm.tasks().collect()).collect()
+    };
+    // a leaves 40 of 120 minutes: b (50) does not fit the paid slots, and three slots would not end before half the deadline.
+    assert_eq!(holds(Effort::Literal), [vec![0, 2], vec![1]]);
+    assert_eq!(holds(Effort::Greedy), [vec![0], vec![1, 2]]);
 }
 
 fn bag_longest(bag: &Bag) -> f64 {

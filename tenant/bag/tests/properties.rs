@@ -108,6 +108,20 @@ proptest! {
     }
 
     #[test]
+    fn the_paper_s_map_is_a_plan_without_flaw_and_its_deadline_is_met(bag in bags(20), vm in 0usize..64, part in 0.0f64..1.0) {
+        let literal = plan(&bag, Effort::Literal);
+        prop_assert_eq!(literal.flaw(&bag), None);
+        prop_assert_eq!(literal.method, Method::Literal);
+        let vm = vm % literal.vms.len();
+        let from = (literal.vms[vm].vm.end(&bag) as f64 * part) as u64;
+        let scenario = Scenario {
+            outages: vec![Outage { vm, from, end: OutageEnd::Never }],
+            ..Scenario::default()
+        };
+        prop_assert!(simulate(&bag, &literal, &scenario).unwrap().met);
+    }
+
+    #[test]
     fn the_smallest_deadline_can_be_met_and_a_second_less_cannot(bag in bags(12)) {
         let least = critical(&bag).unwrap().seconds;
         let rules = Rules { deadline: least, ..*bag.rules() };

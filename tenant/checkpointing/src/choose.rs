@@ -1,4 +1,5 @@
-//! Which bid and which instance type: the ACC paper's Algorithm 1.
+//! Which bid and which instance type. Extends the ACC paper's Algorithm 1, which compares all types at one bid,
+//! the lowest on-demand price, by the expected execution time alone (equations 7 and 8).
 
 use crate::availability::Availability;
 use crate::error::CheckpointingError;
@@ -126,11 +127,11 @@ fn offer(
     })
 }
 
-/// Algorithm 1: of all offers that keep the deadline and the budget the one that serves the goal best; of equals the lower bid. The
-/// place in the list, or `None` if none keeps them.
+/// Selects the offer that serves the goal best among those that keep the deadline and the budget; of equals the
+/// lower bid. Returns its index, or `None` if no offer keeps them.
 ///
-/// The evaluation data name the algorithm without its text, so its measure is a parameter here. The paper compares schemes by the
-/// product of cost and time; that is the default.
+/// The paper's Algorithm 1 minimises the execution time at one bid and knows neither deadline nor budget. The
+/// default here is the product of cost and time, by which the paper compares checkpoint schemes.
 #[must_use]
 pub fn choose(
     offers: &[Offer],

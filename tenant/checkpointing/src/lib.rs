@@ -9,7 +9,7 @@
 //! - [`Scheme`] is a checkpoint policy; [`SchemeKind`] lists the six: NONE, OPT, HOUR, EDGE, ADAPT, ACC.
 //! - [`run`] plays one job through a history; [`compare`] plays one from each of many starts with all schemes.
 //! - [`Lives`] is the failure density that a history shows for a bid; [`expected_execution_time`] is the paper's equation 8 and
-//!   [`choose`] its Algorithm 1: which bid and which instance type.
+//!   [`choose`] selects a bid and an instance type (an extension of its Algorithm 1).
 //!
 //! Times are whole seconds since 1970 in UTC, spans whole seconds, prices and sums [`ebbtide_model::Money`]. Nothing here reads a
 //! clock, draws a number or touches a file.

@@ -16,10 +16,14 @@ use ebbtide_model::Money;
 use std::str::FromStr;
 
 pub(super) const HELP: &str = "\
-Algorithm 1 of the ACC paper: for each instance type (series) and bid it works out, from the recorded prices,
-how long instances live (the failure density), the expected execution time without checkpoints (the paper's
-equation 8), the time from start to end (execution, stretched by how seldom the price is within the bid) and
-the cost; then it takes the best by --goal among those that keep --deadline and --budget.
+Extends Algorithm 1 of the ACC paper. For each instance type (series) and each of several bids the command
+derives from the recorded prices how long instances live (the failure density), the expected execution time
+without checkpoints (the paper's equation 8), the time from start to end (execution divided by the share of
+time in which the price is within the bid) and the cost. It selects the best by --goal among those that keep
+--deadline and --budget.
+
+The paper's own Algorithm 1 is --by paper: one bid for all types, the lowest on-demand price (--on-demand), and
+the type with the least expected execution time, whatever it costs.
 
 What is expected is one thing, what would have happened another: offers are also played through the history
 with a checkpoint scheme, and their mean cost and time stand beside the expected ones. Where prices stay high
@@ -30,6 +34,7 @@ Examples:
   ebbtide plan bid --history prices.csv.zst --job 500m --goal cost --deadline 24h --series us-east-1.linux
   ebbtide plan bid --history prices.csv --job 500m --budget 2.50 --speed m1.xlarge=1 --speed m2.2xlarge=1.6
   ebbtide plan bid --history prices.csv --job 500m --by replay --scheme hour
+  ebbtide plan bid --history prices.csv --job 500m --by paper --on-demand m1.xlarge=0.68 --on-demand m1.small=0.085
   ebbtide plan bid --history prices.csv --job 500m -o json | jq '.choice'";
 
 /// A start every 25 hours, so that all times of the day occur: prices have days and nights.
@@ -46,12 +51,15 @@ pub struct BidArgs {
     /// Length of the job without interruptions and checkpoints
     #[arg(long, value_name = "TIME")]
     job: Hours,
-    /// What is wanted most: the least product of cost and time, the least cost, or the least time
-    #[arg(long, value_name = "product|cost|time", default_value = "product", value_parser = goal)]
-    goal: Goal,
-    /// Choose by what is expected (the paper's way), or by what would have happened
-    #[arg(long, value_name = "equation|replay", default_value = "equation", value_parser = by)]
+    /// Objective: the least product of cost and time [default], the least cost, or the least time
+    #[arg(long, value_name = "product|cost|time", value_parser = goal)]
+    goal: Option<Goal>,
+    /// Choose by expected values, by what would have happened, or as the paper's Algorithm 1 does
+    #[arg(long, value_name = "equation|replay|paper", default_value = "equation", value_parser = by)]
     by: By,
+    /// On-demand price in dollars per hour of types whose name contains NAME, for --by paper; may be repeated
+    #[arg(long, value_name = "NAME=DOLLARS")]
+    on_demand: Vec<OnDemand>,
     /// The job has to be done in this time
     #[arg(long, value_name = "TIME")]
     deadline: Option<Hours>,
@@ -99,20 +107,45 @@ impl FromStr for Speed {
     }
 }
 
+/// On-demand price of the types whose name contains a text.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct OnDemand {
+    name: String,
+    price: Money,
+}
+
+impl FromStr for OnDemand {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || format!("{text:?} is no price: NAME=DOLLARS, for example m1.xlarge=0.68");
+        let (name, price) = text.rsplit_once('=').ok_or_else(wrong)?;
+        let price: Money = price.parse().map_err(|_| wrong())?;
+        if name.is_empty() || price <= Money::default() {
+            return Err(wrong());
+        }
+        let name = name.to_owned();
+        Ok(Self { name, price })
+    }
+}
+
 /// What offers are judged by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum By {
-    /// Equation 8.
+    /// Expected time and cost, from equation 8.
     Equation,
     /// The recorded prices.
     Replay,
+    /// Algorithm 1 as printed: one bid for all types, the least expected execution time.
+    Paper,
 }
 
 fn by(text: &str) -> Result<By, String> {
     match text {
         "equation" => Ok(By::Equation),
         "replay" => Ok(By::Replay),
-        _ => Err("equation or replay".to_owned()),
+        "paper" => Ok(By::Paper),
+        _ => Err("equation, replay or paper".to_owned()),
     }
 }
 
@@ -151,9 +184,11 @@ pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError>
         terminate_seconds: seconds(args.costs.terminate),
         ..Terms::default()
     };
-    let bids = |candidate: &Candidate<'_>| match &args.bids {
-        Some(bids) => bids.list(args.bid_count),
-        None => Bids::band(candidate.history, args.bid_count),
+    let one_bid = one_bid(args, &candidates)?;
+    let bids = |candidate: &Candidate<'_>| match (&args.bids, one_bid) {
+        (_, Some(bid)) => vec![bid],
+        (Some(bids), None) => bids.list(args.bid_count),
+        (None, None) => Bids::band(candidate.history, args.bid_count),
     };
     let offers = offers(&candidates, bids, seconds(args.job), &terms)?;
     let best = best_of(args, &terms, &series, &offers)?;
@@ -163,11 +198,61 @@ pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError>
     show(context, args, offers.len(), &best)
 }
 
+/// The bid of Algorithm 1, which is the same for all types: equation 7, the lowest on-demand price. `None` where bids are searched.
+fn one_bid(args: &BidArgs, candidates: &[Candidate<'_>]) -> Result<Option<Money>, CliError> {
+    let refused = |problem: String, next: &str| {
+        let next = next.to_owned();
+        Err(CliError::Refused { problem, next })
+    };
+    if args.by != By::Paper {
+        if !args.on_demand.is_empty() {
+            let problem = "--on-demand has an effect with --by paper only".to_owned();
+            return refused(problem, "add --by paper, or leave --on-demand out");
+        }
+        return Ok(None);
+    }
+    let searched = [
+        ("--bids", args.bids.is_some()),
+        ("--goal", args.goal.is_some()),
+        ("--deadline", args.deadline.is_some()),
+        ("--budget", args.budget.is_some()),
+    ];
+    if let Some((option, _)) = searched.iter().find(|(_, given)| *given) {
+        let problem = format!("Algorithm 1 as printed has no place for {option}");
+        return refused(
+            problem,
+            "leave it out, or use --by equation, which searches bids",
+        );
+    }
+    let mut prices = Vec::new();
+    for candidate in candidates {
+        match longest_fit(&args.on_demand, |one| &one.name, candidate.name) {
+            Some(one) => prices.push(one.price),
+            None => {
+                let problem = format!("{} has no on-demand price", candidate.name);
+                let next = "give one with --on-demand NAME=DOLLARS, or select types with --series";
+                return refused(problem, next);
+            }
+        }
+    }
+    Ok(prices.into_iter().min())
+}
+
+/// The setting whose name fits a type and is longest: it says most.
+fn longest_fit<'a, T>(
+    settings: &'a [T],
+    name: impl Fn(&T) -> &String,
+    candidate: &str,
+) -> Option<&'a T> {
+    let fitting = settings.iter().filter(|one| candidate.contains(name(one)));
+    fitting.max_by_key(|one| name(one).len())
+}
+
 /// Why there is no best offer.
 fn none(args: &BidArgs, offers: &[Offer]) -> CliError {
     let count = offers.len();
     let endless = offers.iter().all(|offer| offer.hours.is_infinite());
-    if args.by == By::Equation && endless {
+    if args.by != By::Replay && endless {
         return CliError::Refused {
             problem: format!(
                 "with none of {count} offers any instance lived as long as the job of {}: without checkpoints it would never end",
@@ -204,9 +289,13 @@ fn best_of<'a>(
     }
     let mut judged: Vec<Offer> = all.iter().map(|one| judged(args.by, one)).collect();
     let deadline = args.deadline.map(|deadline| deadline.0);
+    let goal = match args.by {
+        By::Paper => Goal::Time,
+        By::Equation | By::Replay => args.goal.unwrap_or_default(),
+    };
     let mut best = Vec::new();
     while best.len() < usize::try_from(args.top).unwrap_or(usize::MAX) {
-        let Some(place) = choose(&judged, args.goal, deadline, args.budget) else {
+        let Some(place) = choose(&judged, goal, deadline, args.budget) else {
             break;
         };
         judged.swap_remove(place);
@@ -223,21 +312,22 @@ fn best_of<'a>(
 /// long the others would have taken.
 fn judged(by: By, one: &Shown<'_>) -> Offer {
     let mut offer = one.offer.clone();
-    if by == By::Replay {
-        let played = one.played.as_ref();
-        let finished = played.filter(|played| played.finished == one.starts);
-        (offer.hours, offer.cost) = finished.map_or((f64::INFINITY, f64::INFINITY), |played| {
-            (played.hours, played.cost)
-        });
+    match by {
+        By::Equation => {}
+        By::Paper => offer.hours = offer.execution_hours,
+        By::Replay => {
+            let played = one.played.as_ref();
+            let finished = played.filter(|played| played.finished == one.starts);
+            (offer.hours, offer.cost) = finished.map_or((f64::INFINITY, f64::INFINITY), |played| {
+                (played.hours, played.cost)
+            });
+        }
     }
     offer
 }
 
 fn speed_of(args: &BidArgs, name: &str) -> f64 {
-    // The longest name that fits says most.
-    let fitting = args.speed.iter().filter(|speed| name.contains(&speed.name));
-    let best = fitting.max_by_key(|speed| speed.name.len());
-    best.map_or(1.0, |speed| speed.factor)
+    longest_fit(&args.speed, |speed| &speed.name, name).map_or(1.0, |speed| speed.factor)
 }
 
 /// Plays an offer through its history.
@@ -314,6 +404,7 @@ fn show(
         let (bid, name) = (first.offer.bid, &first.series.name);
         let expected = match args.by {
             By::Equation => "expected",
+            By::Paper => "expected execution",
             By::Replay => "played, on the average,",
         };
         let (time, cost) = (Hours(judged.hours), judged.cost);

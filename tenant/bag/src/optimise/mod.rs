@@ -5,7 +5,7 @@ mod pack;
 mod search;
 
 use crate::error::BagError;
-use crate::greedy::greedy;
+use crate::greedy::{greedy, literal};
 use crate::input::{Bag, Rules};
 use crate::map::{Market, Vm};
 use crate::plan::{Method, Plan, Planned};
@@ -13,7 +13,9 @@ use crate::plan::{Method, Plan, Planned};
 /// How much is done to find a cheap plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effort {
-    /// Algorithms 1 and 2, as in the paper.
+    /// The paper's Algorithm 1 as printed, with backups by Algorithm 2.
+    Literal,
+    /// A greedy map that differs from Algorithm 1 in the choice of the instance (see `greedy.rs`), with backups by Algorithm 2.
     Greedy,
     /// Many packings (each type, each number of slots), then a local search of so many rounds; all plans of very small bags.
     Search {
@@ -45,6 +47,9 @@ pub fn plan_on_demand(bag: &Bag, effort: Effort) -> Plan {
 }
 
 fn planned(bag: &Bag, market: Market, effort: Effort) -> Plan {
+    if effort == Effort::Literal {
+        return complete(bag, literal(bag, market), Method::Literal);
+    }
     let first = complete(bag, greedy(bag, market), Method::Greedy);
     let Effort::Search { rounds, seed } = effort else {
         return first;
