@@ -9,6 +9,11 @@
 
 use crate::api::NovaDb;
 use crate::error::NovaDbError;
+use std::collections::HashSet;
+use uuid::Uuid;
+
+/// Build requests that are looked for with one question.
+const AT_ONCE: usize = 200;
 
 /// The task states in which Nova asks for a host, and who sets them before asking (`nova/compute/api.py`).
 const ASKING: [&str; 5] = [
@@ -55,6 +60,62 @@ impl NovaDb {
             .rows("read build requests", sql, vec![instance_uuid.into()])
             .await?;
         Ok(!found.is_empty())
+    }
+
+    /// Which of these instances have no build request: they are in a cell, or were deleted.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn without_build_request(
+        &self,
+        instances: &[Uuid],
+    ) -> Result<Vec<Uuid>, NovaDbError> {
+        let mut without = Vec::new();
+        for instances in instances.chunks(AT_ONCE) {
+            let places = vec!["?"; instances.len()].join(", ");
+            let sql = format!(
+                "SELECT b.instance_uuid FROM build_requests b WHERE b.instance_uuid IN ({places})"
+            );
+            let names: Vec<String> = instances.iter().map(Uuid::to_string).collect();
+            let values = names.iter().map(|name| name.as_str().into()).collect();
+            let api = self.api();
+            let found = api.rows("read build requests", &sql, values).await?;
+            let found: HashSet<String> = found
+                .iter()
+                .map(|row| row.try_get_by_index(0))
+                .collect::<Result<_, _>>()
+                .map_err(|error| api.unreadable("build_requests", &error))?;
+            let named = instances.iter().zip(&names);
+            without.extend(
+                named
+                    .filter(|(_, name)| !found.contains(*name))
+                    .map(|(uuid, _)| *uuid),
+            );
+        }
+        Ok(without)
+    }
+
+    /// Whether an instance that has no build request was deleted, or buried by a caller that has given up: it never comes.
+    ///
+    /// # Errors
+    /// Those of the databases.
+    pub async fn is_deleted(&self, instance_uuid: &str) -> Result<bool, NovaDbError> {
+        let Some(cell_uuid) = self.instance_cell(instance_uuid).await? else {
+            return Ok(true);
+        };
+        if cell_uuid == crate::CELL0_UUID {
+            return Ok(true);
+        }
+        let cell = match self.cell(&cell_uuid) {
+            Ok(cell) => cell,
+            Err(NovaDbError::NoSuchCell { .. }) => {
+                self.cells().await?;
+                self.cell(&cell_uuid)?
+            }
+            Err(error) => return Err(error),
+        };
+        let instance = cell.instance(instance_uuid).await?;
+        Ok(instance.is_none_or(|instance| instance.deleted))
     }
 
     /// The UUID of the cell that an instance is in; `None`: it is unknown, or not in a cell yet.

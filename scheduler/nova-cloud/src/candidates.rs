@@ -353,6 +353,9 @@ impl Cloud {
                     "is no object",
                 )
             })?;
+            if !self.fits_what_runs(allocations) {
+                continue;
+            }
             let offered = AllocationCandidate {
                 allocations: allocations.clone(),
                 mappings: request.get("mappings").cloned().unwrap_or(Value::Null),
@@ -378,6 +381,22 @@ impl Cloud {
             offer: Offer::Told(Arc::new(told)),
             layout: self.layout,
             believed: 0,
+        })
+    }
+
+    /// Whether what Placement offers is free in truth: it does not see victims that run on without their allocations.
+    fn fits_what_runs(&self, allocations: &Value) -> bool {
+        let mut providers = allocations.as_object().into_iter().flatten();
+        providers.all(|(provider, offered)| {
+            let Ok(provider) = provider.parse::<Uuid>() else {
+                return true;
+            };
+            let resources = offered.get("resources").and_then(Value::as_object);
+            let amounts = resources.into_iter().flatten();
+            let amounts = amounts
+                .filter_map(|(class, amount)| Some((class.clone(), amount.as_u64()?)))
+                .collect();
+            self.fits_beside(provider, &amounts)
         })
     }
 

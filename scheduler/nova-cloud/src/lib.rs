@@ -19,7 +19,7 @@ mod plan;
 mod scheduling;
 
 pub use candidates::{AskPlacement, Asked, Candidates};
-pub use cloud::{Cloud, CloudSettings, CostModules, Counts, ToRead};
+pub use cloud::{Cloud, CloudSettings, CostModules, Counts, OpenPreemption, ToRead};
 pub use error::CloudError;
 pub use expected::Expected;
 pub use facts::{

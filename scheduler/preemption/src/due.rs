@@ -33,7 +33,8 @@ pub enum Action {
     AnswerNoRoom,
     /// Write a victim's usage record (its place in the record).
     Record(usize),
-    /// Give allocations back.
+    /// Give allocations back: victims that live hold what they had, newcomers and victims that are gone hold nothing of it. It comes
+    /// once when the preemption is called off, and once more when every victim's fate is known.
     GiveBack,
 }
 
@@ -86,7 +87,13 @@ impl Preemption {
     }
 
     fn withdrawing(&self, now: Timestamp) -> Vec<Action> {
-        let mut actions = self.records();
+        let rested = self.give_back_at.is_none_or(|at| at <= now);
+        let mut actions = Vec::new();
+        // Before the spares: a victim without allocations is overcommitted on every host that fills up meanwhile.
+        if !self.returned && rested {
+            actions.push(Action::GiveBack);
+        }
+        actions.extend(self.records());
         for (place, victim) in self.victims.iter().enumerate() {
             if matches!(
                 victim.state,
@@ -98,8 +105,7 @@ impl Preemption {
                 actions.push(Action::Spare(place));
             }
         }
-        let settled = self.victims.iter().all(|v| !v.state.is_open());
-        if settled && self.give_back_at.is_none_or(|at| at <= now) {
+        if self.returned && self.is_settled() && rested {
             actions.push(Action::GiveBack);
         }
         actions
@@ -145,7 +151,10 @@ impl Preemption {
                     .chain(waited_for.into_iter().flatten().flatten())
                     .min()
             }
-            State::Withdrawing => victims.chain(self.give_back_at).min(),
+            State::Withdrawing if !self.returned || self.is_settled() => {
+                victims.chain(self.give_back_at).min()
+            }
+            State::Withdrawing => victims.min(),
             _ => None,
         }
     }

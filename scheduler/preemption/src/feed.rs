@@ -1,6 +1,6 @@
 //! What came of an action, what agents report, what time does.
 
-use super::{Policy, Preemption, State, VictimState};
+use super::{CalledOff, Policy, Preemption, State, VictimState};
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::Body;
 
@@ -56,9 +56,13 @@ pub enum Input<'a> {
         /// Its words.
         reason: &'a str,
     },
-    /// Somebody wants it called off (the room is not needed, an operator says so).
+    /// Every newcomer was deleted, whether its caller has its answer or not.
+    NewcomersGone,
+    /// It has to be called off.
     Withdraw {
         /// Why.
+        why: CalledOff,
+        /// The same, in words.
         reason: &'a str,
     },
     /// Time has passed.
@@ -90,9 +94,17 @@ impl Preemption {
                 }
             }
             Input::Caller { waits: false } if !self.answered => {
-                self.withdraw("the caller does not wait any more", now, policy);
+                let reason = "the caller does not wait any more";
+                self.withdraw(CalledOff::CallerLeft, reason, now, policy);
             }
-            Input::Withdraw { reason } if !self.answered => self.withdraw(reason, now, policy),
+            // Also after the answer: who leaves for a server that does not come leaves for nothing.
+            Input::NewcomersGone if !self.room_is_free() => {
+                let reason = "what it made room for was deleted";
+                self.withdraw(CalledOff::NewcomersGone, reason, now, policy);
+            }
+            Input::Withdraw { why, reason } if !self.answered => {
+                self.withdraw(why, reason, now, policy);
+            }
             Input::NoticePublished {
                 victim,
                 attempt,
@@ -116,10 +128,20 @@ impl Preemption {
                 }
             }
             Input::Answered => self.answered = true,
-            Input::GivenBack if self.state == State::Withdrawing => self.state = State::Withdrawn,
+            Input::GivenBack if self.state == State::Withdrawing => {
+                if self.is_settled() {
+                    self.state = State::Withdrawn;
+                }
+                self.returned = true;
+                self.give_back_at = None;
+                self.give_back_refusals = 0;
+            }
             Input::GiveBackFailed { reason } if self.state == State::Withdrawing => {
                 self.reason = Some(reason.to_owned());
-                self.give_back_at = Some(now.plus(policy.give_back_pause));
+                let rest = policy.give_back_rest_millis(self.give_back_refusals);
+                let at = now.as_millis().saturating_add(rest);
+                self.give_back_at = Some(Timestamp::from_millis(at));
+                self.give_back_refusals = self.give_back_refusals.saturating_add(1);
             }
             Input::Tick => self.tick(now, policy),
             _ => {}
@@ -207,7 +229,8 @@ impl Preemption {
             Body::Spared(_) if victim.state.is_open() => {
                 victim.state = VictimState::Spared;
                 if self.state == State::Evacuating && !self.answered {
-                    self.withdraw("an agent has let a victim live", now, policy);
+                    let reason = "an agent has let a victim live";
+                    self.withdraw(CalledOff::VictimsStay, reason, now, policy);
                 }
             }
             // It may be the answer to an earlier attempt, with a later one on its way; only "spared" says that nothing will happen.
@@ -228,7 +251,7 @@ impl Preemption {
                     }
                 };
                 if waits {
-                    self.withdraw(&reason, now, policy);
+                    self.withdraw(CalledOff::VictimsStay, &reason, now, policy);
                 }
             }
             _ => {}
@@ -236,7 +259,10 @@ impl Preemption {
     }
 
     /// Calls it off: who has been told is asked to stay, who has not simply stays.
-    fn withdraw(&mut self, reason: &str, now: Timestamp, policy: &Policy) {
+    fn withdraw(&mut self, why: CalledOff, reason: &str, now: Timestamp, policy: &Policy) {
+        if self.state == State::Withdrawing && !why.room_is_wanted() {
+            self.called_off = Some(why);
+        }
         if !matches!(self.state, State::Claimed | State::Evacuating) {
             return;
         }
@@ -245,6 +271,7 @@ impl Preemption {
         let unheard = self.state == State::Claimed;
         self.state = State::Withdrawing;
         self.reason = Some(reason.to_owned());
+        self.called_off = Some(why);
         for victim in &mut self.victims {
             match victim.state {
                 VictimState::Waiting if unheard => victim.state = VictimState::Spared,
@@ -343,7 +370,7 @@ impl Preemption {
             && !self.answered
             && !self.room_is_free()
         {
-            self.withdraw(&reason, now, policy);
+            self.withdraw(CalledOff::VictimsStay, &reason, now, policy);
         }
     }
 }

@@ -15,7 +15,8 @@ pub struct Policy {
     pub room_timeout: Seconds,
     /// How often the caller is asked whether it still waits while victims leave.
     pub caller_every: Seconds,
-    /// How long a refused return of allocations rests before it is tried again.
+    /// The longest rest of a refused return of allocations before it is tried again. The first one is a tenth of a second, and each
+    /// further one twice as long: until it is done a victim may run in room that Placement shows as free.
     pub give_back_pause: Seconds,
     /// After an early answer: how long a victim rests whose evacuation has failed, before it is told again.
     pub failed_rest: Seconds,
@@ -35,7 +36,16 @@ impl Default for Policy {
     }
 }
 
+/// The first rest of a refused return of allocations. A conflict mostly comes of a write that met ours and is over by then.
+const FIRST_GIVE_BACK_MILLIS: i64 = 100;
+
 impl Policy {
+    /// How long a return of allocations rests that was refused so often before.
+    pub(crate) fn give_back_rest_millis(&self, refusals: u32) -> i64 {
+        let doubled = FIRST_GIVE_BACK_MILLIS.saturating_mul(1 << refusals.min(16));
+        doubled.min(self.give_back_pause.as_millis())
+    }
+
     /// How long an agent has in all to begin: after that it must not.
     #[must_use]
     pub fn patience(&self) -> Seconds {

@@ -48,6 +48,28 @@ impl State {
     }
 }
 
+/// Why a preemption was called off.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CalledOff {
+    /// The caller does not wait any more.
+    CallerLeft,
+    /// Every newcomer was deleted.
+    NewcomersGone,
+    /// The victims did not leave: an agent was silent, refused, or took too long.
+    VictimsStay,
+    /// More runs on a newcomer's host than Placement shows, so the newcomer does not fit.
+    HostOverfull,
+}
+
+impl CalledOff {
+    /// True if the request still needs room, so that another plan is worth making.
+    #[must_use]
+    pub fn room_is_wanted(self) -> bool {
+        matches!(self, Self::VictimsStay | Self::HostOverfull)
+    }
+}
+
 /// When the caller gets its answer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -225,8 +247,17 @@ pub struct Preemption {
     pub result: Value,
     /// Why it was called off or refused.
     pub reason: Option<String>,
+    /// The same, for programs; `None` if it was not called off, or by a scheduler that did not write it.
+    #[serde(default)]
+    pub called_off: Option<CalledOff>,
+    /// Allocations were given back since it was called off. They are looked at once more when every victim's fate is known.
+    #[serde(default)]
+    pub returned: bool,
     /// When giving back is tried (again).
     pub give_back_at: Option<Timestamp>,
+    /// How often giving back was refused since it last succeeded.
+    #[serde(default)]
+    pub give_back_refusals: u32,
 }
 
 impl Preemption {
@@ -236,6 +267,11 @@ impl Preemption {
         self.victims
             .iter()
             .all(|victim| matches!(victim.state, VictimState::Gone { .. }))
+    }
+
+    /// True once no agent owes an answer.
+    pub(crate) fn is_settled(&self) -> bool {
+        self.victims.iter().all(|victim| !victim.state.is_open())
     }
 
     /// Victims that live, as far as anybody knows: who is given back what it had, if it is still there.

@@ -1,7 +1,8 @@
 //! A small world around the record: Placement, agents, a caller, and a scheduler that may die between doing and writing.
 
 use super::{
-    Action, Holding, Input, Newcomer, Policy, Preemption, ReplyWhen, State, Victim, VictimState,
+    Action, CalledOff, Holding, Input, Newcomer, Policy, Preemption, ReplyWhen, State, Victim,
+    VictimState,
 };
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Spared};
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId, Timestamp};
@@ -53,7 +54,10 @@ fn record(victims: u8, reply_when: ReplyWhen) -> Preemption {
         victims: (0..victims).map(victim).collect(),
         result: serde_json::json!([]),
         reason: None,
+        called_off: None,
+        returned: false,
         give_back_at: None,
+        give_back_refusals: 0,
     }
 }
 
@@ -72,8 +76,12 @@ struct Plan {
     patience: Option<u32>,
     /// What Placement answers to swaps, in order; then it takes them.
     swaps: Vec<Swap>,
+    /// After how many steps the newcomer is deleted, and with it its allocations.
+    deleted: Option<u32>,
     /// At which steps the scheduler dies after doing and before writing.
     deaths: Vec<u32>,
+    /// How many returns of allocations Placement refuses at first.
+    refusals: u32,
     at_once: bool,
 }
 
@@ -93,12 +101,20 @@ struct World {
     swapped: bool,
     /// Placement: allocations were given back.
     given_back: bool,
+    /// Placement: victims that hold nothing since the swap.
+    bare: BTreeSet<usize>,
+    /// Placement has the newcomer's claim.
+    claimed: bool,
+    /// Placement refuses the next returns of allocations.
+    refuses: u32,
     notices: BTreeMap<usize, Timestamp>,
     gone: BTreeSet<usize>,
     draining: BTreeSet<usize>,
     inbox: VecDeque<Body>,
     told_while_unclaimed: bool,
     answers: Vec<bool>,
+    /// What is told as soon as it is written.
+    said: Option<bool>,
     usage: BTreeMap<usize, u32>,
 }
 
@@ -111,13 +127,22 @@ fn run(plan: &Plan) -> (Preemption, World) {
     };
     let victims = u8::try_from(plan.agents.len()).unwrap();
     let mut stored = record(victims, reply);
-    let mut world = World::default();
+    let mut world = World {
+        refuses: plan.refusals,
+        ..World::default()
+    };
     let mut swaps: VecDeque<Swap> = plan.swaps.iter().copied().collect();
     let mut now = Timestamp::from_millis(1_000_000);
     for step in 0..4_000_u32 {
         let mut doc: Preemption =
             serde_json::from_str(&serde_json::to_string(&stored).unwrap()).unwrap();
         let waits = plan.patience.is_none_or(|patience| step < patience);
+        let deleted = plan.deleted.is_some_and(|at| step >= at);
+        world.claimed &= !deleted;
+        if deleted && matches!(doc.state, State::Claimed | State::Evacuating) {
+            doc.feed(&Input::NewcomersGone, now, &policy);
+        }
+        let waits = waits && !deleted;
         let report = world.inbox.pop_front();
         match &report {
             Some(body) => doc.feed(&Input::Report(body), now, &policy),
@@ -134,11 +159,13 @@ fn run(plan: &Plan) -> (Preemption, World) {
             now = now.plus(Seconds(1));
             agents(&doc, &mut world, plan, now);
         }
+        let said = world.said.take();
         if plan.deaths.contains(&step) {
             // What was not written was not acknowledged: it comes again.
             world.inbox.extend(report);
         } else {
             stored = doc;
+            world.answers.extend(said);
         }
     }
     panic!("it never ends: {stored:?}");
@@ -161,7 +188,11 @@ fn perform(
             } else {
                 swaps.pop_front().unwrap_or(Swap::Takes)
             };
-            world.swapped |= matches!(answer, Swap::Takes | Swap::TakesSilently);
+            if matches!(answer, Swap::Takes | Swap::TakesSilently) {
+                world.swapped = true;
+                world.claimed = true;
+                world.bare = (0..doc.victims.len()).collect();
+            }
             let input = match answer {
                 Swap::Takes => Input::Swapped,
                 // The shell reads before it believes a refusal of a swap that may have been sent before.
@@ -179,7 +210,7 @@ fn perform(
             doc.feed(&Input::Caller { waits }, now, policy);
         }
         Action::Notify(order) => {
-            world.told_while_unclaimed |= !world.swapped || world.given_back;
+            world.told_while_unclaimed |= !world.swapped || doc.state != State::Evacuating;
             world.notices.entry(order.victim).or_insert(now);
             let input = Input::NoticePublished {
                 victim: order.victim,
@@ -200,7 +231,7 @@ fn perform(
             doc.feed(&Input::SparePublished { victim: *victim }, now, policy);
         }
         Action::Answer | Action::AnswerNoRoom => {
-            world.answers.push(*action == Action::Answer);
+            world.said = Some(*action == Action::Answer);
             doc.feed(&Input::Answered, now, policy);
         }
         Action::Record(victim) => {
@@ -209,7 +240,14 @@ fn perform(
         }
         Action::GiveBack => {
             assert!(world.swapped, "nothing was taken that could go back");
+            if world.refuses > 0 {
+                world.refuses -= 1;
+                doc.feed(&Input::GiveBackFailed { reason: "409" }, now, policy);
+                return;
+            }
             world.given_back = true;
+            world.claimed = false;
+            world.bare.clear();
             doc.feed(&Input::GivenBack, now, policy);
         }
     }
@@ -280,22 +318,28 @@ fn plans() -> impl Strategy<Value = Plan> {
     (
         prop::collection::vec(agent, 1..4),
         prop::option::of(0..200_u32),
+        prop::option::of(0..100_u32),
         prop::collection::vec(swap, 0..3),
         prop::collection::vec(0..200_u32, 0..20),
+        0..4_u32,
         any::<bool>(),
     )
-        .prop_map(|(agents, patience, swaps, deaths, at_once)| Plan {
-            // Once the caller has its answer a victim that never goes keeps the record open for ever, as it should.
-            agents: if at_once {
-                vec![Agent::Prompt; agents.len()]
-            } else {
-                agents
+        .prop_map(
+            |(agents, patience, deleted, swaps, deaths, refusals, at_once)| Plan {
+                // Once the caller has its answer a victim that never goes keeps the record open for ever, as it should.
+                agents: if at_once {
+                    vec![Agent::Prompt; agents.len()]
+                } else {
+                    agents
+                },
+                patience,
+                deleted,
+                swaps,
+                deaths,
+                refusals,
+                at_once,
             },
-            patience,
-            swaps,
-            deaths,
-            at_once,
-        })
+        )
 }
 
 proptest! {
@@ -315,7 +359,11 @@ proptest! {
                 prop_assert!(world.swapped && !world.given_back);
                 prop_assert_eq!(world.gone.len(), doc.victims.len());
             }
-            State::Withdrawn => prop_assert!(world.given_back),
+            State::Withdrawn => {
+                prop_assert!(world.given_back && !world.claimed);
+                let bare: Vec<_> = world.bare.difference(&world.gone).collect();
+                prop_assert!(bare.is_empty(), "{bare:?} run without allocations");
+            }
             State::Refused => prop_assert!(world.notices.is_empty() && !world.swapped),
             other => prop_assert!(false, "ended as {:?}", other),
         }
@@ -327,7 +375,9 @@ proptest! {
         let yes = world.answers.iter().any(|answer| *answer);
         let no = world.answers.iter().any(|answer| !answer);
         prop_assert!(!(yes && no), "{:?}", world.answers);
-        prop_assert_eq!(yes, doc.state == State::Done);
+        // An early answer does not keep the newcomer from being deleted.
+        let deleted = doc.called_off == Some(CalledOff::NewcomersGone);
+        prop_assert!(yes == (doc.state == State::Done) || yes && deleted);
     }
 
     #[test]
@@ -388,7 +438,8 @@ fn evacuating(state: VictimState) -> Preemption {
 }
 
 #[test]
-fn a_victim_whose_agent_is_silent_is_asked_to_stay_before_its_room_is_given_back() {
+fn a_victim_whose_agent_is_silent_gets_its_room_back_and_the_record_ends_once_it_was_asked_to_stay()
+{
     let policy = Policy::default();
     let now = Timestamp::from_millis(2_000_000);
     let begin_before = now.plus(Seconds(5));
@@ -408,10 +459,11 @@ fn a_victim_whose_agent_is_silent_is_asked_to_stay_before_its_room_is_given_back
         assert_eq!(doc.state, State::Withdrawing);
         assert_eq!(
             doc.due(now, &policy),
-            [Action::Spare(0)],
+            [Action::GiveBack, Action::Spare(0)],
             "it may only be slow, or not be heard"
         );
-        // The broker is away for long: nothing goes back before the agent can know.
+        assert!(doc.feed(&Input::GivenBack, now, &policy));
+        // The broker is away for long: the record does not end before the agent can know.
         let later = now.plus(Seconds(100_000));
         assert!(!doc.feed(&Input::Tick, later, &policy));
         assert_eq!(doc.due(later, &policy), [Action::Spare(0)]);
@@ -429,14 +481,17 @@ fn a_victim_of_which_nobody_knows_whether_it_was_told_is_asked_to_stay() {
     let now = Timestamp::from_millis(2_000_000);
     let reason = "it is not needed";
     // The scheduler may have died between sending the notice and writing that.
+    let why = CalledOff::HostOverfull;
     let mut doc = evacuating(VictimState::Waiting);
-    assert!(doc.feed(&Input::Withdraw { reason }, now, &policy));
-    assert_eq!(doc.due(now, &policy), [Action::Spare(0)]);
+    assert!(doc.feed(&Input::Withdraw { why, reason }, now, &policy));
+    assert_eq!(doc.due(now, &policy), [Action::GiveBack, Action::Spare(0)]);
     // Before that nobody can have been told.
     let mut doc = evacuating(VictimState::Waiting);
     doc.state = State::Claimed;
-    assert!(doc.feed(&Input::Withdraw { reason }, now, &policy));
+    assert!(doc.feed(&Input::Withdraw { why, reason }, now, &policy));
     assert_eq!(doc.due(now, &policy), [Action::GiveBack]);
+    assert!(doc.feed(&Input::GivenBack, now, &policy));
+    assert_eq!(doc.state, State::Withdrawn);
 }
 
 #[test]
@@ -458,7 +513,8 @@ fn a_victim_that_could_not_be_told_is_asked_to_stay_because_a_later_attempt_may_
         late_attempt: None,
     });
     assert!(doc.feed(&Input::Report(&failed), now, &policy));
-    assert_eq!(doc.due(now, &policy), [Action::Spare(0)]);
+    assert_eq!(doc.due(now, &policy), [Action::GiveBack, Action::Spare(0)]);
+    doc.feed(&Input::GivenBack, now, &policy);
     doc.feed(&Input::SparePublished { victim: 0 }, now, &policy);
     // Once more the same words about the first attempt: they say nothing about the second.
     assert!(!doc.feed(&Input::Report(&failed), now, &policy));
@@ -470,4 +526,116 @@ fn a_victim_that_could_not_be_told_is_asked_to_stay_because_a_later_attempt_may_
     });
     assert!(doc.feed(&Input::Report(&spared), now, &policy));
     assert_eq!(doc.due(now, &policy), [Action::GiveBack]);
+}
+
+#[test]
+fn allocations_go_back_first_when_the_newcomer_is_deleted_however_far_the_victims_are() {
+    let policy = Policy::default();
+    let now = Timestamp::from_millis(2_000_000);
+    let later = now.plus(Seconds(5));
+    for state in [
+        VictimState::Waiting,
+        VictimState::Noticed {
+            attempt: 1,
+            published: true,
+            until: later,
+            begin_before: later,
+        },
+        VictimState::Draining { deadline: later },
+    ] {
+        for answered in [false, true] {
+            let mut doc = evacuating(state.clone());
+            doc.answered = answered;
+            assert!(doc.feed(&Input::NewcomersGone, now, &policy));
+            assert_eq!(doc.called_off, Some(CalledOff::NewcomersGone));
+            assert_eq!(
+                doc.due(now, &policy),
+                [Action::GiveBack, Action::Spare(0)],
+                "{state:?}, answered: {answered}"
+            );
+            doc.feed(&Input::GivenBack, now, &policy);
+            assert_eq!(
+                doc.state,
+                State::Withdrawing,
+                "the agent may act all the same"
+            );
+            assert_eq!(doc.due(now, &policy), [Action::Spare(0)]);
+        }
+    }
+}
+
+#[test]
+fn a_victim_that_leaves_after_it_was_given_back_its_room_is_looked_at_once_more() {
+    let policy = Policy::default();
+    let now = Timestamp::from_millis(2_000_000);
+    let mut doc = evacuating(VictimState::Draining { deadline: now });
+    doc.feed(&Input::NewcomersGone, now, &policy);
+    doc.feed(&Input::GivenBack, now, &policy);
+    doc.feed(&Input::SparePublished { victim: 0 }, now, &policy);
+    let gone = Body::Evacuated(Evacuated {
+        evacuation_id: doc.victims[0].evacuation,
+        host: "h".to_owned(),
+        server_id: doc.victims[0].server,
+        how: EvacuatedHow::Terminated,
+        at: now,
+        unbilled_seconds: None,
+        storage: None,
+    });
+    assert!(doc.feed(&Input::Report(&gone), now, &policy));
+    assert_eq!(
+        doc.due(now, &policy),
+        [Action::Record(0), Action::GiveBack],
+        "what was given back may have come after Nova took it"
+    );
+    doc.feed(&Input::GivenBack, now, &policy);
+    assert_eq!(doc.state, State::Withdrawn);
+}
+
+#[test]
+fn a_return_that_is_refused_is_tried_again_after_a_tenth_of_a_second_and_then_less_often() {
+    let policy = Policy::default();
+    let mut now = Timestamp::from_millis(2_000_000);
+    let mut doc = evacuating(VictimState::Draining { deadline: now });
+    doc.feed(&Input::NewcomersGone, now, &policy);
+    let mut rests = Vec::new();
+    for _ in 0..8 {
+        doc.feed(&Input::GiveBackFailed { reason: "409" }, now, &policy);
+        let at = doc.give_back_at.expect("it is tried again");
+        assert!(!doc.due(now, &policy).contains(&Action::GiveBack));
+        assert_eq!(doc.wake_at(&policy), Some(at));
+        rests.push(at.millis_since(now));
+        now = at;
+        assert!(doc.due(now, &policy).contains(&Action::GiveBack));
+    }
+    assert_eq!(rests, [100, 200, 400, 800, 1600, 3200, 5000, 5000]);
+}
+
+#[test]
+fn who_deletes_what_room_is_made_for_wants_no_other_plan() {
+    let policy = Policy::default();
+    let now = Timestamp::from_millis(2_000_000);
+    let reason = "it is too full";
+    let why = CalledOff::HostOverfull;
+    let mut doc = evacuating(VictimState::Waiting);
+    doc.feed(&Input::Withdraw { why, reason }, now, &policy);
+    assert!(doc.called_off.is_some_and(CalledOff::room_is_wanted));
+    doc.feed(&Input::NewcomersGone, now, &policy);
+    assert!(!doc.called_off.is_some_and(CalledOff::room_is_wanted));
+    let mut doc = evacuating(VictimState::Waiting);
+    doc.feed(&Input::Caller { waits: false }, now, &policy);
+    assert_eq!(doc.called_off, Some(CalledOff::CallerLeft));
+    assert!(!doc.called_off.is_some_and(CalledOff::room_is_wanted));
+}
+
+#[test]
+fn a_deletion_after_all_victims_are_gone_calls_nothing_off() {
+    let policy = Policy::default();
+    let now = Timestamp::from_millis(2_000_000);
+    let mut doc = evacuating(VictimState::Gone {
+        how: EvacuatedHow::Terminated,
+        at: now,
+        unbilled: None,
+        recorded: true,
+    });
+    assert!(!doc.feed(&Input::NewcomersGone, now, &policy));
 }

@@ -96,8 +96,10 @@ mutations! {
     TwoOwnersOfOneRow, "two-owners-of-one-row", Nova, "two schedulers write one row of the ledger, each what it thinks";
     /// The caller is told before the victims are gone.
     AnswerBeforeGone, "answer-before-gone", Nova, "the caller is told that the room is there before the victims are gone";
-    /// Allocations go back while victims may still act.
-    GivenBackBeforeSpared, "given-back-before-spared", Nova, "allocations go back before the agents have said that their victims live";
+    /// A spare that was sent counts as an agent's word.
+    SpareTakenForAnswer, "spare-taken-for-answer", Nova, "a preemption that is called off ends before the agents have said that their victims live";
+    /// Only Placement's figures count.
+    RunningNotCounted, "running-not-counted", Nova, "a victim that still runs counts for nothing once its newcomer is deleted";
     /// More is given than the newcomer needs.
     SurplusGivenAtOnce, "surplus-given-at-once", Nova, "what victims free beyond the newcomer's need is given to others while they still run";
     /// A scheduler of which there is a second one goes on.

@@ -149,6 +149,7 @@ impl Cloud {
             return;
         }
         self.count(uuid);
+        self.follow_named(uuid);
         touched
             .into_iter()
             .for_each(|provider| self.follow_amounts(provider));

@@ -92,6 +92,7 @@ impl Cloud {
         self.instances.insert(uuid, instance);
         self.believe(uuid);
         self.count_again(uuid);
+        self.follow_named(uuid);
     }
 
     /// A server is gone for good (deleted). What Placement still has for it counts as normal usage until Placement says otherwise.
@@ -105,6 +106,7 @@ impl Cloud {
         }
         self.leaving.remove(&uuid);
         self.forget_belief(uuid);
+        self.follow_named(uuid);
     }
 
     /// A server as it was put last.

@@ -11,6 +11,7 @@ mod hosts;
 mod instances;
 mod provider;
 pub(crate) mod providers;
+mod running;
 
 pub(crate) use columns::{Columns, Which};
 pub(crate) use consumers::ConsumerEntry;
@@ -18,6 +19,8 @@ pub(crate) use hosts::Node;
 pub(crate) use instances::{HostInstances, Instance};
 pub(crate) use provider::{Provider, capacity};
 pub use providers::ToRead;
+pub use running::OpenPreemption;
+pub(crate) use running::OpenPreemptions;
 
 use crate::error::CloudError;
 use crate::facts::{CellFacts, HostRef};
@@ -125,6 +128,8 @@ pub struct Cloud {
     /// Who has something of a provider.
     pub(crate) consumers_at: HashMap<Uuid, HashSet<Uuid>>,
     pub(crate) leaving: HashSet<Uuid>,
+    /// Preemptions under way, of all schedulers.
+    pub(crate) open: OpenPreemptions,
     pub(crate) engine: Engine,
     pub(crate) victims: HostTable,
     /// Names of hosts in the victims' table, by place.
@@ -172,6 +177,7 @@ impl Cloud {
             consumers: HashMap::new(),
             consumers_at: HashMap::new(),
             leaving: HashSet::new(),
+            open: OpenPreemptions::default(),
             engine,
             victims,
             names: Vec::new(),

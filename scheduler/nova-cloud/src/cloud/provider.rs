@@ -33,6 +33,8 @@ pub(crate) struct Provider {
     pub(crate) aggregates: Option<BTreeSet<Uuid>>,
     /// What all consumers that we know have here.
     pub(crate) consumed: BTreeMap<String, i64>,
+    /// What victims of open preemptions still run on and Placement shows as free.
+    pub(crate) running: BTreeMap<String, i64>,
     /// What those of them have that may be driven out.
     pub(crate) preemptible: BTreeMap<String, i64>,
 }
@@ -106,7 +108,11 @@ impl Provider {
 
     fn used_of(&self, class: &str) -> i64 {
         let used = self.used.as_ref().unwrap_or(&self.consumed);
-        used.get(class).copied().unwrap_or(0)
+        let running = self.running.get(class).copied().unwrap_or(0);
+        used.get(class)
+            .copied()
+            .unwrap_or(0)
+            .saturating_add(running)
     }
 
     /// Its inventories, believed from the compute node's row where they were not read.

@@ -115,6 +115,7 @@ impl Cloud {
             .get(&provider)
             .ok_or_else(unknown)?
             .inventories(&node.row);
+        let unseen = self.unseen_beside(provider, consumers);
         let mut free: BTreeMap<String, i64> = BTreeMap::new();
         for claims in plan
             .instances
@@ -130,7 +131,10 @@ impl Cloud {
                         .iter()
                         .filter_map(|consumer| consumer.resources.get(class));
                     let used: u64 = used.sum();
-                    crate::cloud::capacity(inventory).saturating_sub(signed(used))
+                    let unseen = unseen.get(class).copied().unwrap_or(0);
+                    crate::cloud::capacity(inventory)
+                        .saturating_sub(signed(used))
+                        .saturating_sub(unseen)
                 });
                 *free = free.saturating_sub(signed(*amount));
             }

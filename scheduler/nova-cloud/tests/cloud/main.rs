@@ -18,6 +18,7 @@ mod offering;
 mod planning;
 mod planning_oracle;
 mod releases;
+mod running;
 
 /// Requests are decided by many tasks over one cloud, and go on in others.
 #[test]

@@ -3,7 +3,9 @@
 use super::Outcome;
 use super::drive::{Driver, Lost};
 use crate::clock;
-use crate::preemption::{Action, Holding, Input, NoticeOrder, Victim, VictimState};
+use crate::preemption::{
+    Action, CalledOff, Holding, Input, NoticeOrder, State, Victim, VictimState,
+};
 use crate::task::pause;
 use ebbtide_bus::{BusError, Outgoing};
 use ebbtide_fail_points::{Point, reach};
@@ -32,6 +34,18 @@ impl Driver {
             Action::Swap => self.swap().await,
             Action::ReadSwap => self.read_swap().await,
             Action::AskCaller => {
+                if self.held.record.state == State::Claimed
+                    && let Some(what) = self.overfull().await
+                {
+                    let why = CalledOff::HostOverfull;
+                    let reason = format!("{what} would run there");
+                    return self
+                        .feed(&Input::Withdraw {
+                            why,
+                            reason: &reason,
+                        })
+                        .await;
+                }
                 let waits = self.caller_waits().await;
                 reach(Point::NovaSwapped);
                 self.feed(&Input::Caller { waits }).await
@@ -173,6 +187,20 @@ impl Driver {
         }
     }
 
+    /// Whether more runs on a newcomer's host than Placement shows, so that the swap took too much. Whoever cannot know begins nothing.
+    async fn overfull(&self) -> Option<String> {
+        for newcomer in &self.held.record.newcomers {
+            for provider in crate::facts::amounts(&newcomer.claim.allocations).into_keys() {
+                match self.all.overfull(provider).await {
+                    Ok(None) => {}
+                    Ok(Some(what)) => return Some(what),
+                    Err(error) => return Some(format!("{error}; it is not known what")),
+                }
+            }
+        }
+        None
+    }
+
     /// After a conflict the hosts are not as they were thought to be.
     pub(super) fn mark_hosts(&self) {
         let record = &self.held.record;
@@ -204,6 +232,7 @@ impl Driver {
         }
         let nova = self.all.shared.facts.database.nova();
         let stop = shared_stop(self);
+        let mut wanted = false;
         for newcomer in &record.newcomers {
             let mut known = None;
             for _ in 0..CALLER_TRIES {
@@ -217,15 +246,15 @@ impl Driver {
                 pause(stop, RETRY_PAUSE).await;
             }
             match known {
-                Some(wait) if wait.waits() => {}
+                Some(wait) if wait.waits() => wanted = true,
+                // As long as one of several is wanted, room is made.
                 Some(wait) => {
                     tracing::info!(preemption = %self.held.id, instance = %newcomer.instance, "{wait:?}");
-                    return false;
                 }
                 None => return false,
             }
         }
-        true
+        wanted
     }
 
     async fn notify(&mut self, order: &NoticeOrder) -> Result<(), Lost> {

@@ -19,13 +19,9 @@ const SILENCE_MILLIS: i64 = 10_000;
 impl Evacuations {
     /// Goes on with what an earlier life of this scheduler left behind.
     pub(super) async fn adopt_own(&self) -> Result<(), DoorError> {
+        // Victims of others' rows are not to be planned with, either.
+        self.freshen().await?;
         for row in self.shared.ledger.open_rows().await? {
-            // Victims of others' rows are not to be planned with, either.
-            for victim in &row.victims {
-                self.shared
-                    .facts
-                    .write(|cloud| cloud.set_leaving(*victim, true));
-            }
             // The start may be tried again: what the first try has begun with goes on.
             if row.owner.name == self.shared.owner.name && !self.shared.begun.contains(row.id) {
                 self.adopt(row).await?;
@@ -75,11 +71,7 @@ impl Evacuations {
                     seen.owner.epoch != owner.epoch || seen.silent_millis > SILENCE_MILLIS
                 })
         };
-        for (victim, _) in self.shared.ledger.victims_of_open_rows().await? {
-            self.shared
-                .facts
-                .write(|cloud| cloud.set_leaving(victim, true));
-        }
+        self.freshen().await?;
         for head in self.shared.ledger.heads().await? {
             if self.shared.tasks.stop().is_cancelled() {
                 break;

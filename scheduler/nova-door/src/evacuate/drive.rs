@@ -24,6 +24,8 @@ pub(super) struct Driver {
     /// A record without a caller was adopted then: the request may still be redelivered to somebody.
     pub(super) adopted_at: Option<ebbtide_model::Timestamp>,
     reports: mpsc::UnboundedReceiver<Report>,
+    /// All newcomers were deleted.
+    gone: mpsc::UnboundedReceiver<()>,
     attach: mpsc::UnboundedReceiver<Attached>,
     /// Somebody else had written the row, and it was read again: what was due before need not be due any more.
     reloaded: bool,
@@ -50,6 +52,7 @@ impl Evacuations {
     pub(super) fn spawn_driver(&self, held: Held, waiting: Option<Attached>) {
         let (report_tx, reports) = mpsc::unbounded_channel();
         let (attach_tx, attach) = mpsc::unbounded_channel();
+        let (gone_tx, gone) = mpsc::unbounded_channel();
         let (version, seen) = watch::channel(held.version);
         let id = held.id;
         self.driven(|driven| {
@@ -57,6 +60,9 @@ impl Evacuations {
                 id,
                 Driven {
                     victims: held.record.victims.iter().map(|v| v.server).collect(),
+                    newcomers: held.record.newcomers.iter().map(|n| n.instance).collect(),
+                    gone: gone_tx,
+                    told_gone: false,
                     reports: report_tx,
                     attach: attach_tx,
                     version,
@@ -71,6 +77,7 @@ impl Evacuations {
             waiting,
             adopted_at,
             reports,
+            gone,
             attach,
             reloaded: false,
             seen,
@@ -105,6 +112,11 @@ impl Driver {
                 continue;
             }
             for action in due {
+                // Notices that are not out yet need not go out.
+                if self.gone.try_recv().is_ok() {
+                    self.newcomers_are_gone().await?;
+                    break;
+                }
                 self.perform(&action).await?;
                 if stop.is_cancelled() {
                     return Ok(());
@@ -130,6 +142,9 @@ impl Driver {
             report = self.reports.recv() => if let Some(report) = report {
                 self.report(report).await?;
             },
+            gone = self.gone.recv() => if gone.is_some() {
+                self.newcomers_are_gone().await?;
+            },
             attached = self.attach.recv() => if let Some(attached) = attached {
                 self.tell(Outcome::Unanswered);
                 self.waiting = Some(attached);
@@ -150,6 +165,18 @@ impl Driver {
             () = stop.cancelled() => return Ok(false),
         }
         Ok(true)
+    }
+
+    /// Their allocations are gone, too, or are about to be.
+    async fn newcomers_are_gone(&mut self) -> Result<(), Lost> {
+        for newcomer in &self.held.record.newcomers {
+            tracing::info!(
+                preemption = %self.held.id,
+                instance = %newcomer.instance,
+                "what room is made for was deleted"
+            );
+        }
+        self.feed(&Input::NewcomersGone).await
     }
 
     async fn report(&mut self, report: Report) -> Result<(), Lost> {
@@ -217,6 +244,12 @@ impl Driver {
                     self.held.version = row.version;
                     self.held.record = record;
                     self.reloaded = true;
+                    // What was to be written about its newcomers may be lost.
+                    self.all.driven(|driven| {
+                        if let Some(driven) = driven.get_mut(&self.held.id) {
+                            driven.told_gone = false;
+                        }
+                    });
                     return Ok(());
                 }
                 Ok(_) => return Err(Lost),
@@ -273,7 +306,7 @@ impl Driver {
         let outcome = match record.state {
             State::Done => Outcome::Room(record.result.clone()),
             State::Refused => Outcome::Refused(reason),
-            _ => Outcome::Withdrawn(reason),
+            _ => Outcome::Withdrawn(record.called_off, reason),
         };
         self.tell(outcome);
         Ok(())

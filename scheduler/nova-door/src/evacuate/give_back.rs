@@ -6,6 +6,7 @@ use crate::preemption::{Holding, Input, Preemption};
 use ebbtide_nova_db::Instance;
 use ebbtide_openstack::placement::{ConsumerAllocations, Generation};
 use ebbtide_openstack::{NewClaim, OpenStackError, Placement, Victim};
+use futures::future::try_join_all;
 use std::collections::BTreeMap;
 use uuid::Uuid;
 
@@ -47,6 +48,9 @@ impl Driver {
 
     /// One transaction of Placement: newcomers lose what they claimed, victims that live have again what they had. Who is not as we left
     /// it is left alone: somebody else has dealt with it.
+    ///
+    /// It may come while agents act. A victim that leaves afterwards has its allocations deleted by Nova; one whose allocations Nova
+    /// had deleted just before holds them for nothing, which the look after its agent's word finds.
     async fn return_all(&self, record: &Preemption) -> Result<(), String> {
         let facts = &self.all.shared.facts;
         let placement = facts.providers.placement(&record.request_id);
@@ -61,6 +65,7 @@ impl Driver {
                 .await
                 .map_err(said)?;
             let Some(generation) = holds.consumer_generation else {
+                facts.providers.released(newcomer.instance);
                 continue;
             };
             if !same(&holds, &newcomer.claim) {
@@ -81,12 +86,18 @@ impl Driver {
                 }),
             }
         }
-        for victim in record.survivors() {
+        let survivors: Vec<_> = record.survivors().collect();
+        let looks = survivors.iter().map(|victim| {
             let server = victim.server.0;
-            let Some(generation) = self
-                .generation_to_restore(&placement, server, &victim.host, victim.keeps.as_ref())
-                .await?
-            else {
+            self.generation_to_restore(&placement, server, &victim.host, victim.keeps.as_ref())
+        });
+        let restorable = try_join_all(looks).await?;
+        if record.returned {
+            emptied.extend(self.held_for_nothing(&placement, record).await?);
+        }
+        for (victim, generation) in survivors.into_iter().zip(restorable) {
+            let server = victim.server.0;
+            let Some(generation) = generation else {
                 continue;
             };
             claims.push(claim(server, &victim.had, generation.0).map_err(said)?);
@@ -100,10 +111,20 @@ impl Driver {
                 .map_err(said)?;
         }
         // Who was left alone still holds it.
-        for instance in emptied.iter().map(|v| v.consumer).chain(moved_back) {
+        for instance in emptied.iter().map(|v| v.consumer) {
             facts.providers.released(instance);
         }
+        for newcomer in &record.newcomers {
+            if let (Some(before), true) =
+                (&newcomer.before, moved_back.contains(&newcomer.instance))
+            {
+                let amounts = crate::facts::amounts(&before.allocations);
+                facts.providers.claimed(newcomer.instance, &amounts, None);
+            }
+        }
         for (server, had, before) in restored {
+            let amounts = crate::facts::amounts(&had.allocations);
+            facts.providers.claimed(server, &amounts, None);
             if let Err(error) = self.renew(&placement, server, had, before).await {
                 tracing::warn!(
                     code = "EB-DOOR-023",
@@ -113,6 +134,35 @@ impl Driver {
             }
         }
         Ok(())
+    }
+
+    /// Victims that are not there any more and hold what was given back to them: it came after Nova had taken it from them.
+    async fn held_for_nothing(
+        &self,
+        placement: &Placement,
+        record: &Preemption,
+    ) -> Result<Vec<Victim>, String> {
+        let mut all = Vec::new();
+        for victim in &record.victims {
+            let holds = placement
+                .allocations(victim.server.0)
+                .await
+                .map_err(|error| error.to_string())?;
+            let Some(generation) = holds.consumer_generation else {
+                continue;
+            };
+            // One that was stopped, or has come back since, has it rightly.
+            if !same(&holds, &victim.had) || self.row(victim.server.0).await?.is_some() {
+                continue;
+            }
+            all.push(Victim {
+                consumer: victim.server.0,
+                generation,
+                project_id: victim.had.project_id.clone(),
+                user_id: victim.had.user_id.clone(),
+            });
+        }
+        Ok(all)
     }
 
     /// Placement forgets a consumer that holds nothing and begins to count anew when it comes back. A scheduler that stood still with this
@@ -160,7 +210,10 @@ impl Driver {
             return Ok(None);
         }
         let row = self.row_on(server, host).await?;
-        let lives = row.is_some_and(|row| row.task_state.as_deref() != Some("deleting"));
+        let lives = row.is_some_and(|row| {
+            row.task_state.as_deref() != Some("deleting")
+                && row.vm_state.as_deref() != Some("deleted")
+        });
         Ok(lives.then_some(Restorable(holds.consumer_generation)))
     }
 
@@ -178,6 +231,12 @@ impl Driver {
 
     /// What Nova has about an instance, if that is alive on a host.
     async fn row_on(&self, server: Uuid, host: &str) -> Result<Option<Instance>, String> {
+        let row = self.row(server).await?;
+        Ok(row.filter(|row| row.host.as_deref() == Some(host)))
+    }
+
+    /// What Nova has about an instance, if that is not deleted, nor off all hosts at rest.
+    async fn row(&self, server: Uuid) -> Result<Option<Instance>, String> {
         let nova = self.all.shared.facts.database.nova();
         let uuid = server.to_string();
         let cell = nova
@@ -190,7 +249,8 @@ impl Driver {
             .instance(&uuid)
             .await
             .map_err(|error| error.to_string())?;
-        Ok(row.filter(|row| !row.deleted && row.host.as_deref() == Some(host)))
+        let holds = |row: &Instance| row.host.is_some() || row.task_state.is_some();
+        Ok(row.filter(|row| !row.deleted && holds(row)))
     }
 }
 

@@ -10,6 +10,8 @@ mod begun;
 mod drive;
 mod give_back;
 mod inbox;
+mod newcomers;
+mod open;
 mod preempting;
 
 use self::begun::{Beginning, Begun};
@@ -17,7 +19,7 @@ pub(crate) use self::preempting::{Away, Preempting};
 use crate::error::DoorError;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
-use crate::preemption::{Policy, Preemption, State};
+use crate::preemption::{CalledOff, Policy, Preemption, State};
 use crate::task::{Tasks, pause};
 use ebbtide_bus::{Bus, QueuePrefix};
 use ebbtide_fail_points::{Point, reach};
@@ -46,8 +48,8 @@ pub(crate) enum Outcome {
     Room(Value),
     /// Placement has refused the swap; nothing has happened.
     Refused(String),
-    /// It was called off and everything was given back.
-    Withdrawn(String),
+    /// It was called off and everything was given back: why (`None`: another scheduler knows), and in words.
+    Withdrawn(Option<CalledOff>, String),
     /// This scheduler drives it no more: it has to end, or another one has taken it over.
     Elsewhere,
     /// Another scheduler, or another delivery of the same request here, answers the caller.
@@ -73,6 +75,8 @@ struct Shared {
     driven: Mutex<HashMap<Uuid, Driven>>,
     /// Rows with which somebody here has begun.
     begun: Begun,
+    /// Rows of all schedulers.
+    open: open::OpenRows,
 }
 
 /// An instance for which room is made or was made just now, by any scheduler of the ledger.
@@ -91,6 +95,11 @@ const OF_LATE_MILLIS: i64 = 120_000;
 /// A record that a task of this process drives.
 struct Driven {
     victims: Vec<ServerId>,
+    newcomers: Vec<Uuid>,
+    /// Hears that all newcomers were deleted.
+    gone: mpsc::UnboundedSender<()>,
+    /// That was said.
+    told_gone: bool,
     reports: mpsc::UnboundedSender<Report>,
     attach: mpsc::UnboundedSender<Attached>,
     /// The row's version as it was last seen in the ledger.
@@ -142,6 +151,7 @@ impl Evacuations {
                 metrics,
                 driven: Mutex::default(),
                 begun: Begun::default(),
+                open: open::OpenRows::default(),
             }),
         }
     }
@@ -151,6 +161,7 @@ impl Evacuations {
         self.adopt_own().await?;
         self.listen().await?;
         self.look_after_others();
+        self.watch_newcomers();
         Ok(())
     }
 
@@ -204,7 +215,8 @@ impl Evacuations {
             (Outcome::Elsewhere, (Some(instance), unique_id)) => {
                 let known = self.go_on(instance, &unique_id, caller, false).await?;
                 // What was withdrawn elsewhere is planned anew here, because we have the message.
-                Ok(known.unwrap_or_else(|| Outcome::Withdrawn("it was called off".to_owned())))
+                Ok(known
+                    .unwrap_or_else(|| Outcome::Withdrawn(None, "it was called off".to_owned())))
             }
             (outcome, _) => Ok(outcome),
         }

@@ -212,7 +212,7 @@ impl Selector {
                     }
                     // Nova says it once Placement has offered a host, and this one is as Placement has it.
                     request.say_start(&self.notices);
-                    let outcome = claimer.claim(&claim).await;
+                    let outcome = self.claim_what_fits(&claimer, &claim).await;
                     self.metrics.claim(match outcome {
                         Claimed::Taken => "taken",
                         Claimed::Refused => "refused",

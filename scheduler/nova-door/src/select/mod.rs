@@ -4,6 +4,7 @@ mod ahead;
 mod claim;
 mod decide;
 mod members;
+mod overfull;
 mod preempt;
 mod truth;
 mod wanted;
@@ -267,7 +268,11 @@ impl Selector {
         }
         // What was written before the request came is known before it is decided. What is most likely needed of Placement is asked meanwhile.
         let watch = Stopwatch::start();
-        tokio::join!(self.facts.database.freshen(), self.look_ahead(&request));
+        tokio::join!(
+            self.facts.database.freshen(),
+            self.look_ahead(&request),
+            self.know_what_runs()
+        );
         self.metrics.took("rows", watch.elapsed());
         if !rebuild {
             let asked = self
@@ -344,7 +349,7 @@ impl Selector {
                         "Another scheduler goes on with the request.",
                     )));
                 }
-                Some(Outcome::Refused(_) | Outcome::Withdrawn(_)) | None => {}
+                Some(Outcome::Refused(_) | Outcome::Withdrawn(..)) | None => {}
             }
         }
         Ok(None)

@@ -160,8 +160,11 @@ impl Selector {
                 }
                 Round::Again
             }
-            Ok(Outcome::Withdrawn(why)) => {
+            Ok(Outcome::Withdrawn(called_off, why)) => {
                 tracing::info!(request = %request.id, "the preemption was called off: {why}");
+                if called_off.is_some_and(|called_off| !called_off.room_is_wanted()) {
+                    return NOTHING;
+                }
                 // Whoever did not leave this time is not asked again by this request.
                 options.avoided.extend(hosts);
                 Round::Again
@@ -289,7 +292,10 @@ impl Selector {
             victims,
             result: request.result(&selected),
             reason: None,
+            called_off: None,
+            returned: false,
             give_back_at: None,
+            give_back_refusals: 0,
         })
     }
 }

@@ -21,6 +21,23 @@ impl Ledger {
         Ok(self.rows(&sql, vec![text(id)]).await?.into_iter().next())
     }
 
+    /// Several rows by their names; those that are not there are left out.
+    ///
+    /// # Errors
+    /// Those of the database.
+    pub async fn rows_named(&self, ids: &[Uuid]) -> Result<Vec<LedgerRow>, LedgerError> {
+        let mut rows = Vec::with_capacity(ids.len());
+        for ids in ids.chunks(CHUNK) {
+            let sql = format!(
+                "SELECT {COLUMNS} FROM nova_preemptions p WHERE p.id IN ({})",
+                places(ids.len())
+            );
+            let values = ids.iter().copied().map(text).collect();
+            rows.extend(self.rows(&sql, values).await?);
+        }
+        Ok(rows)
+    }
+
     /// All rows that are not finished, oldest first.
     ///
     /// # Errors

@@ -5,10 +5,10 @@ use super::placement::{Answer, Write, amounts};
 use super::world::NovaWorld;
 use crate::Mutation;
 use crate::violation::Promise;
-use ebbtide_model::message::{Body, Message, Notice, Spare};
+use ebbtide_model::message::{Body, Message, Notice, Spare, Spared};
 use ebbtide_model::{MessageId, Seconds};
 use ebbtide_preemption::{
-    Action, Holding, Input, NoticeOrder, Preemption, State, Victim, VictimState,
+    Action, CalledOff, Holding, Input, NoticeOrder, Preemption, State, Victim, VictimState,
 };
 use uuid::Uuid;
 
@@ -29,6 +29,16 @@ impl NovaWorld {
             Action::ReadSwap => {
                 let held = self.is_swapped(&record);
                 self.feed(who, id, &Input::SwapRead { held })
+            }
+            Action::AskCaller if record.state == State::Claimed && self.is_overfull(&record) => {
+                self.feed(
+                    who,
+                    id,
+                    &Input::Withdraw {
+                        why: CalledOff::HostOverfull,
+                        reason: "more runs there than Placement shows",
+                    },
+                )
             }
             Action::AskCaller => {
                 let waits = self.caller_waits(who, id);
@@ -273,14 +283,13 @@ impl NovaWorld {
             return Err(Stop);
         }
         self.feed(who, id, &Input::SparePublished { victim: place })?;
-        if self.breaks(Mutation::GivenBackBeforeSpared)
-            && let Some(record) = self.schedulers[who]
-                .driven
-                .get(&id)
-                .map(|d| d.record.clone())
-            && record.state == State::Withdrawing
-        {
-            return self.give_back(who, id, &record);
+        if self.breaks(Mutation::SpareTakenForAnswer) {
+            let word = Body::Spared(Spared {
+                evacuation_id: victim.evacuation,
+                host: victim.host.clone(),
+                server_id: victim.server,
+            });
+            return self.feed(who, id, &Input::Report(&word));
         }
         Ok(())
     }
@@ -381,7 +390,9 @@ impl NovaWorld {
                 }
             }
         }
-        if !self.newcomer_holds(record) && answer != Answer::Conflict {
+        // Until then an agent may act that has not heard of it.
+        let settled = !record.victims.iter().any(|victim| victim.state.is_open());
+        if settled && !self.newcomer_holds(record) && answer != Answer::Conflict {
             self.in_force.remove(&id);
         }
         if self.dies_before_writing(who) {

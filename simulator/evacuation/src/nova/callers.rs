@@ -176,10 +176,9 @@ impl NovaWorld {
         if let Some(instance) = self.instances.remove(&id) {
             let hypervisor = &mut self.ground.agents[instance.host].hypervisor;
             hypervisor.guests.remove(&ServerId(id));
-            self.placement.consumers.remove(&id);
-        } else if self.requests[n].answer.is_some_and(|place| place.is_some()) {
-            self.placement.consumers.remove(&id);
         }
+        // Nova's API deletes the allocations of a server that is being scheduled at once, whoever is making room for it.
+        self.placement.consumers.remove(&id);
     }
 
     pub(super) fn callers_lose_patience(&mut self) {

@@ -3,7 +3,7 @@
 use super::world::NovaWorld;
 use crate::violation::Promise;
 use ebbtide_model::ServerId;
-use ebbtide_preemption::{Preemption, State, VictimState};
+use ebbtide_preemption::{CalledOff, Preemption, State, VictimState};
 
 /// Longer than all limits of a record one after the other.
 const SECONDS: u32 = 400;
@@ -28,7 +28,8 @@ impl NovaWorld {
             self.fail(Promise::EverythingEnds, what);
         }
         let yes = before.answered && before.state == State::Evacuating;
-        if yes && after.state == State::Withdrawing {
+        let deleted = after.called_off == Some(CalledOff::NewcomersGone);
+        if yes && !deleted && after.state == State::Withdrawing {
             let what =
                 "a preemption is called off after its room was promised to the caller".to_owned();
             self.fail(Promise::NoRoomTwice, what);

@@ -65,6 +65,7 @@ impl NovaWorld {
         let mut table = HostTable::new();
         for (host, agent) in self.agents.iter().enumerate() {
             let vcpus = self.placement.capacity.get(host).copied()?;
+            let vcpus = vcpus.saturating_sub(self.unseen(host));
             table.put_host(&Host {
                 name: agent.name.clone(),
                 inventory: BTreeMap::from([(ResourceClass::vcpu(), Inventory::of(vcpus))]),
@@ -121,7 +122,7 @@ impl NovaWorld {
         let mut hosts: Vec<(i64, Vec<Candidate>)> = Vec::with_capacity(self.agents.len());
         let mut frees: BTreeMap<Uuid, Candidate> = BTreeMap::new();
         for host in 0..self.agents.len() {
-            let free = i64::try_from(self.placement.free(host)).unwrap_or(i64::MAX);
+            let free = self.balance(host);
             let there = self.placement.consumers.iter();
             let there = there.filter(|(id, held)| held.host == host && self.may_leave(who, **id));
             let mut candidates = Vec::new();

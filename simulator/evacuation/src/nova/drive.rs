@@ -67,6 +67,11 @@ impl NovaWorld {
             .get(&id)
             .is_some_and(|d| d.pending.is_empty());
         if idle {
+            if self.newcomers_are_gone(who, id)
+                && self.feed(who, id, &Input::NewcomersGone).is_err()
+            {
+                return false;
+            }
             if self.feed(who, id, &Input::Tick).is_err() {
                 return false;
             }

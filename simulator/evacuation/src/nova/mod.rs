@@ -12,6 +12,7 @@ mod inbox;
 mod ledger;
 mod placement;
 mod plan;
+mod running;
 mod world;
 
 pub(crate) use world::NovaWorld;

@@ -44,7 +44,7 @@ impl NovaWorld {
         }
         self.requests[n].plans += 1;
         let mut hosts = 0..self.agents.len();
-        if let Some(host) = hosts.find(|h| self.placement.free(*h) >= request.vcpus) {
+        if let Some(host) = hosts.find(|h| self.free(*h) >= request.vcpus) {
             return self.claim(who, n, host);
         }
         if request.spot {
@@ -156,7 +156,9 @@ impl NovaWorld {
     /// What the newcomer does not need of its victims they go on holding in Placement until they are gone, so that nobody else is given
     /// room in which one of them still runs. In the order of the plan, as the door does it.
     fn keep_the_rest(&self, victims: &mut [Victim], host: usize, needed: u64) {
-        let mut missing = needed.saturating_sub(self.placement.free(host));
+        let needed = i64::try_from(needed).unwrap_or(i64::MAX);
+        let missing = needed.saturating_sub(self.balance(host)).max(0);
+        let mut missing = missing.unsigned_abs();
         for victim in victims {
             let Some((_, had)) = amounts(&victim.had) else {
                 continue;
@@ -222,7 +224,10 @@ impl NovaWorld {
             victims: chosen,
             result: serde_json::json!(host),
             reason: None,
+            called_off: None,
+            returned: false,
             give_back_at: None,
+            give_back_refusals: 0,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The agent with its journal, its hypervisor and the one guest there is.
 
-use crate::world::{Broken, Command, HOST, Now, Report, Small, Step, VICTIM};
+use crate::world::{Broken, Command, HOST, Now, Placement, Report, Small, Step, VICTIM};
 use ebbtide_agent_protocol::{
     Action, ActionId, AgentCore, Done, DriverError, Effect, Input, NoticeOutcome, Occupancy, Phase,
     Policy, Record, Token,
@@ -240,6 +240,10 @@ impl Small {
                     Some(_) => {}
                 }
                 now.agent.runs = false;
+                // Nova takes from a server that ends what it holds.
+                if now.placement == Placement::GivenBack {
+                    now.placement = Placement::Free;
+                }
                 Ok(match what {
                     Action::Fence => Done::Fenced,
                     _ => Done::Interrupted,

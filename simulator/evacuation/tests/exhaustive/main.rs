@@ -44,6 +44,7 @@ const ONE_FAULT: Bounds = Bounds {
     faults: 1,
     deliveries: 1,
     at_once: false,
+    deletes: false,
 };
 
 #[test]
@@ -78,6 +79,18 @@ fn no_promise_is_broken_whatever_goes_wrong_twice() {
         ..ONE_FAULT
     };
     explore(Small::new(bounds)).assert_properties();
+}
+
+#[test]
+fn a_newcomer_that_is_deleted_at_any_moment_leaves_no_victim_without_its_allocations() {
+    for at_once in [false, true] {
+        let bounds = Bounds {
+            at_once,
+            deletes: true,
+            ..ONE_FAULT
+        };
+        explore(Small::new(bounds)).assert_properties();
+    }
 }
 
 #[test]

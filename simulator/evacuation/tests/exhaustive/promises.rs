@@ -12,7 +12,7 @@ pub(crate) const PROMISES: &[(&str, Holds)] = &[
         |_, now| now.wrong.is_none(),
     ),
     ("who hears that there is room has it", |_, now| {
-        now.heard != Some(true) || now.placement == Placement::Swapped
+        now.heard != Some(true) || now.deleted || now.placement == Placement::Swapped
     }),
     (
         "room is promised only when it is free, unless the answer goes at once",
@@ -25,11 +25,39 @@ pub(crate) const PROMISES: &[(&str, Holds)] = &[
                 return true;
             };
             match row.record.state {
-                State::Done => now.placement == Placement::Swapped && !now.agent.runs,
+                State::Done => {
+                    (now.deleted || now.placement == Placement::Swapped) && !now.agent.runs
+                }
                 State::Withdrawn => now.placement != Placement::Swapped,
                 State::Refused => now.placement != Placement::Swapped,
                 _ => false,
             }
+        },
+    ),
+    (
+        "a victim that stays has its allocations when its row is over, and nobody else has them",
+        |_, now| {
+            let over = now.row.as_ref().is_some_and(|row| row.finished);
+            let spared = now
+                .row
+                .iter()
+                .flat_map(|row| &row.record.victims)
+                .any(|victim| victim.state == VictimState::Spared);
+            !over || !spared || (now.agent.runs && now.placement == Placement::GivenBack)
+        },
+    ),
+    (
+        "the room of a victim that has left is given back to nobody once its row is over",
+        |_, now| {
+            let withdrawn = now
+                .row
+                .as_ref()
+                .is_some_and(|row| row.finished && row.record.state == State::Withdrawn);
+            let gone = |state: &VictimState| matches!(state, VictimState::Gone { .. });
+            let mut victims = now.row.iter().flat_map(|row| &row.record.victims);
+            !withdrawn
+                || !victims.any(|victim| gone(&victim.state))
+                || now.placement == Placement::Free
         },
     ),
     ("what is written as gone does not run", |_, now| {

@@ -58,6 +58,8 @@ fn hash<H: Hasher>(record: &Preemption, state: &mut H) {
     (record.state as u8, &record.answerer).hash(state);
     (record.answered, record.in_doubt, record.caller_seen).hash(state);
     (&record.give_back_at, record.reason.is_some()).hash(state);
+    (record.called_off, record.returned).hash(state);
+    record.give_back_refusals.hash(state);
     for victim in &record.victims {
         victim.evacuation.hash(state);
         match &victim.state {
@@ -292,12 +294,9 @@ impl Small {
                 let spare = Command::Spare(victim.evacuation);
                 now.commands.entry(spare).or_insert(0);
                 then(now, &Input::SparePublished { victim: *place })?;
-                let withdrawing = now.held[who]
-                    .as_ref()
-                    .is_some_and(|h| h.record.state == State::Withdrawing);
-                if self.breaks(Broken::GiveBackFirst) && withdrawing {
-                    self.give_back(now, &held.record);
-                    return self.feed(now, who, &Input::GivenBack);
+                if self.breaks(Broken::SpareIsAnswer) {
+                    let word = body_of(Report::Spared(victim.evacuation));
+                    return self.feed(now, who, &Input::Report(&word));
                 }
                 Ok(())
             }
@@ -313,7 +312,7 @@ impl Small {
             Action::AnswerNoRoom => then(now, &Input::Answered),
             Action::Record(place) => then(now, &Input::Recorded { victim: *place }),
             Action::GiveBack => {
-                self.give_back(now, &held.record);
+                self.give_back(now);
                 then(now, &Input::GivenBack)
             }
         }
@@ -326,14 +325,8 @@ impl Small {
     }
 
     /// Who is not as the swap left it is left alone.
-    fn give_back(&self, now: &mut Now, record: &Preemption) {
-        if record.victims.iter().any(|victim| victim.state.is_open()) {
-            now.wrong("room is given back while an agent owes an answer");
-        }
-        if now.placement != Placement::Swapped {
-            return;
-        }
-        if now.heard == Some(true) {
+    fn give_back(&self, now: &mut Now) {
+        if now.heard == Some(true) && !now.deleted {
             now.wrong("room is given back that was promised to the caller");
         }
         now.placement = if now.agent.runs {
@@ -341,6 +334,11 @@ impl Small {
         } else {
             Placement::Free
         };
+    }
+
+    /// Whoever drives a record looks whether its newcomer is still there.
+    pub(crate) fn notice(&self, now: &mut Now, who: usize) {
+        let _ = self.feed(now, who, &Input::NewcomersGone);
     }
 
     fn close(&self, now: &mut Now, who: usize, held: &Held) {

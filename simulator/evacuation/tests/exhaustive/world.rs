@@ -33,6 +33,8 @@ pub(crate) struct Bounds {
     pub deliveries: u8,
     /// The caller gets its answer before the victims are gone.
     pub at_once: bool,
+    /// The tenant may delete the newcomer at any moment, before its answer or after.
+    pub deletes: bool,
 }
 
 /// A rule that is broken on purpose, to show that it would be found.
@@ -48,8 +50,8 @@ pub(crate) enum Broken {
     AnswerFirst,
     /// The caller is answered although somebody else has written the row meanwhile.
     AnswerUnwritten,
-    /// What was called off is given back before its agent has said that the victim stays.
-    GiveBackFirst,
+    /// What was called off is over before its agent has said that the victim stays.
+    SpareIsAnswer,
     /// The agent asks the hypervisor before it has written that down.
     ActFirst,
 }
@@ -62,7 +64,7 @@ impl Broken {
         Self::NoticeFirst,
         Self::AnswerFirst,
         Self::AnswerUnwritten,
-        Self::GiveBackFirst,
+        Self::SpareIsAnswer,
         Self::ActFirst,
     ];
 }
@@ -109,7 +111,7 @@ pub(crate) enum Placement {
     Swapped,
     /// The victim has it again, with another generation.
     GivenBack,
-    /// The newcomer has lost it, and the victim is gone.
+    /// Nobody has it: the newcomer has lost it, and the victim has left, or runs without.
     Free,
 }
 
@@ -136,6 +138,8 @@ pub(crate) struct Now {
     pub caller_waits: bool,
     /// What it has heard first: whether it has room.
     pub heard: Option<bool>,
+    /// The newcomer was deleted.
+    pub deleted: bool,
     /// How much has gone wrong.
     pub faults: u8,
     /// What was broken that must never be, found in a step.
@@ -149,6 +153,10 @@ pub(crate) enum Step {
     Second,
     /// The caller does not wait any more.
     CallerLeaves,
+    /// The tenant deletes the newcomer, and Nova's API its allocations.
+    Delete,
+    /// A scheduler notices that.
+    Notice(usize),
     /// A scheduler writes its plan down.
     Begin(usize),
     /// A scheduler does what is due next. `bool`: of two outcomes that it cannot influence, the worse.
@@ -224,6 +232,7 @@ impl Hash for Now {
         (self.placement, self.was_swapped).hash(state);
         (&self.commands, &self.reports, &self.agent).hash(state);
         (self.caller_waits, self.heard, self.faults, self.wrong).hash(state);
+        self.deleted.hash(state);
     }
 }
 
@@ -284,7 +293,10 @@ pub(crate) fn plan(at_once: bool) -> Preemption {
         }],
         result: serde_json::Value::Null,
         reason: None,
+        called_off: None,
+        returned: false,
         give_back_at: None,
+        give_back_refusals: 0,
     }
 }
 
@@ -305,6 +317,7 @@ impl Model for Small {
             agent: Agent::new(),
             caller_waits: true,
             heard: None,
+            deleted: false,
             faults: 0,
             wrong: None,
         }]
@@ -318,8 +331,11 @@ impl Model for Small {
         if now.at < bounds.seconds {
             steps.push(Step::Second);
         }
-        if now.caller_waits {
+        if now.caller_waits && !bounds.deletes {
             steps.push(Step::CallerLeaves);
+        }
+        if bounds.deletes && !now.deleted && now.was_swapped {
+            steps.push(Step::Delete);
         }
         let more_faults = now.faults < bounds.faults;
         for who in 0..SCHEDULERS {
@@ -333,6 +349,9 @@ impl Model for Small {
                         if more_faults && !worse {
                             steps.push(Step::Work(who, worse, Crash::BeforeWriting));
                         }
+                    }
+                    if now.deleted {
+                        steps.push(Step::Notice(who));
                     }
                     if more_faults {
                         steps.push(Step::Die(who));
@@ -364,6 +383,14 @@ impl Model for Small {
         match step {
             Step::Second => now.at += 1,
             Step::CallerLeaves => now.caller_waits = false,
+            Step::Delete => {
+                now.deleted = true;
+                now.caller_waits = false;
+                if now.placement == Placement::Swapped {
+                    now.placement = Placement::Free;
+                }
+            }
+            Step::Notice(who) => self.notice(&mut now, who),
             Step::Begin(who) => self.begin(&mut now, who),
             Step::Work(who, worse, crash) => self.work(&mut now, who, worse, crash),
             Step::Redeliver(who) => self.redeliver(&mut now, who),

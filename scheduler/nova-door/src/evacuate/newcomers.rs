@@ -1,0 +1,74 @@
+//! Newcomers that are deleted while room is made for them, noticed at once: Nova's API deletes their allocations, and Placement
+//! shows room in which victims still run.
+
+use super::Evacuations;
+use crate::task::pause;
+use ebbtide_nova_db::NovaDbError;
+use std::collections::HashSet;
+use std::time::Duration;
+use uuid::Uuid;
+
+/// How often newcomers are looked at: one question for all of them, and only while there are any.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// A newcomer that is in its cell already (a move, or one that was answered at once) is looked at every so many times: that is a question
+/// for each. One whose build request has just gone is looked at at once.
+const SELDOM: u32 = 10;
+
+impl Evacuations {
+    pub(super) fn watch_newcomers(&self) {
+        let all = self.clone();
+        let stop = self.shared.tasks.stop().clone();
+        self.shared.tasks.spawn("newcomers", async move {
+            let mut in_cells = HashSet::new();
+            let mut looks = 0_u32;
+            while pause(&stop, LOOK_EVERY).await {
+                looks = looks.wrapping_add(1);
+                if let Err(error) = all.look_at_newcomers(looks, &mut in_cells).await {
+                    tracing::warn!(code = error.code(), "{error}");
+                }
+            }
+        });
+    }
+
+    async fn look_at_newcomers(
+        &self,
+        looks: u32,
+        in_cells: &mut HashSet<Uuid>,
+    ) -> Result<(), NovaDbError> {
+        let watched: Vec<(Uuid, Vec<Uuid>)> = self.driven(|driven| {
+            let open = driven.iter().filter(|(_, driven)| !driven.told_gone);
+            open.map(|(id, driven)| (*id, driven.newcomers.clone()))
+                .collect()
+        });
+        let newcomers: Vec<Uuid> = watched.iter().flat_map(|(_, n)| n.clone()).collect();
+        if newcomers.is_empty() {
+            in_cells.clear();
+            return Ok(());
+        }
+        let nova = self.shared.facts.database.nova();
+        let without = nova.without_build_request(&newcomers).await?;
+        in_cells.retain(|uuid| without.contains(uuid));
+        let mut deleted = HashSet::new();
+        for newcomer in without {
+            if in_cells.contains(&newcomer) && !looks.is_multiple_of(SELDOM) {
+                continue;
+            }
+            if nova.is_deleted(&newcomer.to_string()).await? {
+                deleted.insert(newcomer);
+            } else {
+                in_cells.insert(newcomer);
+            }
+        }
+        for (id, newcomers) in watched {
+            // As long as one of several is wanted, room is made.
+            if newcomers.iter().all(|newcomer| deleted.contains(newcomer)) {
+                self.driven(|driven| {
+                    if let Some(driven) = driven.get_mut(&id) {
+                        driven.told_gone = driven.gone.send(()).is_ok();
+                    }
+                });
+            }
+        }
+        Ok(())
+    }
+}

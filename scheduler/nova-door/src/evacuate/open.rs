@@ -1,0 +1,138 @@
+//! The ledger's open rows of all schedulers: what physically runs counts in every decision, whatever Placement shows.
+//!
+//! A row is written before its swap, so it is older than any room that its newcomer can leave behind. A look at the ledger that begins
+//! after a claim was made therefore sees every victim that may still run in the claimed room.
+
+use super::{Evacuations, read};
+use crate::preemption::{Preemption, State};
+use ebbtide_nova_cloud::OpenPreemption;
+use ebbtide_openstack::OpenStackError;
+use ebbtide_store::ledger::LedgerError;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+/// The rows as they were last read. Requests that look at the same time share one question.
+#[derive(Default)]
+pub(super) struct OpenRows {
+    rows: Mutex<HashMap<Uuid, Seen>>,
+    /// Looks that were asked for.
+    asked: AtomicU64,
+    /// Up to which of them the rows are fresh.
+    served: AtomicU64,
+}
+
+/// A row as it was read.
+struct Seen {
+    version: i64,
+    open: OpenPreemption,
+    /// Providers whose consumers have to be read: what the row says of them is no longer what Placement holds.
+    unread: BTreeSet<Uuid>,
+}
+
+impl Evacuations {
+    /// Returns when every row that was open before this call counts here.
+    ///
+    /// # Errors
+    /// Those of the ledger: then the rows count as they were read last.
+    pub(crate) async fn freshen(&self) -> Result<(), LedgerError> {
+        let open = &self.shared.open;
+        let ticket = open.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let mut rows = open.rows.lock().await;
+        if open.served.load(Ordering::SeqCst) >= ticket {
+            return Ok(());
+        }
+        let up_to = open.asked.load(Ordering::SeqCst);
+        let heads = self.shared.ledger.heads().await?;
+        let versions: HashMap<Uuid, i64> = heads.iter().map(|h| (h.id, h.version)).collect();
+        let changed: Vec<Uuid> = heads
+            .iter()
+            .filter(|head| rows.get(&head.id).map(|seen| seen.version) != Some(head.version))
+            .map(|head| head.id)
+            .collect();
+        let read_again = self.shared.ledger.rows_named(&changed).await?;
+        rows.retain(|id, _| versions.contains_key(id));
+        for row in read_again {
+            if row.finished {
+                rows.remove(&row.id);
+                continue;
+            }
+            let Some(record) = read(&row) else { continue };
+            let seen = Seen {
+                version: row.version,
+                unread: unread(&record),
+                open: open_of(&record),
+            };
+            rows.insert(row.id, seen);
+        }
+        let all = rows.iter().map(|(id, seen)| (*id, seen.open.clone()));
+        let all = all.collect();
+        self.shared
+            .facts
+            .write(|cloud| cloud.set_open_preemptions(all));
+        for provider in rows
+            .values_mut()
+            .flat_map(|seen| std::mem::take(&mut seen.unread))
+        {
+            if let Err(error) = self.read_consumers(provider).await {
+                // Its next claim looks at it again.
+                tracing::debug!(code = error.code(), %provider, "{error}");
+            }
+        }
+        open.served.store(up_to, Ordering::SeqCst);
+        Ok(())
+    }
+
+    /// Whether more runs on a host than it has room for, now that something was claimed there: what is claimed is given back then.
+    /// `None`: everything fits.
+    ///
+    /// # Errors
+    /// Those of Placement.
+    pub(crate) async fn overfull(&self, provider: Uuid) -> Result<Option<String>, OpenStackError> {
+        // Without the ledger nobody begins with a preemption, and those that are known count.
+        if let Err(error) = self.freshen().await {
+            tracing::warn!(
+                code = error.code(),
+                "{error}; preemptions count as they were last read"
+            );
+        }
+        let facts = &self.shared.facts;
+        if !facts.read(|cloud| cloud.is_being_evacuated(provider)) {
+            return Ok(None);
+        }
+        facts.providers.read_if_believed(provider).await?;
+        let (_, consumers) = facts.providers.consumers(provider).await?;
+        Ok(facts.read(|cloud| cloud.overfull(provider, &consumers)))
+    }
+
+    async fn read_consumers(&self, provider: Uuid) -> Result<(), OpenStackError> {
+        let facts = &self.shared.facts;
+        let (generation, consumers) = facts.providers.consumers(provider).await?;
+        facts.write(|cloud| cloud.consumers_of(provider, generation, &consumers));
+        Ok(())
+    }
+}
+
+/// What a record means for decisions.
+pub(super) fn open_of(record: &Preemption) -> OpenPreemption {
+    let had = |victim: &crate::preemption::Victim| {
+        let had = crate::facts::amounts(&victim.had.allocations);
+        (victim.server.0, had)
+    };
+    OpenPreemption {
+        victims: record.victims.iter().map(|v| v.server.0).collect(),
+        running: record.survivors().map(had).collect(),
+        newcomers: record.newcomers.iter().map(|n| n.instance).collect(),
+    }
+}
+
+/// A preemption that is called off moves allocations in ways that its row does not tell.
+fn unread(record: &Preemption) -> BTreeSet<Uuid> {
+    if record.state != State::Withdrawing {
+        return BTreeSet::new();
+    }
+    let had = record.survivors().map(|v| &v.had.allocations);
+    had.flat_map(|had| crate::facts::amounts(had).into_keys())
+        .collect()
+}
