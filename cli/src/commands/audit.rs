@@ -10,13 +10,18 @@ use clap::Args;
 use ebbtide_nova_door::audit::{self, Report};
 use indicatif::ProgressBar;
 use std::path::PathBuf;
+use std::time::Duration;
+
+/// The rest before what was found is looked at once more. Placement takes a write within a second.
+const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Without a file it asks the region: its scheduler holds the database, its own memory and what
 the agents said last against each other. With nova.conf it reads the ledger of preemptions, Nova's
 databases and Placement, with the credentials there. Every disagreement is named with a code
 (docs/errors.md) and what to do. It changes nothing. What is under way (a server that comes or
-leaves, a task, a migration, a victim) is not judged; in a busy cloud run it again before you act.
+leaves, a task, a migration) is not judged, and what is found is looked at once more a second later;
+in a busy cloud run it again before you act.
 Exit code 1 if there is any.
 
 Examples:
@@ -50,13 +55,26 @@ pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError>
     } else {
         ProgressBar::hidden()
     };
-    let picture = audit::read(&conf, |done, all| {
+    let progress = |done, all| {
         bar.set_length(all as u64);
         bar.set_position(done as u64);
-    })
-    .await;
+    };
+    let mut report = audit::read(&conf, progress)
+        .await
+        .map(|p| audit::compare(&p));
+    if report
+        .as_ref()
+        .is_ok_and(|report| !report.findings.is_empty())
+    {
+        // The three are not read at one moment: what is true a little later, too, is no step that was seen half done.
+        tokio::time::sleep(SECOND_LOOK).await;
+        let again = audit::read(&conf, progress)
+            .await
+            .map(|p| audit::compare(&p));
+        report = report.and_then(|report| Ok(report.confirmed_by(&again?)));
+    }
     bar.finish_and_clear();
-    let report = audit::compare(&picture?);
+    let report = report?;
     show(context, &report)?;
     verdict(report.findings.len())
 }

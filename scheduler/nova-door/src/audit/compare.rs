@@ -1,14 +1,14 @@
 //! What disagrees: pure.
 
 use super::Report;
-use crate::preemption::{Preemption, State};
+use crate::preemption::{Preemption, ReplyWhen, State};
 use ebbtide_nova_cloud::Allocations;
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use uuid::Uuid;
 
 /// Amounts by resource class.
-type Amounts = BTreeMap<String, u64>;
+pub(super) type Amounts = BTreeMap<String, u64>;
 
 /// A compute node as Placement has it.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +34,8 @@ pub struct Server {
     pub task_state: Option<String>,
     /// It holds room where it is: not shelved and offloaded, not without a host.
     pub holds_room: bool,
+    /// What it takes of its host while it is there and not at rest: the disk only of one that is stopped or suspended.
+    pub runs_on: Amounts,
 }
 
 /// A migration that has not ended: its id is a consumer, too.
@@ -97,6 +99,7 @@ pub fn compare(picture: &Picture) -> Report {
     let mut findings = Vec::new();
     let held = held(picture);
     over_capacity(picture, &mut findings);
+    run_without_room(picture, &mut findings);
     nobodys(picture, &held, &mut findings);
     servers(picture, &held, &mut findings);
     rows(picture, &held, &mut findings);
@@ -140,6 +143,99 @@ fn over_capacity(picture: &Picture, findings: &mut Vec<Finding>) {
                 });
             }
         }
+    }
+}
+
+/// Hosts on which more runs than they have, and victims that run on although nobody holds their room any more: Placement shows it as
+/// free, and gives it to others.
+fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
+    // Answered at once, a newcomer starts beside those who leave for it, as the operator wishes.
+    let early: BTreeSet<Uuid> = records(picture)
+        .filter(|(_, record)| record.reply_when == ReplyWhen::AtOnce && record.answered)
+        .flat_map(|(_, record)| record.newcomers.iter().map(|newcomer| newcomer.instance))
+        .collect();
+    let mut runs: BTreeMap<Uuid, Amounts> = BTreeMap::new();
+    for (uuid, server) in &picture.servers {
+        let Some(provider) = server.provider.filter(|_| !early.contains(uuid)) else {
+            continue;
+        };
+        let on_host = runs.entry(provider).or_default();
+        for (class, amount) in &server.runs_on {
+            let sum = on_host.entry(class.clone()).or_default();
+            *sum = sum.saturating_add(*amount);
+        }
+    }
+    for (provider, host) in &picture.hosts {
+        for (class, runs) in runs.remove(provider).unwrap_or_default() {
+            // A class of which the provider has nothing comes from elsewhere: a disk that is shared, or CPUs under another name.
+            let capacity = host.capacity.get(&class).copied();
+            if let Some(capacity) = capacity.filter(|capacity| runs > *capacity) {
+                findings.push(Finding {
+                    code: "EB-AUDIT-010",
+                    subject: format!("host {}", host.name),
+                    what: format!("servers run there that take {runs} of {capacity} {class}"),
+                    next: "move servers away: openstack server migrate --live-migration",
+                });
+            }
+        }
+        for (row, record) in records(picture) {
+            unseen(row, record, *provider, picture, findings);
+        }
+    }
+}
+
+/// What victims of a preemption run on at a provider and neither they nor its newcomers hold.
+fn unseen(
+    row: &Row,
+    record: &Preemption,
+    provider: Uuid,
+    picture: &Picture,
+    findings: &mut Vec<Finding>,
+) {
+    let Some(host) = picture.hosts.get(&provider) else {
+        return;
+    };
+    let mut missing: Amounts = BTreeMap::new();
+    let mut who = Vec::new();
+    for victim in record.survivors() {
+        let lives = picture
+            .servers
+            .get(&victim.server.0)
+            .is_some_and(|server| server.provider == Some(provider));
+        let had = crate::facts::amounts(&victim.had.allocations);
+        if let Some(had) = had.get(&provider).filter(|_| lives) {
+            who.push(victim.server.to_string());
+            for (class, amount) in had {
+                *missing.entry(class.clone()).or_default() += amount;
+            }
+        }
+    }
+    let victims = record.victims.iter().map(|victim| victim.server.0);
+    let newcomers = record.newcomers.iter().map(|newcomer| newcomer.instance);
+    for holds in victims
+        .chain(newcomers)
+        .filter_map(|c| host.consumers.get(&c))
+    {
+        for (class, amount) in holds {
+            if let Some(left) = missing.get_mut(class) {
+                *left = left.saturating_sub(*amount);
+            }
+        }
+    }
+    missing.retain(|_, amount| *amount > 0);
+    if !missing.is_empty() {
+        let amounts: Vec<String> = missing.iter().map(|(c, n)| format!("{n} {c}")).collect();
+        findings.push(Finding {
+            code: "EB-AUDIT-011",
+            subject: format!("preemption {} of {}", row.id, row.request_id),
+            what: format!(
+                "{} of its victims {} run on {} and nobody holds that",
+                amounts.join(", "),
+                who.join(", "),
+                host.name
+            ),
+            next: "its scheduler gives it back as soon as Placement takes it; see EB-DOOR-023 in its log if it does not",
+        });
     }
 }
 

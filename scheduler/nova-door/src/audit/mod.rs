@@ -24,3 +24,19 @@ pub struct Report {
     /// What disagrees, the worst first. None: all is in order.
     pub findings: Vec<Finding>,
 }
+
+impl Report {
+    /// What a later look finds as well, in its words: the rest was under way.
+    #[must_use]
+    pub fn confirmed_by(&self, later: &Self) -> Self {
+        let known = |found: &&Finding| {
+            let mut earlier = self.findings.iter();
+            earlier.any(|f| f.code == found.code && f.subject == found.subject)
+        };
+        let findings = later.findings.iter().filter(known).cloned().collect();
+        Self {
+            findings,
+            ..later.clone()
+        }
+    }
+}

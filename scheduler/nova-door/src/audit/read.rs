@@ -1,9 +1,9 @@
 //! Asks Placement, Nova's databases and the ledger.
 
-use super::compare::{Host, Migration, Picture, Row, Server};
+use super::compare::{Amounts, Host, Migration, Picture, Row, Server};
 use crate::configure;
 use crate::error::DoorError;
-use ebbtide_nova_db::{InstanceDetail, NovaDb};
+use ebbtide_nova_db::{Instance, InstanceDetail, NovaDb};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_openstack::{Placement, Session};
 use ebbtide_store::ledger::Ledger;
@@ -90,12 +90,14 @@ async fn nova_side(nova: &NovaDb) -> Result<(Picture, Vec<(Uuid, String)>), Door
                 let Ok(uuid) = Uuid::parse_str(&instance.uuid) else {
                     continue;
                 };
+                let runs_on = runs_on(&instance);
                 let vm_state = instance.vm_state.unwrap_or_default();
                 let home = instance.host.zip(instance.node);
                 let provider = home.and_then(|home| by_name.get(&home).copied());
                 let offloaded = vm_state == "shelved_offloaded" || vm_state == "building";
                 let server = Server {
                     name: instance.display_name.unwrap_or_default(),
+                    runs_on,
                     holds_room: provider.is_some() && !offloaded,
                     provider,
                     vm_state,
@@ -115,6 +117,31 @@ async fn nova_side(nova: &NovaDb) -> Result<(Picture, Vec<(Uuid, String)>), Door
         }
     }
     Ok((picture, nodes))
+}
+
+/// What a server takes of its host, from its row, which is what its compute books.
+fn runs_on(instance: &Instance) -> Amounts {
+    let vm_state = instance.vm_state.as_deref().unwrap_or_default();
+    let amount = |n: i64| u64::try_from(n).unwrap_or(0);
+    let root = match instance.boots_from_volume {
+        true => 0,
+        false => amount(instance.root_gb),
+    };
+    let disk = root.saturating_add(amount(instance.ephemeral_gb));
+    let mut takes = Amounts::from([("DISK_GB".to_owned(), disk)]);
+    if !matches!(
+        vm_state,
+        "stopped" | "suspended" | "soft-delete" | "shelved"
+    ) {
+        takes.insert("VCPU".to_owned(), amount(instance.vcpus));
+        takes.insert("MEMORY_MB".to_owned(), amount(instance.memory_mb));
+    }
+    if matches!(vm_state, "error" | "shelved_offloaded" | "deleted") {
+        // What is left of it, nobody knows.
+        takes.clear();
+    }
+    takes.retain(|_, amount| *amount > 0);
+    takes
 }
 
 /// `None`: Placement knows no such provider; the compute makes it when it starts.

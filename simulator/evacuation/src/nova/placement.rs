@@ -50,11 +50,6 @@ impl Placement {
         here.map(|h| h.vcpus).sum()
     }
 
-    pub(super) fn free(&self, host: usize) -> u64 {
-        let capacity = self.capacity.get(host).copied().unwrap_or(0);
-        capacity.saturating_sub(self.used(host))
-    }
-
     /// All or nothing.
     pub(super) fn post(&mut self, writes: &[Write]) -> Answer {
         if std::mem::take(&mut self.away) {

@@ -21,6 +21,7 @@ fn in_order() -> Picture {
         vm_state: "active".to_owned(),
         task_state: None,
         holds_room: true,
+        runs_on: amounts(4),
     };
     Picture {
         hosts: BTreeMap::from([
@@ -174,4 +175,73 @@ fn a_newcomer_without_its_claim_and_a_victim_that_is_gone_unnoticed_are_named() 
         ..row(record)
     });
     assert_eq!(codes(&picture), ["EB-AUDIT-008", "EB-AUDIT-009"]);
+}
+
+#[test]
+fn a_host_on_which_more_runs_than_it_has_is_named_whatever_placement_shows() {
+    let mut picture = in_order();
+    for n in 1..=2 {
+        let other = Server {
+            name: format!("other-{n}"),
+            ..picture.servers[&SERVER].clone()
+        };
+        picture.servers.insert(Uuid::from_u128(0x50 + n), other);
+    }
+    let report = compare(&picture);
+    let found = &report.findings;
+    let over = found.iter().find(|found| found.code == "EB-AUDIT-010");
+    let over = over.expect("twelve of eight run");
+    assert_eq!(over.subject, "host compute1");
+    assert_eq!(over.what, "servers run there that take 12 of 8 VCPU");
+}
+
+/// A victim of which the preemption has taken everything for a newcomer.
+fn evacuating() -> (Picture, Uuid) {
+    let newcomer = Uuid::from_u128(0x40);
+    let mut picture = in_order();
+    let mut record = preemption("evacuating", SERVER, newcomer);
+    record.victims[0].had.allocations =
+        serde_json::json!({HOST.to_string(): {"resources": {"VCPU": 4}}});
+    picture.rows.push(row(Some(record)));
+    let host = picture.hosts.get_mut(&HOST).unwrap();
+    host.consumers = BTreeMap::from([(newcomer, amounts(4))]);
+    (picture, newcomer)
+}
+
+#[test]
+fn a_victim_runs_without_room_once_neither_it_nor_its_newcomer_holds_that() {
+    let (mut picture, newcomer) = evacuating();
+    assert_eq!(codes(&picture), Vec::<&str>::new(), "the newcomer holds it");
+    picture.hosts.get_mut(&HOST).unwrap().consumers.clear();
+    let report = compare(&picture);
+    assert_eq!(report.findings[0].code, "EB-AUDIT-011");
+    assert_eq!(
+        report.findings[0].what,
+        format!("4 VCPU of its victims {SERVER} run on compute1 and nobody holds that")
+    );
+    let consumers = &mut picture.hosts.get_mut(&HOST).unwrap().consumers;
+    consumers.insert(SERVER, amounts(3));
+    assert_eq!(codes(&picture), ["EB-AUDIT-011"], "not all of it");
+    picture.servers.remove(&SERVER);
+    assert_eq!(
+        codes(&picture),
+        ["EB-AUDIT-002"],
+        "it does not run any more"
+    );
+    let _ = newcomer;
+}
+
+#[test]
+fn a_newcomer_that_was_answered_at_once_may_start_beside_who_leaves_for_it() {
+    let (mut picture, newcomer) = evacuating();
+    let starts = Server {
+        name: "new".to_owned(),
+        runs_on: amounts(8),
+        ..picture.servers[&SERVER].clone()
+    };
+    picture.servers.insert(newcomer, starts);
+    assert_eq!(codes(&picture), ["EB-AUDIT-010"]);
+    let record = picture.rows[0].record.as_mut().unwrap();
+    (record.answered, record.reply_when) = (true, ReplyWhen::AtOnce);
+    assert_eq!(codes(&picture), Vec::<&str>::new());
 }
