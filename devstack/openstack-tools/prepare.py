@@ -11,6 +11,8 @@ FLAVORS = [
     ('small.preemptible', 1, 2000, 20, {'ebbtide:preemptible': 'true'}),
     ('medium.preemptible', 2, 4000, 40, {'ebbtide:preemptible': 'true'}),
     ('large.preemptible', 4, 8000, 80, {'ebbtide:preemptible': 'true'}),
+    # Long enough to be deleted for while it drains.
+    ('large.patient.preemptible', 4, 8000, 80, {'ebbtide:preemptible': 'true', 'ebbtide:grace_seconds': '20'}),
     # Passes Placement, and no host passes Nova's filters.
     ('small.norealfilter', 1, 2000, 20, {'capabilities:hypervisor_type': 'ironic'}),
 ]

@@ -18,7 +18,8 @@ import urllib.request
 import processes
 from cloud import until
 from database import rows, run
-from invariants import allocations, audit, check
+from invariants import allocations, audit, check, our_audit
+from occupation import Occupation
 from preempt import Stage, Watch, must, wait_scheduler, wait_up
 from processes import stack
 
@@ -207,6 +208,56 @@ def slow_hypervisors(stage):
         for name in computes:
             processes.restart(name)
         wait_up(computes)
+
+
+@chapter
+def deleted_while_room_is_made(stage):
+    """The tenant deletes a server while its victim drains (Tempest's test_delete_server_while_in_building_state, on a full cloud), and others
+    ask for room at the same moment: the victim lives on with its allocations, and no host ever runs more than it has."""
+    ages = stage.fill('large.patient.preemptible')
+    had = {uuid: held for uuid, held in allocations().items() if uuid in ages}
+    lost, came = set(), 0
+    for turn in range(3):
+        (victim,) = stage.cheapest({uuid: age for uuid, age in ages.items() if uuid not in lost})
+        watch, occupation = Watch(ages), Occupation()
+        try:
+            newcomer = stage.cloud.create('deleted-%d' % turn, 'large')
+            until('a victim to be warned', 60, lambda: set(watch.told) & set(ages), pause=0.02)
+            (warned,) = set(watch.told) & set(ages)
+            must(warned == victim, 'the victim is %s, and the cheapest was %s' % (warned, victim))
+            others = []
+
+            def fire(number, turn=turn, others=others):
+                others.append(stage.cloud.create('meanwhile-%d-%d' % (turn, number), 'small.preemptible'))
+            firing = [threading.Thread(target=fire, args=(n,)) for n in range(4)]
+            stage.cloud.nova('DELETE', '/servers/' + newcomer)
+            deleted = time.monotonic()
+            for thread in firing:
+                thread.start()
+            our_audit()
+            until('the victim to have its allocations again', 15, lambda: allocations().get(victim) == had[victim], pause=0.02)
+            back = time.monotonic() - deleted
+            for thread in firing:
+                thread.join()
+            our_audit()
+            for uuid in others:
+                # A full cloud has no room for them: whoever comes has taken what is a victim's.
+                server = stage.cloud.settled(uuid, seconds=150)
+                came += server['status'] == 'ACTIVE'
+            until('the preemption to end', 120, lambda: not rows('select id from ebbtide.nova_preemptions where finished_at is null'), pause=0.2)
+            stage.cloud.delete(*others)
+        finally:
+            watch.end()
+            occupation.end()
+        must(occupation.samples >= 10, 'real occupation was looked at %d times only' % occupation.samples)
+        must(not occupation.over, 'hosts ran more than they have: %s' % occupation.over[:5])
+        must(set(stage.left(ages)) == set(ages), 'a victim is gone for a server that was deleted')
+        must(not rows("select id from ebbtide.nova_preemptions where finished_at is null"), 'a preemption is still open')
+        check('a server deleted while room was made for it')
+        audit()
+        print('      deleted while room was made: allocations back after %.2f s, %d samples of real occupation, never over' % (
+            back, occupation.samples), flush=True)
+    must(came == 0, '%d servers were placed on a full cloud' % came)
 
 
 def told(path):
