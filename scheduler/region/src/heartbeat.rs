@@ -7,6 +7,7 @@ use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
 use ebbtide_model::{Host, HostHealth, ServerId, ServerStatus, Timestamp, names};
 use std::collections::BTreeSet;
+use uuid::Uuid;
 
 /// A host and what is known of its agent.
 #[derive(Debug, Clone)]
@@ -23,6 +24,10 @@ pub(crate) struct HostEntry {
     trusted_until: Timestamp,
     /// Servers that should run and were not in the last heartbeat.
     missing: BTreeSet<ServerId>,
+    /// Which sessions have spoken, and whether two do at the same time.
+    voices: Voices,
+    /// What [`HostEntry::is_contested`] said when it was looked last.
+    pub(crate) contested: bool,
     /// What the last heartbeat said that the hypervisor has, and when this scheduler heard it.
     hosted: Option<(Timestamp, Vec<Hosted>)>,
     /// Goes up with everything that changes what can be decided about the host: what was decided at another generation is decided anew.
@@ -38,6 +43,8 @@ impl HostEntry {
             stored_seen: None,
             trusted_until: Timestamp::default(),
             missing: BTreeSet::new(),
+            voices: Voices::default(),
+            contested: false,
             hosted: None,
             generation: 0,
             host,
@@ -84,8 +91,15 @@ impl HostEntry {
     pub(crate) fn health_at(&self, now: Timestamp, down_after_millis: i64) -> HostHealth {
         match self.host.health(now, down_after_millis) {
             HostHealth::Down if now < self.trusted_until => HostHealth::Up,
+            // Which of the two would get a server is anybody's guess.
+            HostHealth::Up if self.is_contested(now) => HostHealth::Down,
             health => health,
         }
+    }
+
+    /// True while two agents speak for the host: what either says of servers that are not there may be true of another machine.
+    pub(crate) fn is_contested(&self, now: Timestamp) -> bool {
+        now < self.voices.contested_until
     }
 
     /// Whether its agent is there to be told something; an operator may have disabled the host all the same.
@@ -141,6 +155,32 @@ impl Region {
             return;
         }
         let name = host.name.clone();
+        let mut voices = before
+            .as_ref()
+            .map(|b| b.voices.clone())
+            .unwrap_or_default();
+        let alarm = before.as_ref().is_some_and(|before| {
+            let former = (before.host.agent_session, before.host.last_seen);
+            voices.hear(beat.session, former, step.now, down_after)
+        });
+        let contested = step.now < voices.contested_until;
+        let mut host = host;
+        if let Some(before) = before.as_ref().filter(|_| contested) {
+            // What two machines have in turn is not what the host has.
+            host.inventory.clone_from(&before.host.inventory);
+            host.traits.clone_from(&before.host.traits);
+            host.storage.clone_from(&before.host.storage);
+        }
+        if alarm {
+            step.alarm(
+                "EB-REGION-007",
+                format!(
+                    "two agents speak for host {name} (sessions {} and another): nothing is placed there and nothing that it has is given away \
+                     until one of them has been silent for a while. A cloned image? Give each machine a name of its own",
+                    beat.session
+                ),
+            );
+        }
         let mut entry = match &before {
             Some(before) => HostEntry {
                 host,
@@ -153,6 +193,7 @@ impl Region {
             self.trust_again(&name, said_at);
         }
         (entry.sequence, entry.said_at) = (beat.sequence, said_at);
+        (entry.voices, entry.contested) = (voices, contested);
         entry.hosted = Some((step.now, beat.servers.clone()));
         let health = entry.health_at(step.now, down_after);
         let same = |what: &dyn Fn(&HostEntry) -> bool| before.as_ref().is_some_and(what);
@@ -195,7 +236,9 @@ impl Region {
             .filter(|h| h.state == HostedState::Running)
             .map(|h| h.server_id)
             .collect();
-        self.compare_servers(step, &name, &running, said_at);
+        if !contested {
+            self.compare_servers(step, &name, &running, said_at);
+        }
     }
 
     /// The agent's clock was set back: what it said before cannot be compared with what it says now. All that counts as started by then has been
@@ -230,6 +273,11 @@ impl Region {
             None => BTreeSet::new(),
         };
         let mut missing = BTreeSet::new();
+        let down_after = self.config.host_down_seconds.as_millis();
+        let may_be_elsewhere = self
+            .hosts
+            .get(host)
+            .is_some_and(|entry| entry.voices.former_may_live(step.now, down_after));
         for id in ours {
             let Some(mut server) = self.servers.get(&id).cloned() else {
                 continue;
@@ -240,7 +288,7 @@ impl Region {
                     if too_early {
                         continue;
                     }
-                    if !before.contains(&id) {
+                    if !before.contains(&id) || may_be_elsewhere {
                         missing.insert(id);
                         continue;
                     }
@@ -273,6 +321,7 @@ impl Region {
     pub(crate) fn look_after_hosts(&mut self, step: &mut Step<'_>) {
         let down_after = self.config.host_down_seconds.as_millis();
         for (name, entry) in &mut self.hosts {
+            entry.contested = entry.is_contested(step.now);
             let health = entry.health_at(step.now, down_after);
             if health != entry.health {
                 entry.health = health;
@@ -296,6 +345,70 @@ impl HostEntry {
             self.missing.clear();
         }
         self
+    }
+}
+
+/// The sessions of a host's agents. One agent after the other speaks for a host; each run of an agent has a session of its own, so one that comes
+/// back after another was heard is no restart.
+#[derive(Debug, Clone, Default)]
+struct Voices {
+    /// Sessions that were replaced, the newest last.
+    former: Vec<Uuid>,
+    /// How often one of them came back, and when last.
+    returns: u32,
+    returned_at: Timestamp,
+    contested_until: Timestamp,
+    /// When the session before the present one was heard last.
+    former_seen: Option<Timestamp>,
+}
+
+/// More than two machines with one name are as bad as two.
+const FORMER_SESSIONS: usize = 8;
+/// A single return may be a late word of a session that is over, which a scheduler that has just started takes for news.
+const RETURNS: u32 = 2;
+
+impl Voices {
+    /// Notes a heartbeat; `former` is who spoke last, and when. True if it is now clear that two agents speak.
+    fn hear(
+        &mut self,
+        session: Uuid,
+        (former, seen): (Option<Uuid>, Option<Timestamp>),
+        now: Timestamp,
+        down_after: i64,
+    ) -> bool {
+        let Some(former) = former.filter(|former| *former != session) else {
+            return false;
+        };
+        // Both are heard within this time if both live.
+        let calm = down_after.saturating_mul(2);
+        if now.millis_since(self.returned_at) > calm {
+            self.returns = 0;
+        }
+        let returns = self.former.contains(&session);
+        self.former
+            .retain(|known| *known != former && *known != session);
+        self.former.push(former);
+        if self.former.len() > FORMER_SESSIONS {
+            self.former.remove(0);
+        }
+        self.former_seen = seen;
+        if !returns {
+            return false;
+        }
+        (self.returns, self.returned_at) = (self.returns + 1, now);
+        if self.returns < RETURNS {
+            return false;
+        }
+        let known = now < self.contested_until;
+        self.contested_until = Timestamp::from_millis(now.as_millis().saturating_add(calm));
+        !known
+    }
+
+    /// True as long as the session before the present one has not been silent for much longer than agents are between two heartbeats: then servers
+    /// that the present one does not have may run where the other is.
+    fn former_may_live(&self, now: Timestamp, down_after: i64) -> bool {
+        self.former_seen
+            .is_some_and(|seen| now.millis_since(seen) < down_after / 2)
     }
 }
 

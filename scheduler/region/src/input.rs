@@ -154,6 +154,13 @@ pub enum Event {
     Host(Box<Host>, HostHealth),
     /// A report that was not followed, with the reason: for the log and the metrics.
     Ignored(String),
+    /// Something that a person has to look at, for the log.
+    Alarm {
+        /// Its code in `docs/errors.md`.
+        code: &'static str,
+        /// What was seen, and what to do.
+        words: String,
+    },
 }
 
 /// What has to be done because of an input.

@@ -2,6 +2,7 @@
 //! speaks about.
 
 use crate::Region;
+use crate::heartbeat::HostEntry;
 use crate::step::Step;
 use crate::{elsewhere, remains, servers};
 use ebbtide_model::message::{
@@ -139,6 +140,14 @@ impl Region {
             return;
         };
         if evacuation.state == EvacuationState::Evacuated {
+            return;
+        }
+        let contested = |host: &HostEntry| host.is_contested(step.now);
+        if m.how == EvacuatedHow::AlreadyGone && self.hosts.get(&m.host).is_some_and(contested) {
+            step.ignored(format!(
+                "evacuated: host {} does not have server {}, but two agents speak for it, and it may run where the other one is",
+                m.host, m.server_id
+            ));
             return;
         }
         if m.how == EvacuatedHow::Fenced {

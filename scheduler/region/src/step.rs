@@ -86,6 +86,11 @@ impl<'a> Step<'a> {
         self.effects.events.push(Event::Ignored(why));
     }
 
+    /// Something that a person has to look at.
+    pub(crate) fn alarm(&mut self, code: &'static str, words: String) {
+        self.effects.events.push(Event::Alarm { code, words });
+    }
+
     /// A new identifier.
     pub(crate) fn uuid(&mut self) -> Uuid {
         self.ids.next()

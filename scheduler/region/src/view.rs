@@ -42,6 +42,8 @@ pub struct Summary {
     pub inventories: BTreeMap<ResourceClass, Inventory>,
     /// Evacuations under way.
     pub evacuations: usize,
+    /// Hosts for which two agents speak.
+    pub contested: usize,
 }
 
 impl Region {
@@ -155,6 +157,7 @@ impl Region {
             inventories: self.inventories(),
             totals: self.table.totals(),
             evacuations: self.active.len(),
+            contested: self.hosts.values().filter(|entry| entry.contested).count(),
         }
     }
 

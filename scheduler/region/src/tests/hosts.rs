@@ -3,8 +3,9 @@
 use super::checks::everything_is_over;
 use super::world::{HEARTBEAT, World, normal, spot};
 use crate::{Command, Event};
-use ebbtide_model::message::Message;
-use ebbtide_model::{HostHealth, Inventory, ResourceClass, ServerStatus, Timestamp};
+use ebbtide_model::message::{Body, Message};
+use ebbtide_model::{HostHealth, Inventory, MessageId, ResourceClass, ServerStatus, Timestamp};
+use uuid::Uuid;
 
 fn health(world: &World, host: &str) -> HostHealth {
     let view = world.region.host(host).unwrap();
@@ -171,6 +172,73 @@ fn an_agent_that_comes_back_with_an_empty_hypervisor_has_lost_everything() {
     );
     assert!(world.runs(pet));
     everything_is_over(&world);
+}
+
+/// A heartbeat of another machine with this host's name: its own session, nothing of the host's servers.
+fn beat_of_a_clone(world: &mut World, host: &str, sequence: u64) {
+    let mut message = beat(world, host);
+    message.id = MessageId(Uuid::from_u128(0xC10E_0000 + u128::from(sequence)));
+    let Body::Heartbeat(heartbeat) = &mut message.body else {
+        panic!("no heartbeat: {message:?}");
+    };
+    (heartbeat.session, heartbeat.sequence) = (Uuid::from_u128(0xC10E), sequence);
+    heartbeat.servers.clear();
+    heartbeat.inventory.clear();
+    world.reports.push_back(message);
+    world.flush();
+}
+
+#[test]
+fn two_agents_with_one_name_raise_an_alarm_and_give_nothing_away() {
+    let mut world = World::new(&[("host-a", 8)]);
+    let pet = world.create(&normal(4));
+    world.run(20);
+    for round in 0..20 {
+        world.run(4);
+        beat_of_a_clone(&mut world, "host-a", 3 * round + 1);
+        world.run(1);
+        beat_of_a_clone(&mut world, "host-a", 3 * round + 2);
+        world.run(1);
+        beat_of_a_clone(&mut world, "host-a", 3 * round + 3);
+        world.run(4);
+        assert!(world.runs(pet), "round {round}");
+        assert_eq!(world.status(pet), ServerStatus::Active, "round {round}");
+    }
+    let alarms = world.events.iter();
+    let alarms = alarms.filter(|e| {
+        matches!(
+            e,
+            Event::Alarm {
+                code: "EB-REGION-007",
+                ..
+            }
+        )
+    });
+    assert_eq!(alarms.count(), 1, "once, not with every heartbeat");
+    assert_eq!(world.region.summary().contested, 1);
+    assert_eq!(health(&world, "host-a"), HostHealth::Down);
+    let refused = world.create(&normal(4));
+    assert_eq!(world.status(refused), ServerStatus::Error);
+    // The other machine gets another name.
+    world.run(150);
+    assert_eq!(world.region.summary().contested, 0);
+    assert_eq!(health(&world, "host-a"), HostHealth::Up);
+    let second = world.create(&normal(4));
+    assert!(world.runs(second) && world.runs(pet));
+    everything_is_over(&world);
+}
+
+#[test]
+fn an_agent_that_starts_again_and_again_is_not_two_agents() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let pet = world.create(&normal(4));
+    for _ in 0..30 {
+        world.run(3);
+        let now = world.now;
+        world.host("host-a").restart(now);
+    }
+    assert_eq!(world.region.summary().contested, 0);
+    assert!(world.runs(pet));
 }
 
 /// The heartbeat that the host would send now.

@@ -360,7 +360,7 @@ pub(super) fn event(event: &Event) -> Option<v1::watch_event::Event> {
         Event::Server(s) => Wire::Server(server(s, None)),
         Event::Evacuation(e) => Wire::Evacuation(evacuation(e)),
         Event::Host(h, health) => Wire::Host(host_news(h, *health)),
-        Event::Ignored(_) => return None,
+        Event::Ignored(_) | Event::Alarm { .. } => return None,
     })
 }
 
@@ -370,7 +370,7 @@ pub(super) fn concerns(event: &Event, project: &str) -> bool {
         Event::Decision(d) => d.request.project_id == project,
         Event::Server(s) => s.project_id == project,
         Event::Evacuation(e) => e.victim_project_id == project,
-        Event::Host(..) | Event::Ignored(_) => false,
+        Event::Host(..) | Event::Ignored(_) | Event::Alarm { .. } => false,
     }
 }
 

@@ -380,8 +380,10 @@ impl Task {
         let (events, looks) = batch.answer();
         for event in events {
             self.holdings.metrics.saw(&event);
-            if let Event::Ignored(why) = &event {
-                tracing::warn!("not followed: {why}");
+            match &event {
+                Event::Ignored(why) => tracing::warn!("not followed: {why}"),
+                Event::Alarm { code, words } => tracing::error!(code, "{words}"),
+                _ => {}
             }
             self.say(now, event);
         }
