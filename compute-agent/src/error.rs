@@ -112,7 +112,7 @@ impl AgentError {
     pub fn exit_code(&self) -> u8 {
         match self {
             Self::Config { .. } | Self::ConfigFile { .. } | Self::JournalForeign { .. } => 2,
-            Self::AlreadyRunning { .. } => 3,
+            Self::AlreadyRunning { .. } | Self::Bus(BusError::InUse { .. }) => 3,
             _ => 1,
         }
     }

@@ -192,6 +192,14 @@ impl Bus for Shared {
         self.0.consume(queue, prefetch).await
     }
 
+    async fn consume_alone(
+        &self,
+        queue: &QueueName,
+        prefetch: u16,
+    ) -> Result<Subscription, BusError> {
+        self.0.consume_alone(queue, prefetch).await
+    }
+
     fn status(&self) -> watch::Receiver<BusStatus> {
         self.0.status()
     }

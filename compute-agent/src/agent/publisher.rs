@@ -14,7 +14,7 @@ use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::{Notify, mpsc, watch};
 use tokio::time::{MissedTickBehavior, Sleep};
 use uuid::Uuid;
 
@@ -82,6 +82,8 @@ pub(super) struct Worker {
     pub(super) identity: Identity,
     pub(super) queue: QueueName,
     pub(super) heartbeat_interval: Duration,
+    /// Whether this agent speaks for its host: not before its queue was its own, and not while another has it.
+    pub(super) may_speak: watch::Receiver<bool>,
     /// What the last heartbeat said; nothing before the first.
     pub(super) told: Arc<Mutex<Option<Servers>>>,
 }
@@ -151,7 +153,7 @@ async fn over(pause: &mut Option<Pin<Box<Sleep>>>) {
 
 impl Worker {
     async fn run(
-        self,
+        mut self,
         mut to_send: mpsc::UnboundedReceiver<(ReportId, Message)>,
         done: mpsc::UnboundedSender<Sent>,
         heartbeat: Arc<Notify>,
@@ -162,8 +164,13 @@ impl Worker {
         interval.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let mut quiet = None;
         loop {
+            let speaks = *self.may_speak.borrow_and_update();
             tokio::select! {
-                report = to_send.recv() => {
+                changed = self.may_speak.changed() => if changed.is_err() {
+                    // The session is gone.
+                    return;
+                },
+                report = to_send.recv(), if speaks => {
                     let Some((report, message)) = report else { return };
                     let sent = match self.send(&message).await {
                         Ok(()) => Sent::Confirmed(report),
@@ -174,8 +181,8 @@ impl Worker {
                     }
                 }
                 // The first tick is at once: it registers the host.
-                _ = interval.tick() => self.beat().await,
-                () = heartbeat.notified(), if quiet.is_none() => {
+                _ = interval.tick(), if speaks => self.beat().await,
+                () = heartbeat.notified(), if quiet.is_none() && speaks => {
                     interval.reset();
                     self.beat().await;
                     quiet = Some(Box::pin(tokio::time::sleep(BETWEEN_NEWS)));

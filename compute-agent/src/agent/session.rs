@@ -13,7 +13,7 @@ use crate::error::AgentError;
 use crate::journal::{Journal, Storage};
 use crate::protocol::{AgentCore, Effect, Input, Record, Token};
 use crate::task::{self, Tasks};
-use ebbtide_bus::{Bus, BusError, BusStatus, Delivery, QueueName, Subscription};
+use ebbtide_bus::{Bus, BusError, BusStatus, Delivery, Hold, QueueName, Subscription};
 use ebbtide_model::message::Message;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -62,6 +62,10 @@ pub(super) struct Session {
     dead_letters: Tasks<()>,
     subscribing: Tasks<Result<Subscription, BusError>>,
     subscription: Option<Subscription>,
+    /// How the claim on the queue stands.
+    hold: Option<watch::Receiver<Hold>>,
+    /// Tells the publisher whether it may speak for the host: only the reader of its queue does.
+    speaks: watch::Sender<bool>,
     /// Nothing new is begun.
     stopping: bool,
 }
@@ -93,7 +97,9 @@ impl Session {
         let remembered = records.len();
         let (core, first) = AgentCore::restore(&config.host, config.policy.clone(), records, now);
         tracing::info!(remembered, "the journal has been read");
+        let (speaks, may_speak) = watch::channel(false);
         let (publisher, work) = Publisher::new(Worker {
+            may_speak,
             bus: Arc::clone(&agent.bus),
             driver: Arc::clone(&agent.driver),
             clock: Arc::clone(&agent.clock),
@@ -124,6 +130,8 @@ impl Session {
             dead_letters: Tasks::new("dead-letter"),
             subscribing: Tasks::new("subscribe"),
             subscription: None,
+            hold: None,
+            speaks,
             stopping: false,
         })
     }
@@ -162,6 +170,10 @@ impl Session {
                 () = until(give_up) => {
                     tracing::warn!("ending with calls or reports under way; they are repeated after the next start");
                     return Ok(End::Shutdown);
+                }
+                () = changed_hold(&mut self.hold) => {
+                    self.look_at_hold();
+                    continue;
                 }
                 delivery = next_delivery(&mut self.subscription) => match delivery {
                     Some(delivery) => self.receive(delivery),
@@ -232,7 +244,25 @@ impl Session {
         // Beside the rest, because it takes long when the broker is away.
         self.subscribing.spawn(async move {
             tokio::time::sleep(pause).await;
-            bus.consume(&queue, prefetch).await
+            bus.consume_alone(&queue, prefetch).await
+        });
+    }
+
+    /// Whoever does not read the commands of a host does not know what it shall do, and says nothing about it.
+    fn look_at_hold(&mut self) {
+        let hold = self.hold.as_mut().map(|hold| *hold.borrow_and_update());
+        if hold == Some(Hold::Taken) && *self.speaks.borrow() {
+            tracing::error!(
+                code = "EB-BUS-014", queue = %self.queue,
+                "another process has taken the queue of this host's commands: nothing is reported until it is gone. Two agents have one \
+                 host name"
+            );
+        }
+        self.speaks.send_if_modified(|speaks| {
+            let may = hold != Some(Hold::Taken) && (hold != Some(Hold::Waiting) || *speaks);
+            let news = *speaks != may;
+            *speaks = may;
+            news
         });
     }
 
@@ -241,7 +271,9 @@ impl Session {
             _ if self.stopping => {}
             Ok(subscription) => {
                 tracing::info!(queue = %self.queue, "taking commands");
+                self.hold = subscription.hold();
                 self.subscription = Some(subscription);
+                self.look_at_hold();
             }
             Err(error) if error.is_transient() => {
                 tracing::warn!(code = error.code(), "commands cannot be read yet: {error}");
@@ -422,6 +454,17 @@ fn listens(status: &BusStatus) -> bool {
 async fn changed(status: &mut watch::Receiver<BusStatus>) {
     if status.changed().await.is_err() {
         // The bus is gone, and this session soon.
+        std::future::pending::<()>().await;
+    }
+}
+
+async fn changed_hold(hold: &mut Option<watch::Receiver<Hold>>) {
+    let gone = match hold {
+        Some(hold) => hold.changed().await.is_err(),
+        None => true,
+    };
+    if gone {
+        // Nothing changes any more.
         std::future::pending::<()>().await;
     }
 }

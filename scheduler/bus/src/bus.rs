@@ -29,10 +29,19 @@
 //! **Prefetch.** A subscription has at most `prefetch` unsettled messages in hand, counted with
 //! those that the carrier holds ready for the next call of [`Subscription::next`].
 //!
+//! **Alone.** [`Bus::consume_alone`] makes its reader the only one of the queue. Another one is refused ([`BusError::InUse`]), and so is an
+//! ordinary [`Bus::consume`]. A reader whose connection dies keeps its claim until the broker notices (about two heartbeats); so a second one
+//! waits for that long before it is refused, and the same reader gets its queue back after a cut. [`Subscription::hold`] tells whether the queue is
+//! held at this moment. A broker may not keep this for every kind of queue: RabbitMQ 3.10 lets several read from a quorum queue.
+//!
 //! **Dead letters.** [`Delivery::dead_letter`] first publishes the message to `PREFIX.dead-letter`
 //! with the reason and the queue it came from, and only then acks it. A crash in between makes a
 //! duplicate, never a loss. The dead letter queue can be read like any other; there,
-//! [`Delivery::dead_letter`](field@crate::Delivery::dead_letter) tells reason and origin.
+//! [`Delivery::dead_letter`](field@crate::Delivery::dead_letter) tells reason and origin. Of a body of more than
+//! [`DEAD_LETTER_BODY_BYTES`](crate::DEAD_LETTER_BODY_BYTES) only the beginning is kept, so that a reader gets rid of every
+//! message that the broker let in, also of one that is larger than any that [`Bus::publish`] takes. The queue shall be bounded
+//! ([`MAX_DEAD_LETTERS`], [`MAX_DEAD_LETTERS_BYTES`]), so that the oldest letters go when it is full: in-process by itself, at a broker by a policy
+//! (`devstack/agent-user --scheduler`), because a queue that exists cannot change its arguments.
 //!
 //! **Durability.** With [`AmqpBus`](crate::AmqpBus): messages and queues survive a crash of the
 //! broker. With [`InProcessBus`](crate::InProcessBus): they live as long as the process; the embedded
@@ -51,7 +60,7 @@ use async_trait::async_trait;
 use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::{BusError, BusStatus, Delivery, QueueName, Subscription};
+use crate::{BusError, BusStatus, Delivery, QueueName, QueuePrefix, Subscription};
 
 /// The largest body that is accepted, in bytes (4 MiB).
 ///
@@ -59,8 +68,23 @@ use crate::{BusError, BusStatus, Delivery, QueueName, Subscription};
 /// itself would take 128 MiB.
 pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 
+/// The queue of dead letters holds at most so many; the oldest go first.
+pub const MAX_DEAD_LETTERS: usize = 10_000;
+
+/// The bodies in the queue of dead letters have at most so many bytes (64 MiB); the oldest go first.
+pub const MAX_DEAD_LETTERS_BYTES: usize = 64 * 1024 * 1024;
+
 /// AMQP 0-9-1 carries the content type as a short string.
 const MAX_CONTENT_TYPE_BYTES: usize = 255;
+
+/// How large a body the broker takes, whoever publishes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyLimit {
+    /// Not more than this, in bytes.
+    AtMost(u64),
+    /// More than [`MAX_BODY_BYTES`]; how much more is not known.
+    Larger,
+}
 
 /// A message on its way out.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -156,6 +180,27 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     ) -> Result<Subscription, BusError> {
         let _ = rank;
         self.consume(queue, prefetch).await
+    }
+
+    /// The same as [`Bus::consume`], as the only reader of the queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bus::consume`], and [`BusError::InUse`] if somebody else reads from it, for longer than a connection that has died can be in the way.
+    async fn consume_alone(
+        &self,
+        queue: &QueueName,
+        prefetch: u16,
+    ) -> Result<Subscription, BusError>;
+
+    /// Finds out how large a body the broker takes from others: readers have to hold what it takes. Costs the way of one large message.
+    ///
+    /// # Errors
+    ///
+    /// As [`Bus::publish`].
+    async fn body_limit(&self, prefix: &QueuePrefix) -> Result<BodyLimit, BusError> {
+        let _ = prefix;
+        Ok(BodyLimit::AtMost(MAX_BODY_BYTES as u64))
     }
 
     /// How the connection to the broker is, now and at every change. For health checks and metrics.

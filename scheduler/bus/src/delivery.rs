@@ -6,27 +6,60 @@
 use std::fmt;
 
 use async_trait::async_trait;
+use tokio::sync::watch;
 use uuid::Uuid;
 
-use crate::bus::Source;
+use crate::bus::{MAX_BODY_BYTES, Source};
 use crate::{BusError, Outgoing, QueueName};
 
 /// A dead letter's reason is cut to this many bytes: headers must fit one AMQP frame (RabbitMQ's
 /// default is 128 KiB), and a reason is for people.
 pub(crate) const MAX_REASON_BYTES: usize = 4096;
 
+/// A dead letter keeps this much of the body (64 KiB): enough for a person to see what it was. Every
+/// reader of a queue must be able to get rid of a message, however large the broker let it be.
+pub const DEAD_LETTER_BODY_BYTES: usize = 64 * 1024;
+
 /// Namespace for the ids of messages that came without one.
 const FOREIGN_MESSAGE: Uuid = Uuid::from_u128(0x6562_6275_7300_5000_8000_666f_7265_6967);
+
+/// How a subscription that wants to be alone stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hold {
+    /// Not known: the broker is away, or the queue is being subscribed to.
+    Waiting,
+    /// The queue is ours; nobody else reads from it.
+    Held,
+    /// Another reader has it.
+    Taken,
+}
 
 /// A queue being read. Dropping it stops the flow; deliveries already handed out stay valid.
 pub struct Subscription {
     queue: QueueName,
     source: Box<dyn Source>,
+    hold: Option<watch::Receiver<Hold>>,
 }
 
 impl Subscription {
     pub(crate) fn new(queue: QueueName, source: Box<dyn Source>) -> Self {
-        Self { queue, source }
+        Self {
+            queue,
+            source,
+            hold: None,
+        }
+    }
+
+    pub(crate) fn alone(mut self, hold: watch::Receiver<Hold>) -> Self {
+        self.hold = Some(hold);
+        self
+    }
+
+    /// Whether the queue is held, for a subscription that was opened with [`Bus::consume_alone`](crate::Bus::consume_alone). It changes while
+    /// [`Subscription::next`] is waited for.
+    #[must_use]
+    pub fn hold(&self) -> Option<watch::Receiver<Hold>> {
+        self.hold.clone()
     }
 
     /// The queue being read.
@@ -59,9 +92,14 @@ pub struct DeadLetterNote {
     pub reason: String,
     /// The name of the queue from which it came.
     pub queue: String,
+    /// The user who published it, where the broker vouches for that.
+    pub user: Option<String>,
+    /// How long the body was, if only its first [`DEAD_LETTER_BODY_BYTES`] bytes are kept.
+    pub cut_from_bytes: Option<u64>,
 }
 
 impl DeadLetterNote {
+    /// A note without user and length.
     pub(crate) fn new(reason: &str, queue: &QueueName) -> Self {
         let mut end = reason.len().min(MAX_REASON_BYTES);
         while !reason.is_char_boundary(end) {
@@ -70,6 +108,8 @@ impl DeadLetterNote {
         Self {
             reason: reason[..end].to_owned(),
             queue: queue.as_str().to_owned(),
+            user: None,
+            cut_from_bytes: None,
         }
     }
 }
@@ -92,6 +132,8 @@ pub struct Delivery {
     pub queue: QueueName,
     /// Why it is a dead letter, if it is one.
     pub dead_letter: Option<DeadLetterNote>,
+    /// How long `body` was before [`Delivery::cut_short`].
+    cut_from_bytes: Option<u64>,
     settle: Option<Box<dyn Settle>>,
 }
 
@@ -133,6 +175,7 @@ impl Delivery {
             redelivered: received.redelivered,
             queue,
             dead_letter: received.dead_letter,
+            cut_from_bytes: None,
             settle: Some(settle),
         }
     }
@@ -153,16 +196,39 @@ impl Delivery {
         }
     }
 
-    /// Moves the message to the dead letter queue together with the reason, for people to look at.
+    /// Lets go of all of the body but its first [`DEAD_LETTER_BODY_BYTES`] bytes, for a reader that will
+    /// not use it and may have to hold the message for a while.
+    pub fn cut_short(&mut self) {
+        if self.body.len() > DEAD_LETTER_BODY_BYTES {
+            self.cut_from_bytes.get_or_insert(self.body.len() as u64);
+            self.body.truncate(DEAD_LETTER_BODY_BYTES);
+            self.body.shrink_to_fit();
+        }
+    }
+
+    /// Moves the message to the dead letter queue together with the reason, for people to look at. Of a long body only the
+    /// beginning is kept; see [`DeadLetterNote::cut_from_bytes`].
     ///
     /// # Errors
     ///
     /// Those of [`Bus::publish`](crate::Bus::publish). The message is then back in its queue.
     pub async fn dead_letter(mut self, reason: &str) -> Result<(), BusError> {
+        self.try_dead_letter(reason).await
+    }
+
+    /// The same, but after an error the message is still in hand: to wait a little before it goes back to its queue.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Bus::publish`](crate::Bus::publish).
+    pub async fn try_dead_letter(&mut self, reason: &str) -> Result<(), BusError> {
+        self.cut_short();
         let Some(settle) = self.settle.as_ref() else {
             return Ok(());
         };
-        let note = DeadLetterNote::new(reason, &self.queue);
+        let mut note = DeadLetterNote::new(reason, &self.queue);
+        note.user = self.user.clone();
+        note.cut_from_bytes = self.cut_from_bytes;
         let message = Outgoing {
             message_id: self.message_id,
             content_type: if self.content_type.is_empty() {
@@ -170,7 +236,7 @@ impl Delivery {
             } else {
                 self.content_type.clone()
             },
-            body: std::mem::take(&mut self.body),
+            body: self.body.clone(),
         };
         settle.publish_dead_letter(&message, &note).await?;
         tracing::warn!(
@@ -206,12 +272,20 @@ impl fmt::Debug for Delivery {
 }
 
 /// The id of a message that came without one: the same message gets the same id every time.
+///
+/// Of a body that is longer than any that this bus publishes, the beginning and the length stand for the whole: its size is the
+/// choice of a stranger, and to hash it all would keep the reader from everybody else's messages.
 fn derived_id(queue: &QueueName, body: &[u8]) -> Uuid {
+    let (length, body) = match body.len() {
+        0..=MAX_BODY_BYTES => (None, body),
+        long => (Some(long.to_string()), &body[..DEAD_LETTER_BODY_BYTES]),
+    };
     let mut name = Vec::with_capacity(queue.as_str().len() + 1 + body.len());
     name.extend_from_slice(queue.as_str().as_bytes());
     // No queue name contains a zero byte, so queue and body cannot run into each other.
     name.push(0);
     name.extend_from_slice(body);
+    name.extend_from_slice(length.unwrap_or_default().as_bytes());
     Uuid::new_v5(&FOREIGN_MESSAGE, &name)
 }
 

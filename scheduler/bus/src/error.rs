@@ -122,6 +122,19 @@ pub enum BusError {
         detail: String,
     },
 
+    /// Somebody else reads from a queue that has one reader.
+    #[error(
+        "queue {queue} is being read by another process, and has been for {waited_seconds} s: two agents have the same host name, as \
+         after an image was cloned, or the same host has two. Give each host a name of its own (`host`), or stop the other agent; \
+         `rabbitmqctl list_consumers` and `list_connections name peer_host` tell where it is"
+    )]
+    InUse {
+        /// The queue.
+        queue: String,
+        /// How long it was tried: longer than a connection that has died is in the way.
+        waited_seconds: u64,
+    },
+
     /// The bus was closed by this process.
     #[error("the bus is closed; open a new one")]
     Closed,
@@ -143,6 +156,7 @@ impl BusError {
             Self::Unroutable { .. } => "EB-BUS-009",
             Self::QueueMismatch { .. } => "EB-BUS-010",
             Self::Closed => "EB-BUS-011",
+            Self::InUse { .. } => "EB-BUS-014",
         }
     }
 

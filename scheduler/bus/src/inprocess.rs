@@ -10,6 +10,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore, watch};
@@ -19,8 +20,14 @@ use crate::bus::Source;
 use crate::delivery::{Received, Settle};
 use crate::status::{Purpose, StatusBoard};
 use crate::{
-    Bus, BusError, BusStatus, DeadLetterNote, Delivery, Outgoing, QueueName, Subscription,
+    Bus, BusError, BusStatus, DeadLetterNote, Delivery, Hold, MAX_DEAD_LETTERS,
+    MAX_DEAD_LETTERS_BYTES, Outgoing, QueueName, Subscription,
 };
+
+/// Readers of one queue at the same time.
+const MOST_READERS: u32 = 1 << 20;
+/// How long a reader that is about to end may be in the way of the next one: tasks end a moment after they are told to.
+const ENDING: Duration = Duration::from_secs(2);
 
 /// The queues of one process. Cheap to clone; all clones are the same broker.
 #[derive(Debug, Clone, Default)]
@@ -58,10 +65,22 @@ struct Held {
     _permit: OwnedSemaphorePermit,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Queue {
     state: Mutex<QueueState>,
     arrived: Notify,
+    /// One permit for each reader; the only one takes all of them.
+    readers: Arc<Semaphore>,
+}
+
+impl Default for Queue {
+    fn default() -> Self {
+        Self {
+            state: Mutex::default(),
+            arrived: Notify::new(),
+            readers: Arc::new(Semaphore::new(MOST_READERS as usize)),
+        }
+    }
 }
 
 /// Keyed by the order of arrival, so that a message that comes back takes its old place.
@@ -140,17 +159,19 @@ impl Bus for InProcessBus {
     }
 
     async fn consume(&self, queue: &QueueName, prefetch: u16) -> Result<Subscription, BusError> {
-        self.shared.ensure_open()?;
-        if prefetch == 0 {
-            return Err(BusError::InvalidPrefetch);
-        }
-        let source = InProcessSource {
-            shared: Arc::clone(&self.shared),
-            queue: self.shared.broker.declare(queue),
-            name: queue.clone(),
-            permits: Arc::new(Semaphore::new(usize::from(prefetch))),
-        };
+        let source = self.shared.consume(queue, prefetch, 1).await?;
         Ok(Subscription::new(queue.clone(), Box::new(source)))
+    }
+
+    async fn consume_alone(
+        &self,
+        queue: &QueueName,
+        prefetch: u16,
+    ) -> Result<Subscription, BusError> {
+        let source = self.shared.consume(queue, prefetch, MOST_READERS).await?;
+        // There is no connection that could be lost.
+        let (_, hold) = watch::channel(Hold::Held);
+        Ok(Subscription::new(queue.clone(), Box::new(source)).alone(hold))
     }
 
     fn status(&self) -> watch::Receiver<BusStatus> {
@@ -168,6 +189,34 @@ impl Shared {
             return Err(BusError::Closed);
         }
         Ok(())
+    }
+
+    /// A reader that takes so many of the queue's readers' permits.
+    async fn consume(
+        self: &Arc<Self>,
+        name: &QueueName,
+        prefetch: u16,
+        permits: u32,
+    ) -> Result<InProcessSource, BusError> {
+        self.ensure_open()?;
+        if prefetch == 0 {
+            return Err(BusError::InvalidPrefetch);
+        }
+        let queue = self.broker.declare(name);
+        let place = Arc::clone(&queue.readers).acquire_many_owned(permits);
+        let Ok(Ok(place)) = tokio::time::timeout(ENDING, place).await else {
+            return Err(BusError::InUse {
+                queue: name.as_str().to_owned(),
+                waited_seconds: ENDING.as_secs(),
+            });
+        };
+        Ok(InProcessSource {
+            shared: Arc::clone(self),
+            queue,
+            name: name.clone(),
+            permits: Arc::new(Semaphore::new(usize::from(prefetch))),
+            _place: place,
+        })
     }
 
     fn close(&self) {
@@ -196,6 +245,9 @@ impl Shared {
             dead_letter: note.map(Arc::new),
             redelivered: false,
         });
+        if *name == name.dead_letter() {
+            queue.drop_oldest();
+        }
         Ok(())
     }
 
@@ -254,6 +306,19 @@ impl Queue {
         self.arrived.notify_waiters();
     }
 
+    /// Keeps a queue of dead letters within its bounds, as a broker does.
+    fn drop_oldest(&self) {
+        let mut state = self.lock();
+        let size = |stored: &Stored| stored.message.body.len();
+        let mut bytes: usize = state.ready.values().map(size).sum();
+        while state.ready.len() > MAX_DEAD_LETTERS || bytes > MAX_DEAD_LETTERS_BYTES {
+            let Some((_, oldest)) = state.ready.pop_first() else {
+                return;
+            };
+            bytes -= size(&oldest);
+        }
+    }
+
     fn lock(&self) -> MutexGuard<'_, QueueState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -264,6 +329,7 @@ struct InProcessSource {
     queue: Arc<Queue>,
     name: QueueName,
     permits: Arc<Semaphore>,
+    _place: OwnedSemaphorePermit,
 }
 
 impl InProcessSource {

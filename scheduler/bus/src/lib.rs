@@ -8,7 +8,7 @@
 //!
 //! - It is the only crate that knows lapin. No lapin type appears in its public interface.
 //! - A message that was reported as published sits in a durable queue until a consumer has
-//!   acknowledged it or has put it into the dead letter queue. Nothing is dropped silently.
+//!   acknowledged it or has put it into the dead letter queue, which is bounded: its oldest letters go.
 //! - No password appears in a log line, an error or a `Debug` output of this crate.
 
 mod amqp;
@@ -19,6 +19,7 @@ mod delivery;
 mod error;
 mod inprocess;
 mod name;
+mod rejects;
 mod status;
 mod task;
 
@@ -26,9 +27,10 @@ pub use amqp::{
     AmqpBus, AmqpConfig, BrokerUrl, Identity, QueueKind, TlsConfig, TlsFiles, TlsIdentity,
 };
 pub use backoff::BackoffPolicy;
-pub use bus::{Bus, MAX_BODY_BYTES, Outgoing};
-pub use delivery::{DeadLetterNote, Delivery, Subscription};
+pub use bus::{BodyLimit, Bus, MAX_BODY_BYTES, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES, Outgoing};
+pub use delivery::{DEAD_LETTER_BODY_BYTES, DeadLetterNote, Delivery, Hold, Subscription};
 pub use error::BusError;
 pub use inprocess::{InProcessBroker, InProcessBus};
 pub use name::{DEFAULT_PREFIX, QueueName, QueuePrefix};
+pub use rejects::{Rejected, Rejects};
 pub use status::BusStatus;

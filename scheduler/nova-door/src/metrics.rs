@@ -28,6 +28,8 @@ pub(crate) struct Metrics {
     preemptions: Family<Label, Counter>,
     victims: Family<Label, Counter>,
     under_way: Gauge,
+    unusable_reports: Counter,
+    second_agents: Counter,
     hosts: Gauge,
     instances: Family<Label, Gauge>,
     refusals: Family<Label, Counter>,
@@ -46,6 +48,8 @@ impl Default for Metrics {
             preemptions: Family::default(),
             victims: Family::default(),
             under_way: Gauge::default(),
+            unusable_reports: Counter::default(),
+            second_agents: Counter::default(),
             hosts: Gauge::default(),
             instances: Family::default(),
             refusals: Family::default(),
@@ -79,6 +83,16 @@ impl Default for Metrics {
             "preemptions_under_way",
             "Preemptions that this scheduler drives",
             metrics.under_way.clone(),
+        );
+        registry.register(
+            "unusable_reports",
+            "Reports of agents that could not be used; the log names who sends many",
+            metrics.unusable_reports.clone(),
+        );
+        registry.register(
+            "second_agent_heartbeats",
+            "Heartbeats that showed two agents speaking for one host",
+            metrics.second_agents.clone(),
         );
         registry.register("hosts", "Hosts that are known", metrics.hosts.clone());
         registry.register(
@@ -114,6 +128,14 @@ impl Metrics {
 
     pub(crate) fn claim(&self, kind: &'static str) {
         self.claims.get_or_create(&Label { kind }).inc();
+    }
+
+    pub(crate) fn unusable_report(&self) {
+        self.unusable_reports.inc();
+    }
+
+    pub(crate) fn second_agent(&self) {
+        self.second_agents.inc();
     }
 
     pub(crate) fn question(&self) {

@@ -8,15 +8,22 @@ use crate::places;
 use crate::speakers::Speakers;
 use crate::task::{Tasks, pause};
 use ebbtide_access::AccessError;
-use ebbtide_bus::{Bus, BusError, Delivery, QueuePrefix, Subscription};
+use ebbtide_bus::{
+    BodyLimit, Bus, BusError, Delivery, MAX_BODY_BYTES, QueuePrefix, Rejected, Rejects,
+    Subscription,
+};
 use ebbtide_model::ModelError;
 use ebbtide_model::message::Message;
 use ebbtide_region::Input;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Semaphore;
 
-/// Reports in hand at the same time: they share commits.
-const PREFETCH: u16 = 512;
+/// Reports in hand at the same time: they share commits. Each may be as large as the broker lets it be, and those that the carrier holds ready
+/// count; with the broker's limit at what agents send (4 MiB) that is 256 MiB at most.
+const PREFETCH: u16 = 64;
+/// Bytes of reports that are looked at and not settled at the same time: read, a report takes several times its length.
+const BYTES_IN_HAND: usize = 32 * 1024 * 1024;
 /// How long a report rests that could not be written, before it goes back to the queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -31,6 +38,8 @@ pub(crate) struct Reader {
     pub(crate) speakers: Speakers,
     /// Larger reports are not looked at. Bytes.
     pub(crate) most_bytes: usize,
+    /// Who sends what cannot be used.
+    pub(crate) rejects: Arc<Rejects>,
 }
 
 /// Starts reading while this scheduler is on duty. The broker need not be there yet: reports wait in its queue, and the rest of the service
@@ -62,6 +71,8 @@ impl Reader {
             () = self.duty.ends() => return true,
             () = workers.stop().cancelled() => return false,
         };
+        self.look_at_the_broker(workers);
+        let room = Arc::new(Semaphore::new(BYTES_IN_HAND));
         let mut reports = match opened {
             Ok(reports) => reports,
             Err(_) if workers.stop().is_cancelled() => return false,
@@ -84,36 +95,68 @@ impl Reader {
             let Some(delivery) = delivery else {
                 return false;
             };
-            self.deal_with(delivery, workers).await;
+            self.deal_with(delivery, &room, workers).await;
         }
     }
 
-    async fn deal_with(&self, delivery: Delivery, tasks: &Tasks) {
-        let (keeper, metrics) = (&self.keeper, &self.metrics);
+    /// Says what larger reports than are looked at would cost: the broker holds them, and hands them out.
+    fn look_at_the_broker(&self, tasks: &Tasks) {
+        let (bus, prefix, duty) = (
+            Arc::clone(&self.bus),
+            self.prefix.clone(),
+            self.duty.clone(),
+        );
+        tasks.spawn("broker-limit", async move {
+            let limit = tokio::select! {
+                limit = bus.body_limit(&prefix) => limit,
+                () = duty.ends() => return,
+            };
+            match limit {
+                Ok(BodyLimit::Larger) => tracing::warn!(
+                    code = "EB-BUS-013",
+                    "the broker takes messages of more than {MAX_BODY_BYTES} bytes from everybody who may write a report; no agent \
+                     sends such, and each costs its size in the broker and here: set max_message_size = {MAX_BODY_BYTES} in its \
+                     rabbitmq.conf, unless others on this broker need more"
+                ),
+                Ok(BodyLimit::AtMost(bytes)) => tracing::info!(bytes, "the broker's largest message"),
+                Err(error) => tracing::debug!(code = error.code(), "the broker's limit is not known: {error}"),
+            }
+        });
+    }
+
+    async fn deal_with(&self, mut delivery: Delivery, room: &Arc<Semaphore>, tasks: &Tasks) {
+        let keeper = &self.keeper;
+        if delivery.body.len() > self.most_bytes {
+            let error = ModelError::Message(format!(
+                "it has {} bytes, at most {} are looked at (limits.bus_message_bytes)",
+                delivery.body.len(),
+                self.most_bytes
+            ));
+            delivery.cut_short();
+            let reason = (error.code(), error.to_string());
+            return self.reject_beside(delivery, reason, tasks);
+        }
+        // No report is larger than all of the room: limits.bus_message_bytes cannot be.
+        let bytes = u32::try_from(delivery.body.len().min(BYTES_IN_HAND)).unwrap_or(u32::MAX);
+        let held = tokio::select! {
+            held = Arc::clone(room).acquire_many_owned(bytes) => held,
+            () = tasks.stop().cancelled() => return delivery.retry().await,
+        };
         let message = match self.read_report(&delivery) {
             Ok(message) => message,
-            Err((code, why)) => {
-                metrics.dead_lettered();
-                tracing::warn!(
-                    code,
-                    "report {} goes to the dead letters: {why}",
-                    delivery.message_id
-                );
-                let reason = format!("{code}: {why}");
-                if let Err(error) = delivery.dead_letter(&reason).await {
-                    tracing::warn!(code = error.code(), "the dead letter comes again: {error}");
-                }
-                return;
-            }
+            Err(reason) => return self.reject_beside(delivery, reason, tasks),
         };
+        // The carrier and the ack need no body.
+        delivery.cut_short();
         let place = places::acknowledges(&message);
         // Handed over here, so that reports keep their order; waited for elsewhere, so that they share a commit.
         match keeper.submit(Input::Report(message)).await {
             Err(_) => delivery.retry().await,
             Ok(answered) => {
-                let (stop, counted) = (tasks.stop().clone(), metrics.clone());
-                let duty = self.duty.clone();
+                let stop = tasks.stop().clone();
+                let (reader, duty) = (self.clone(), self.duty.clone());
                 tasks.spawn("inbox-report", async move {
+                    let _held = held;
                     let answer = tokio::select! {
                         biased;
                         answer = answered => answer,
@@ -127,19 +170,9 @@ impl Reader {
                         }
                         Ok(Err(error @ ServiceError::NotWritten { passing: false, .. })) => {
                             // It would not be written the next time either.
-                            counted.dead_lettered();
-                            tracing::warn!(
-                                code = error.code(),
-                                "report {} goes to the dead letters: {error}",
-                                delivery.message_id
-                            );
-                            let reason = format!("{}: {error}", error.code());
-                            if let Err(error) = delivery.dead_letter(&reason).await {
-                                tracing::warn!(
-                                    code = error.code(),
-                                    "the dead letter comes again: {error}"
-                                );
-                            }
+                            reader
+                                .reject(delivery, (error.code(), error.to_string()))
+                                .await;
                         }
                         // Whoever is on duty reads it from the queue.
                         Ok(Err(ServiceError::NotOnDuty)) => delivery.retry().await,
@@ -159,16 +192,35 @@ impl Reader {
         }
     }
 
+    /// Deals with a report that cannot be used, beside all others: the broker may take its time for the dead letter.
+    fn reject_beside(&self, delivery: Delivery, reason: (&'static str, String), tasks: &Tasks) {
+        let reader = self.clone();
+        tasks.spawn("inbox-reject", async move {
+            reader.reject(delivery, reason).await;
+        });
+    }
+
+    async fn reject(&self, delivery: Delivery, (code, why): (&'static str, String)) {
+        let sender = Rejects::sender(&delivery).to_owned();
+        let id = delivery.message_id;
+        match self
+            .rejects
+            .reject(delivery, &format!("{code}: {why}"))
+            .await
+        {
+            Rejected::Kept => {
+                self.metrics.dead_lettered(&sender);
+                tracing::warn!(code, sender, "report {id} is in the dead letters: {why}");
+            }
+            Rejected::Discarded => self.metrics.discarded(&sender),
+            // Told by the bus.
+            Rejected::Returned(_) => {}
+        }
+    }
+
     /// What a report says, if whoever sent it may say it. Otherwise the code and the words of the refusal.
     fn read_report(&self, delivery: &Delivery) -> Result<Message, (&'static str, String)> {
         let told = |error: &ModelError| (error.code(), error.to_string());
-        if delivery.body.len() > self.most_bytes {
-            return Err(told(&ModelError::Message(format!(
-                "it has {} bytes, at most {} are looked at (limits.bus_message_bytes)",
-                delivery.body.len(),
-                self.most_bytes
-            ))));
-        }
         let message = Message::from_bytes(&delivery.body).map_err(|error| told(&error))?;
         // What is no report has no effect in the region, whoever sends it.
         if let Some(host) = message.body.reporting_host() {

@@ -10,9 +10,13 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
-use std::sync::Arc;
+use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+
+/// Senders of unusable reports that are told apart: each is a line of the page for ever.
+const MOST_SENDERS: usize = 100;
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Label {
@@ -23,6 +27,12 @@ struct Label {
 struct ClassLabel {
     resource_class: String,
     state: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct SenderLabel {
+    sender: String,
+    outcome: String,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -50,11 +60,15 @@ pub(crate) struct Metrics {
     changes: Counter,
     ignored: Counter,
     dead_letters: Counter,
+    unusable: Family<SenderLabel, Counter>,
+    /// Senders with a line of their own in `unusable`.
+    senders: Arc<Mutex<BTreeSet<String>>>,
     published: Counter,
     speculations: Family<Label, Counter>,
     on_duty: Gauge,
     publish_failures: Counter,
     hosts: Family<Label, Gauge>,
+    contested: Gauge,
     servers: Family<Label, Gauge>,
     free: Family<ClassLabel, Gauge>,
     under_way: Gauge,
@@ -81,11 +95,14 @@ impl Metrics {
             changes: Counter::default(),
             ignored: Counter::default(),
             dead_letters: Counter::default(),
+            unusable: Family::default(),
+            senders: Arc::default(),
             published: Counter::default(),
             speculations: Family::default(),
             on_duty: Gauge::default(),
             publish_failures: Counter::default(),
             hosts: Family::default(),
+            contested: Gauge::default(),
             servers: Family::default(),
             free: Family::default(),
             under_way: Gauge::default(),
@@ -135,6 +152,11 @@ impl Metrics {
             metrics.dead_letters.clone(),
         );
         registry.register(
+            "unusable_reports",
+            "Reports that could not be used by the broker's user who sent them: kept as dead letters, or discarded because that user sends too many",
+            metrics.unusable.clone(),
+        );
+        registry.register(
             "messages_published",
             "Messages confirmed by the broker",
             metrics.published.clone(),
@@ -160,6 +182,11 @@ impl Metrics {
             metrics.refusals.clone(),
         );
         registry.register("hosts", "Hosts by health", metrics.hosts.clone());
+        registry.register(
+            "hosts_contested",
+            "Hosts for which two agents speak: nothing is placed there and nothing given away",
+            metrics.contested.clone(),
+        );
         registry.register(
             "servers",
             "Servers that are not gone, by status",
@@ -265,12 +292,33 @@ impl Metrics {
                     .inc();
             }
             Event::Ignored(_) => drop(self.ignored.inc()),
-            Event::Server(_) | Event::Host(..) => {}
+            Event::Server(_) | Event::Host(..) | Event::Alarm { .. } => {}
         }
     }
 
-    pub(crate) fn dead_lettered(&self) {
+    /// A report of this sender is in the dead letters.
+    pub(crate) fn dead_lettered(&self, sender: &str) {
         self.dead_letters.inc();
+        self.unusable(sender, "kept");
+    }
+
+    /// A report of this sender could not be used, and is not kept either.
+    pub(crate) fn discarded(&self, sender: &str) {
+        self.unusable(sender, "discarded");
+    }
+
+    fn unusable(&self, sender: &str, outcome: &str) {
+        let mut senders = self.senders.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = senders.contains(sender);
+        if !known && senders.len() < MOST_SENDERS {
+            senders.insert(sender.to_owned());
+        }
+        let named = known || senders.contains(sender);
+        let label = SenderLabel {
+            sender: if named { sender } else { "(others)" }.to_owned(),
+            outcome: outcome.to_owned(),
+        };
+        self.unusable.get_or_create(&label).inc();
     }
 
     /// Somebody was refused: `unauthenticated`, `permission`, `rate`, `watchers`, `connections`, `tls`, `timeout`, `unknown`, `report`.
@@ -308,6 +356,7 @@ impl Metrics {
             }
         }
         self.under_way.set(count(summary.evacuations));
+        self.contested.set(count(summary.contested));
         self.outbox.set(count(outbox));
         self.bus_connected.set(i64::from(bus_connected));
     }

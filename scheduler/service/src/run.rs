@@ -209,6 +209,7 @@ pub async fn start(
             duty: duty.clone(),
             speakers: Speakers::of(&config.bus),
             most_bytes: config.limits.bus_message_bytes,
+            rejects: Arc::default(),
         },
         &tasks,
     );

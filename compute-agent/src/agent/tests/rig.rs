@@ -75,6 +75,15 @@ impl Bus for FlakyBus {
         self.inner.consume(queue, prefetch).await
     }
 
+    async fn consume_alone(
+        &self,
+        queue: &QueueName,
+        prefetch: u16,
+    ) -> Result<Subscription, BusError> {
+        self.check()?;
+        self.inner.consume_alone(queue, prefetch).await
+    }
+
     fn status(&self) -> watch::Receiver<BusStatus> {
         self.inner.status()
     }

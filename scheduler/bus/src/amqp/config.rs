@@ -261,6 +261,14 @@ impl AmqpConfig {
         shown.join(", ")
     }
 
+    /// How long a connection that has died may be in the way of another one: the broker closes it after two heartbeats, and asks for them
+    /// at any interval up to ours. Some seconds more, because both sides count from their own last look.
+    pub(crate) fn dead_after(&self) -> Duration {
+        let of_url = |broker: &BrokerUrl| broker.heartbeat(self.heartbeat_seconds());
+        let longest = self.brokers.iter().map(of_url).max();
+        Duration::from_secs(3 * u64::from(longest.unwrap_or_default()) + 5)
+    }
+
     pub(crate) fn heartbeat_seconds(&self) -> u16 {
         u16::try_from(self.heartbeat.as_secs()).unwrap_or(u16::MAX)
     }

@@ -5,6 +5,7 @@
 //! the old channel is redelivered by the broker, so the old acks may be forgotten.
 
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
@@ -13,17 +14,20 @@ use lapin::message::Delivery as LapinDelivery;
 use lapin::options::{BasicAckOptions, BasicConsumeOptions, BasicNackOptions, BasicQosOptions};
 use lapin::types::{AMQPValue, FieldTable};
 use lapin::{Acker, Channel, Consumer};
+use tokio::sync::watch;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
 use super::Shared;
 use super::dial::Session;
-use super::publisher::{ORIGIN_HEADER, REASON_HEADER};
+use super::fault::Fault;
+use super::publisher::{BYTES_HEADER, ORIGIN_HEADER, REASON_HEADER, USER_HEADER};
 use super::topology::{StepError, declare_queue, while_alive};
 use crate::backoff::Backoff;
 use crate::bus::Source;
 use crate::delivery::{Received, Settle};
-use crate::{BusError, DeadLetterNote, Delivery, Outgoing, QueueName};
+use crate::{BusError, DeadLetterNote, Delivery, Hold, Outgoing, QueueName, clock};
 
 /// The priority of a consumer (RabbitMQ, classic and quorum queues).
 const RANK_ARGUMENT: &str = "x-priority";
@@ -34,6 +38,8 @@ pub(crate) struct AmqpSource {
     queue: QueueName,
     prefetch: u16,
     rank: i64,
+    /// Told how the claim on the queue stands, if this wants to be its only reader.
+    alone: Option<Arc<watch::Sender<Hold>>>,
     attached: Option<Attached>,
     /// A repair under way. It is kept when nobody waits for it for a moment: half a repair may have left a consumer on the connection that takes
     /// messages and gives them to nobody.
@@ -58,12 +64,16 @@ struct Attacher {
     queue: QueueName,
     prefetch: u16,
     rank: i64,
+    alone: Option<Arc<watch::Sender<Hold>>>,
     backoff: Backoff,
 }
 
 impl Attacher {
     async fn attach(mut self) -> Result<Attached, BusError> {
         let mut failed_on = 0;
+        // Since when the queue is seen in another reader's hands without a break.
+        let mut taken: Option<Instant> = None;
+        let patience = self.shared.config.dead_after();
         loop {
             let link = self.shared.consume_link();
             let session = link.session().await.ok_or(BusError::Closed)?;
@@ -76,25 +86,51 @@ impl Attacher {
             let step = while_alive(&session, self.attach_once(&session));
             match tokio::time::timeout(limit, step).await {
                 Ok(Ok(attached)) => {
+                    self.show(Hold::Held);
                     tracing::info!(queue = %self.queue, broker = %session.broker, "reading from queue");
                     return Ok(attached);
                 }
+                Ok(Err(StepError::Final(BusError::InUse { .. }))) => {
+                    let now = clock::instant();
+                    let since = *taken.get_or_insert(now);
+                    self.show(Hold::Taken);
+                    let waited = now.duration_since(since);
+                    if waited >= patience {
+                        return Err(in_use(&self.queue, waited));
+                    }
+                    if since == now {
+                        tracing::warn!(
+                            queue = %self.queue, patience_seconds = patience.as_secs(),
+                            "another process reads from the queue; waiting in case its connection has died"
+                        );
+                    }
+                }
                 Ok(Err(StepError::Final(error))) => return Err(error),
                 Ok(Err(StepError::Again(problem))) => {
+                    taken = None;
+                    self.show(Hold::Waiting);
                     tracing::warn!(queue = %self.queue, error = %problem, "cannot read from queue yet");
                 }
                 Err(_) => {
+                    taken = None;
+                    self.show(Hold::Waiting);
                     tracing::warn!(queue = %self.queue, "the broker does not answer; trying again");
                 }
             }
         }
     }
 
+    fn show(&self, hold: Hold) {
+        if let Some(shown) = &self.alone {
+            shown.send_replace(hold);
+        }
+    }
+
     async fn attach_once(&self, session: &Arc<Session>) -> Result<Attached, StepError> {
         let describe = || format!("read from queue {}", self.queue);
         let again = |error: lapin::Error| StepError::during(&error, describe);
+        declare_queue(session, &self.queue, &self.shared.config).await?;
         let channel = session.channel().await.map_err(again)?;
-        declare_queue(&channel, &self.queue, &self.shared.config).await?;
         channel
             .basic_qos(self.prefetch, BasicQosOptions::default())
             .await
@@ -108,11 +144,20 @@ impl Attacher {
                 self.queue.as_str().into(),
                 // The broker makes up a unique tag.
                 "".into(),
-                BasicConsumeOptions::default(),
+                BasicConsumeOptions {
+                    exclusive: self.alone.is_some(),
+                    ..BasicConsumeOptions::default()
+                },
                 arguments,
             )
             .await
-            .map_err(again)?;
+            .map_err(|error| match Fault::of(&error) {
+                // RabbitMQ's words for both: somebody reads, and somebody reads alone.
+                Fault::AccessRefused(words) if words.contains("exclusive") => {
+                    StepError::Final(in_use(&self.queue, Duration::ZERO))
+                }
+                _ => again(error),
+            })?;
         Ok(Attached {
             session: Arc::clone(session),
             channel,
@@ -122,13 +167,20 @@ impl Attacher {
 }
 
 impl AmqpSource {
-    pub(crate) fn new(shared: Arc<Shared>, queue: QueueName, prefetch: u16, rank: i64) -> Self {
+    pub(crate) fn new(
+        shared: Arc<Shared>,
+        queue: QueueName,
+        prefetch: u16,
+        rank: i64,
+        alone: Option<Arc<watch::Sender<Hold>>>,
+    ) -> Self {
         let backoff = Backoff::new(shared.config.reconnect, shared.config.jitter_seed);
         Self {
             shared,
             queue,
             prefetch,
             rank,
+            alone,
             attached: None,
             attaching: Mutex::new(None),
             backoff,
@@ -147,6 +199,7 @@ impl AmqpSource {
                 queue: self.queue.clone(),
                 prefetch: self.prefetch,
                 rank: self.rank,
+                alone: self.alone.clone(),
                 backoff,
             };
             attacher.attach().boxed()
@@ -175,6 +228,7 @@ impl AmqpSource {
     async fn next_delivery(&mut self) -> Delivery {
         loop {
             let Some(attached) = self.attached.as_mut() else {
+                self.lose_hold();
                 self.reattach().await;
                 continue;
             };
@@ -210,6 +264,19 @@ impl AmqpSource {
         }
     }
 
+    /// Until the queue is subscribed to again, somebody else may have it. (Not while it is known that somebody has.)
+    fn lose_hold(&self) {
+        if let Some(hold) = &self.alone {
+            hold.send_if_modified(|hold| {
+                let held = *hold == Hold::Held;
+                if held {
+                    *hold = Hold::Waiting;
+                }
+                held
+            });
+        }
+    }
+
     /// Forgets a consumer that has ended, and pauses if the connection it ran on is still the current one.
     async fn detach(&mut self) {
         let Some(attached) = self.attached.take() else {
@@ -236,6 +303,13 @@ impl Source for AmqpSource {
             }
             delivery = self.next_delivery() => Some(delivery),
         }
+    }
+}
+
+fn in_use(queue: &QueueName, waited: Duration) -> BusError {
+    BusError::InUse {
+        queue: queue.as_str().to_owned(),
+        waited_seconds: waited.as_secs(),
     }
 }
 
@@ -282,6 +356,8 @@ fn dead_letter_note(headers: &FieldTable) -> Option<DeadLetterNote> {
         return Some(DeadLetterNote {
             reason,
             queue: text(ORIGIN_HEADER).unwrap_or_default(),
+            user: text(USER_HEADER),
+            cut_from_bytes: text(BYTES_HEADER).and_then(|bytes| bytes.parse().ok()),
         });
     }
     Some(DeadLetterNote {
@@ -290,6 +366,8 @@ fn dead_letter_note(headers: &FieldTable) -> Option<DeadLetterNote> {
             "the broker gave it up: {}",
             text("x-first-death-reason").unwrap_or_default()
         ),
+        user: None,
+        cut_from_bytes: None,
     })
 }
 

@@ -13,6 +13,7 @@ mod consumer;
 mod dial;
 mod fault;
 mod identity;
+mod limit;
 mod link;
 mod publisher;
 mod topology;
@@ -36,7 +37,10 @@ use self::link::{Link, LinkState};
 use self::publisher::Publisher;
 use self::topology::{StepError, declare_queue, while_alive};
 use crate::status::{Purpose, StatusBoard};
-use crate::{Bus, BusError, BusStatus, DeadLetterNote, Outgoing, QueueName, Subscription};
+use crate::{
+    BodyLimit, Bus, BusError, BusStatus, DeadLetterNote, Hold, Outgoing, QueueName, QueuePrefix,
+    Subscription,
+};
 
 /// A supervisor that was told to stop says goodbye to the broker (2 s at most) and ends.
 const SUPERVISOR_GRACE: Duration = Duration::from_secs(3);
@@ -166,26 +170,33 @@ impl Bus for AmqpBus {
         prefetch: u16,
         rank: i64,
     ) -> Result<Subscription, BusError> {
-        self.shared.ensure_open()?;
-        if prefetch == 0 {
-            return Err(BusError::InvalidPrefetch);
-        }
-        let mut source = AmqpSource::new(Arc::clone(&self.shared), queue.clone(), prefetch, rank);
-        let limit = self.shared.config.operation_timeout;
-        let attached = tokio::select! {
-            biased;
-            () = self.shared.closing.cancelled() => return Err(BusError::Closed),
-            attached = tokio::time::timeout(limit, source.attach()) => attached,
-        };
-        match attached {
-            Ok(Ok(())) => self.shared.remember(queue),
-            Ok(Err(error)) => return Err(error),
-            Err(_) => tracing::warn!(
-                %queue, brokers = %self.shared.config.brokers_shown(),
-                "the broker is away; reading begins when it is back"
-            ),
-        }
+        let source = self.shared.consume(queue, prefetch, rank, None).await?;
         Ok(Subscription::new(queue.clone(), Box::new(source)))
+    }
+
+    async fn consume_alone(
+        &self,
+        queue: &QueueName,
+        prefetch: u16,
+    ) -> Result<Subscription, BusError> {
+        let (hold, shown) = watch::channel(Hold::Waiting);
+        let hold = Some(Arc::new(hold));
+        let source = self.shared.consume(queue, prefetch, 0, hold).await?;
+        Ok(Subscription::new(queue.clone(), Box::new(source)).alone(shown))
+    }
+
+    async fn body_limit(&self, prefix: &QueuePrefix) -> Result<BodyLimit, BusError> {
+        let found = Mutex::new(None);
+        let problem = Mutex::new(String::new());
+        let look = async {
+            let limit = limit::look(&self.shared.publish_link, prefix, &problem).await?;
+            *found.lock().unwrap_or_else(PoisonError::into_inner) = Some(limit);
+            Ok(())
+        };
+        let what = || "find out how large a message the broker takes".to_owned();
+        self.shared.limited(look, what, &problem).await?;
+        let found = found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        found.ok_or(BusError::Closed)
     }
 
     fn status(&self) -> watch::Receiver<BusStatus> {
@@ -210,6 +221,49 @@ impl Shared {
             return Err(BusError::Closed);
         }
         Ok(())
+    }
+
+    async fn consume(
+        self: &Arc<Self>,
+        queue: &QueueName,
+        prefetch: u16,
+        rank: i64,
+        alone: Option<Arc<watch::Sender<Hold>>>,
+    ) -> Result<AmqpSource, BusError> {
+        self.ensure_open()?;
+        if prefetch == 0 {
+            return Err(BusError::InvalidPrefetch);
+        }
+        let taken = alone.clone();
+        let is_taken = || {
+            let hold = taken.as_ref().map(|hold| *hold.borrow());
+            hold == Some(Hold::Taken)
+        };
+        let mut source = AmqpSource::new(Arc::clone(self), queue.clone(), prefetch, rank, alone);
+        let limit = self.config.operation_timeout;
+        loop {
+            let attached = tokio::select! {
+                biased;
+                () = self.closing.cancelled() => return Err(BusError::Closed),
+                attached = tokio::time::timeout(limit, source.attach()) => attached,
+            };
+            match attached {
+                Ok(Ok(())) => {
+                    self.remember(queue);
+                    return Ok(source);
+                }
+                Ok(Err(error)) => return Err(error),
+                // The broker is there, and so is another reader; that comes to an end by itself.
+                Err(_) if is_taken() => {}
+                Err(_) => {
+                    tracing::warn!(
+                        %queue, brokers = %self.config.brokers_shown(),
+                        "the broker is away; reading begins when it is back"
+                    );
+                    return Ok(source);
+                }
+            }
+        }
     }
 
     /// The connection for reading, opened at first use.
@@ -259,14 +313,7 @@ impl Shared {
             crate::backoff::Backoff::new(self.config.reconnect, self.config.jitter_seed);
         loop {
             let session = self.publish_link.session().await.ok_or(BusError::Closed)?;
-            // A channel of its own, because a refused declaration closes its channel.
-            let step = async {
-                match session.channel().await {
-                    Ok(channel) => declare_queue(&channel, queue, &self.config).await,
-                    Err(error) => Err(StepError::declaring(queue, &error)),
-                }
-            };
-            match while_alive(&session, step).await {
+            match while_alive(&session, declare_queue(&session, queue, &self.config)).await {
                 Ok(()) => return Ok(()),
                 Err(StepError::Final(error)) => return Err(error),
                 Err(StepError::Again(problem)) => {

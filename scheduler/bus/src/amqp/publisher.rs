@@ -32,6 +32,10 @@ use crate::{BusError, DeadLetterNote, Outgoing, QueueName};
 pub(crate) const REASON_HEADER: &str = "ebbtide-dead-letter-reason";
 /// Header with [`DeadLetterNote::queue`].
 pub(crate) const ORIGIN_HEADER: &str = "ebbtide-dead-letter-queue";
+/// Header with [`DeadLetterNote::user`].
+pub(crate) const USER_HEADER: &str = "ebbtide-dead-letter-user";
+/// Header with [`DeadLetterNote::cut_from_bytes`], as text.
+pub(crate) const BYTES_HEADER: &str = "ebbtide-dead-letter-bytes";
 
 /// AMQP's code for "write it to disk" (basic.delivery-mode).
 const PERSISTENT: u8 = 2;
@@ -237,8 +241,16 @@ fn properties(
         None => properties,
         Some(note) => {
             let mut headers = FieldTable::default();
-            for (name, value) in [(REASON_HEADER, &note.reason), (ORIGIN_HEADER, &note.queue)] {
-                headers.insert(name.into(), AMQPValue::LongString(value.as_str().into()));
+            let bytes = note.cut_from_bytes.map(|bytes| bytes.to_string());
+            for (name, value) in [
+                (REASON_HEADER, Some(&note.reason)),
+                (ORIGIN_HEADER, Some(&note.queue)),
+                (USER_HEADER, note.user.as_ref()),
+                (BYTES_HEADER, bytes.as_ref()),
+            ] {
+                if let Some(value) = value {
+                    headers.insert(name.into(), AMQPValue::LongString(value.as_str().into()));
+                }
             }
             properties.with_headers(headers)
         }

@@ -63,12 +63,14 @@ pub(crate) async fn while_alive<T>(
 
 /// Declares a queue, and for quorum queues the dead letter queue that they need.
 ///
-/// A failure closes the channel: it must not be used for anything else.
+/// On a channel of its own, because a refused declaration closes its channel.
 pub(crate) async fn declare_queue(
-    channel: &Channel,
+    session: &Session,
     queue: &QueueName,
     config: &AmqpConfig,
 ) -> Result<(), StepError> {
+    let opened = session.channel().await;
+    let channel = &opened.map_err(|error| StepError::declaring(queue, &error))?;
     let (kind, identity) = (config.queue_kind, config.identity);
     let dead_letter = queue.dead_letter();
     // A quorum queue drops a message after too many redeliveries (RabbitMQ 4: 20) unless it has a dead

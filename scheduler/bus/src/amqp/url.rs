@@ -118,6 +118,11 @@ impl BrokerUrl {
         })
     }
 
+    /// The interval of heartbeats, in seconds: the URL's, or else this one.
+    pub(crate) fn heartbeat(&self, default_seconds: u16) -> u16 {
+        self.uri.query.heartbeat.unwrap_or(default_seconds)
+    }
+
     /// What lapin is given: with our heartbeat unless the URL sets one.
     pub(crate) fn to_lapin(&self, heartbeat_seconds: u16) -> AMQPUri {
         let mut uri = self.uri.clone();

@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use ebbtide_bus::{AmqpBus, Bus, QueueKind};
+use ebbtide_bus::{
+    AmqpBus, BodyLimit, Bus, DEAD_LETTER_BODY_BYTES, MAX_BODY_BYTES, MAX_DEAD_LETTERS,
+    MAX_DEAD_LETTERS_BYTES, QueueKind,
+};
+use ebbtide_harness::{RabbitMq, Settings};
 use lapin::options::{
     BasicPublishOptions, ConfirmSelectOptions, QueueDeclareOptions, QueueDeleteOptions,
 };
@@ -271,5 +275,100 @@ async fn whoever_takes_a_readers_place_gets_all_that_comes_also_while_the_old_on
         drop(hangs);
         first.close().await;
         second.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_message_that_is_larger_than_any_of_ours_becomes_a_short_dead_letter() {
+    let broker = shared_broker().await;
+    for kind in [QueueKind::Classic, QueueKind::Quorum] {
+        let mut config = config(&[broker.url()]);
+        config.queue_kind = kind;
+        let bus = AmqpBus::connect(config, PATIENCE).await.unwrap();
+        let queue = unique_prefix().scheduler();
+        let mut subscription = bus.consume(&queue, 4).await.unwrap();
+        let stranger = Stranger::new(broker.url()).await;
+        let body = vec![b'x'; MAX_BODY_BYTES + 1];
+        let user = BasicProperties::default().with_user_id("guest".into());
+        stranger.publish(queue.as_str(), &body, user).await;
+        let got = next(&mut subscription).await;
+        assert!(!got.redelivered);
+        // Before, this was EB-BUS-004, and the message came again at once, for ever.
+        got.dead_letter("too large").await.unwrap();
+        bus.publish(&queue, &message("the next one")).await.unwrap();
+        let got = next(&mut subscription).await;
+        assert_eq!(text(&got), "the next one", "{kind}");
+        got.ack().await;
+        let mut letters = bus.consume(&queue.dead_letter(), 1).await.unwrap();
+        let letter = next(&mut letters).await;
+        assert_eq!(letter.body, body[..DEAD_LETTER_BODY_BYTES]);
+        let note = letter.dead_letter.clone().unwrap();
+        assert_eq!(note.reason, "too large");
+        assert_eq!(note.user.as_deref(), Some("guest"));
+        assert_eq!(note.cut_from_bytes, Some(body.len() as u64));
+        letter.ack().await;
+        bus.close().await;
+    }
+}
+
+/// The policy that `devstack/agent-user --scheduler` sets.
+#[tokio::test]
+async fn dead_letters_are_bounded_by_the_documented_policy_and_the_oldest_go() {
+    let broker = RabbitMq::start().await.unwrap();
+    let url = broker.url().to_owned();
+    for kind in [QueueKind::Classic, QueueKind::Quorum] {
+        let mut config = config(&[&url]);
+        config.queue_kind = kind;
+        let bus = AmqpBus::connect(config, PATIENCE).await.unwrap();
+        let letters = unique_prefix().dead_letter();
+        // A queue that is there already is bounded, too.
+        bus.declare(&letters).await.unwrap();
+        let policy = format!(
+            "{{\"max-length\":{MAX_DEAD_LETTERS},\"max-length-bytes\":{MAX_DEAD_LETTERS_BYTES},\"overflow\":\"drop-head\"}}"
+        );
+        let name = letters.as_str();
+        let set = ["set_policy", "--apply-to", "queues", name, name, &policy];
+        broker.control(&set).await.unwrap();
+        let stranger = Stranger::new(&url).await;
+        let most = MAX_DEAD_LETTERS_BYTES / (1 << 20);
+        for number in 0..most + 20 {
+            let mut body = vec![b'x'; 1 << 20];
+            body[..8].copy_from_slice(&number.to_be_bytes());
+            stranger
+                .publish(name, &body, BasicProperties::default())
+                .await;
+        }
+        let mut subscription = bus.consume(&letters, 1).await.unwrap();
+        let first = next(&mut subscription).await;
+        let number = usize::from_be_bytes(first.body[..8].try_into().unwrap());
+        assert!(number >= 20, "{kind}: letter {number} is still there");
+        assert!(number < 60, "{kind}: letter {number} is the oldest");
+        first.ack().await;
+        bus.close().await;
+    }
+}
+
+#[tokio::test]
+async fn how_large_a_message_the_broker_takes_is_found_out() {
+    let prefix = unique_prefix();
+    let shared = shared_broker().await;
+    let bus = connect(shared.url()).await;
+    let found = soon("the limit", bus.body_limit(&prefix)).await;
+    assert_eq!(found, Ok(BodyLimit::Larger));
+    bus.close().await;
+
+    for most in [MAX_BODY_BYTES, 1 << 20] {
+        let conf = format!("max_message_size = {most}\n");
+        let settings = Settings::temporary().file("rabbitmq.conf", conf);
+        let broker = RabbitMq::start_with(settings).await.unwrap();
+        let bus = connect(&broker.url()).await;
+        let found = soon("the limit", bus.body_limit(&prefix)).await;
+        assert_eq!(found, Ok(BodyLimit::AtMost(most as u64)));
+        // The bus is none the worse for it.
+        bus.declare(&prefix.scheduler()).await.unwrap();
+        bus.publish(&prefix.scheduler(), &message("x"))
+            .await
+            .unwrap();
+        bus.close().await;
     }
 }

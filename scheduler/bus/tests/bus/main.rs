@@ -9,6 +9,7 @@
     clippy::disallowed_methods
 )]
 
+mod amqp_alone;
 mod amqp_faults;
 mod amqp_login;
 mod amqp_queues;

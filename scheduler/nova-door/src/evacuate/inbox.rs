@@ -1,20 +1,22 @@
 //! What agents say. Acknowledged once it is in the ledger.
 
+use super::voices::{Heard, Voices};
 use super::{Evacuations, Report, read};
 use crate::clock;
 use crate::error::DoorError;
 use crate::preemption::Input;
 use crate::task::pause;
-use ebbtide_bus::Delivery;
+use ebbtide_bus::{Delivery, Rejected, Rejects};
 use ebbtide_model::EvacuationId;
-use ebbtide_model::message::{Body, Message, Spare};
+use ebbtide_model::message::{Body, Heartbeat, Message, Spare};
 use ebbtide_store::ledger::{LedgerError, Written};
+use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// Reports in hand at the same time.
-const PREFETCH: u16 = 256;
+/// Reports in hand at the same time. Each may be as large as the broker lets it be, until it is looked at.
+const PREFETCH: u16 = 64;
 /// How long a report rests that could not be written, before it goes back to the queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
@@ -24,6 +26,8 @@ impl Evacuations {
         let mut reports = self.shared.bus.consume(&queue, PREFETCH).await?;
         let all = self.clone();
         let tasks = self.shared.tasks.clone();
+        let rejects = Arc::new(Rejects::default());
+        let mut voices = Voices::default();
         self.shared.tasks.spawn("agents", async move {
             loop {
                 let delivery = tokio::select! {
@@ -31,28 +35,40 @@ impl Evacuations {
                     () = tasks.stop().cancelled() => return,
                 };
                 let Some(delivery) = delivery else { return };
-                all.deal_with(delivery).await;
+                all.deal_with(delivery, &rejects, &mut voices).await;
             }
         });
         Ok(())
     }
 
-    async fn deal_with(&self, delivery: Delivery) {
+    /// Waits for nothing but this process: what takes longer is done beside the reports of the other agents.
+    async fn deal_with(&self, mut delivery: Delivery, rejects: &Arc<Rejects>, voices: &mut Voices) {
         let message = match Message::from_bytes(&delivery.body) {
             Ok(message) => message,
             Err(error) => {
-                tracing::warn!(
-                    code = error.code(),
-                    "a report goes to the dead letters: {error}"
-                );
-                if let Err(error) = delivery.dead_letter(&error.to_string()).await {
-                    tracing::warn!(code = error.code(), "the dead letter comes again: {error}");
-                }
+                delivery.cut_short();
+                self.shared.metrics.unusable_report();
+                let rejects = Arc::clone(rejects);
+                self.shared.tasks.spawn("agents-reject", async move {
+                    let sender = Rejects::sender(&delivery).to_owned();
+                    let reason = format!("{}: {error}", error.code());
+                    if rejects.reject(delivery, &reason).await == Rejected::Kept {
+                        tracing::warn!(
+                            code = error.code(),
+                            sender,
+                            "a report is in the dead letters: {error}"
+                        );
+                    }
+                });
                 return;
             }
         };
+        delivery.cut_short();
         let Some(evacuation) = evacuation_of(&message.body) else {
             // Heartbeats: Nova itself knows its hosts.
+            if let Body::Heartbeat(beat) = &message.body {
+                self.listen_for_a_second_agent(beat, voices);
+            }
             delivery.ack().await;
             return;
         };
@@ -82,13 +98,31 @@ impl Evacuations {
             });
             return;
         }
-        match self.write_elsewhere(evacuation, &message.body).await {
-            Ok(()) => delivery.ack().await,
-            Err(error) => {
-                tracing::warn!(code = error.code(), "a report waits: {error}");
-                pause(self.shared.tasks.stop(), RETRY_PAUSE).await;
-                delivery.retry().await;
+        let all = self.clone();
+        self.shared.tasks.spawn("agents-report", async move {
+            match all.write_elsewhere(evacuation, &message.body).await {
+                Ok(()) => delivery.ack().await,
+                Err(error) => {
+                    tracing::warn!(code = error.code(), "a report waits: {error}");
+                    pause(all.shared.tasks.stop(), RETRY_PAUSE).await;
+                    delivery.retry().await;
+                }
             }
+        });
+    }
+
+    fn listen_for_a_second_agent(&self, beat: &Heartbeat, voices: &mut Voices) {
+        let heard = voices.hear(beat, clock::now());
+        if heard != Heard::One {
+            self.shared.metrics.second_agent();
+        }
+        if heard == Heard::TwoNow {
+            tracing::error!(
+                code = "EB-DOOR-050",
+                host = beat.host,
+                session = %beat.session,
+                "two agents speak for one host; give each machine a name of its own, or stop one of them"
+            );
         }
     }
 

@@ -13,6 +13,7 @@ mod inbox;
 mod newcomers;
 mod open;
 mod preempting;
+mod voices;
 
 use self::begun::{Beginning, Begun};
 pub(crate) use self::preempting::{Away, Preempting};

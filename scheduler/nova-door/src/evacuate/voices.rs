@@ -1,0 +1,126 @@
+//! Which agents speak for which host. Nova knows its hosts itself, so heartbeats are read for this alone: each run of an agent has a session of its
+//! own, and a session that comes back after another was heard is no restart but a second agent, as after an image was cloned.
+
+use ebbtide_model::Timestamp;
+use ebbtide_model::message::Heartbeat;
+use std::collections::HashMap;
+use uuid::Uuid;
+
+/// Returns within this time belong together: agents beat every ten seconds. Milliseconds.
+const CALM: i64 = 120_000;
+/// A single return may be a heartbeat that came late.
+const RETURNS: u32 = 2;
+/// Former sessions that are remembered of a host.
+const FORMER: usize = 8;
+/// Hosts that are told apart: no cloud has more, and names can be made up.
+const MOST_HOSTS: usize = 100_000;
+
+/// The agents of all hosts.
+#[derive(Debug, Default)]
+pub(super) struct Voices(HashMap<String, Voice>);
+
+#[derive(Debug)]
+struct Voice {
+    session: Uuid,
+    former: Vec<Uuid>,
+    returns: u32,
+    returned_at: Timestamp,
+    told_at: Option<Timestamp>,
+}
+
+/// What a heartbeat shows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Heard {
+    /// One agent.
+    One,
+    /// Two agents speak for the host; the log has it already.
+    Two,
+    /// The same, and the log has to say so.
+    TwoNow,
+}
+
+impl Voices {
+    pub(super) fn hear(&mut self, beat: &Heartbeat, now: Timestamp) -> Heard {
+        let Some(voice) = self.0.get_mut(&beat.host) else {
+            if self.0.len() >= MOST_HOSTS {
+                return Heard::One;
+            }
+            let voice = Voice {
+                session: beat.session,
+                former: Vec::new(),
+                returns: 0,
+                returned_at: now,
+                told_at: None,
+            };
+            self.0.insert(beat.host.clone(), voice);
+            return Heard::One;
+        };
+        if voice.session == beat.session {
+            return Heard::One;
+        }
+        let returns = voice.former.contains(&beat.session);
+        voice.former.retain(|known| *known != beat.session);
+        voice.former.push(voice.session);
+        if voice.former.len() > FORMER {
+            voice.former.remove(0);
+        }
+        voice.session = beat.session;
+        if !returns {
+            return Heard::One;
+        }
+        if now.millis_since(voice.returned_at) > CALM {
+            voice.returns = 0;
+        }
+        (voice.returns, voice.returned_at) = (voice.returns + 1, now);
+        if voice.returns < RETURNS {
+            return Heard::One;
+        }
+        if voice.told_at.is_some_and(|at| now.millis_since(at) <= CALM) {
+            return Heard::Two;
+        }
+        voice.told_at = Some(now);
+        Heard::TwoNow
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
+
+    fn hear(voices: &mut Voices, session: u128, seconds: i64) -> Heard {
+        let beat = Heartbeat {
+            host: "compute-1".to_owned(),
+            session: Uuid::from_u128(session),
+            sequence: 1,
+            inventory: BTreeMap::new(),
+            traits: BTreeSet::new(),
+            servers: Vec::new(),
+            storage: None,
+        };
+        voices.hear(&beat, Timestamp::from_millis(seconds * 1000))
+    }
+
+    #[test]
+    fn two_agents_with_one_name_are_told_once_in_a_while() {
+        let mut voices = Voices::default();
+        let heard: Vec<Heard> = (0..8)
+            .map(|n| hear(&mut voices, u128::from(n % 2 == 0), n * 5))
+            .collect();
+        assert_eq!(heard[..3], [Heard::One; 3]);
+        assert_eq!(heard[3], Heard::TwoNow);
+        assert_eq!(heard[4..], [Heard::Two; 4]);
+        assert_eq!(hear(&mut voices, 1, 200), Heard::One, "calm since then");
+        assert_eq!(hear(&mut voices, 0, 205), Heard::TwoNow);
+    }
+
+    #[test]
+    fn an_agent_that_starts_again_and_one_late_word_are_no_second_agent() {
+        let mut voices = Voices::default();
+        for run in 0..50 {
+            assert_eq!(hear(&mut voices, run, 10), Heard::One);
+        }
+        assert_eq!(hear(&mut voices, 48, 11), Heard::One, "a late word");
+        assert_eq!(hear(&mut voices, 50, 12), Heard::One);
+    }
+}
