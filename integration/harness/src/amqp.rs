@@ -1,4 +1,5 @@
-//! As much of AMQP 0-9-1 as it takes to know that a broker is ready: a login and the opening of the virtual host.
+//! As much of AMQP 0-9-1 as it takes to know that a broker is ready (a login and the opening of the virtual host), and to publish what no
+//! client of Ebbtide would.
 //!
 //! Not a client: Ebbtide talks to brokers through `ebbtide-bus`. The harness must not depend on what it is there to test.
 
@@ -16,6 +17,21 @@ const OPEN_OK: (u16, u16) = (10, 41);
 const CLOSE: (u16, u16) = (10, 50);
 const CLOSE_OK: (u16, u16) = (10, 51);
 
+const CHANNEL_OPEN: (u16, u16) = (20, 10);
+const CHANNEL_OPEN_OK: (u16, u16) = (20, 11);
+const PUBLISH: (u16, u16) = (60, 40);
+const ACK: (u16, u16) = (60, 80);
+const CONFIRM: (u16, u16) = (85, 10);
+const CONFIRM_OK: (u16, u16) = (85, 11);
+
+/// Types of the frames that carry a message's properties and its body.
+const HEADER_FRAME: u8 = 2;
+const BODY_FRAME: u8 = 3;
+/// Bits of the properties that are there: delivery mode and user id.
+const PROPERTIES: u16 = (1 << 12) | (1 << 4);
+/// Octets of a frame around its payload.
+const AROUND: usize = 8;
+
 /// The type octet of a method frame, and the octet at the end of every frame.
 const METHOD_FRAME: u8 = 1;
 const FRAME_END: u8 = 0xCE;
@@ -29,22 +45,29 @@ type Result<T> = std::result::Result<T, String>;
 /// A connection that has passed the login.
 pub(crate) struct Connection {
     stream: TcpStream,
+    /// The largest frame that the broker takes.
+    frame: usize,
 }
 
 impl Connection {
     /// Connects to 127.0.0.1, logs in as guest and opens the virtual host `/`.
     pub(crate) async fn open(port: u16) -> Result<Self> {
+        Self::open_as(port, "guest", "guest").await
+    }
+
+    /// The same with another login.
+    pub(crate) async fn open_as(port: u16, user: &str, password: &str) -> Result<Self> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))
             .await
             .map_err(|error| format!("connection to port {port}: {error}"))?;
-        let mut connection = Self { stream };
+        let mut connection = Self { stream, frame: 0 };
         connection.write(b"AMQP\x00\x00\x09\x01").await?;
         connection.expect(0, START).await?;
 
         let mut login = Vec::new();
         login.extend(0_u32.to_be_bytes()); // no client properties
         short_string(&mut login, "PLAIN");
-        long_string(&mut login, "\0guest\0guest");
+        long_string(&mut login, &format!("\0{user}\0{password}"));
         short_string(&mut login, "en_US");
         connection.send(0, START_OK, &login).await?;
 
@@ -52,6 +75,9 @@ impl Connection {
         let mut limits = connection.expect(0, TUNE).await?;
         let heartbeat = limits.len().saturating_sub(2);
         limits[heartbeat..].fill(0);
+        if let [_, _, a, b, c, d, ..] = limits[..] {
+            connection.frame = u32::from_be_bytes([a, b, c, d]) as usize;
+        }
         connection.send(0, TUNE_OK, &limits).await?;
 
         let mut host = Vec::new();
@@ -60,6 +86,39 @@ impl Connection {
         connection.send(0, OPEN, &host).await?;
         connection.expect(0, OPEN_OK).await?;
         Ok(connection)
+    }
+
+    /// Publishes a persistent message with confirmation, on channel 1, which it opens the first time.
+    pub(crate) async fn publish(
+        &mut self,
+        (exchange, key): (&str, &str),
+        user: &str,
+        bodies: &[Vec<u8>],
+    ) -> Result<()> {
+        self.send(1, CHANNEL_OPEN, &[0]).await?;
+        self.expect(1, CHANNEL_OPEN_OK).await?;
+        self.send(1, CONFIRM, &[0]).await?;
+        self.expect(1, CONFIRM_OK).await?;
+        for body in bodies {
+            let mut to = vec![0, 0];
+            short_string(&mut to, exchange);
+            short_string(&mut to, key);
+            to.push(0);
+            self.send(1, PUBLISH, &to).await?;
+            let mut header = Vec::new();
+            header.extend(60_u16.to_be_bytes());
+            header.extend([0, 0]); // weight, unused
+            header.extend((body.len() as u64).to_be_bytes());
+            header.extend(PROPERTIES.to_be_bytes());
+            header.push(2); // persistent
+            short_string(&mut header, user);
+            self.send_frame(HEADER_FRAME, 1, &header).await?;
+            for part in body.chunks(self.frame.saturating_sub(AROUND).max(1)) {
+                self.send_frame(BODY_FRAME, 1, part).await?;
+            }
+            self.expect(1, ACK).await?;
+        }
+        Ok(())
     }
 
     /// Says goodbye, so that the broker's log has no complaint.
@@ -73,13 +132,19 @@ impl Connection {
     }
 
     async fn send(&mut self, channel: u16, method: (u16, u16), arguments: &[u8]) -> Result<()> {
-        let size = u32::try_from(arguments.len() + 4).map_err(|error| error.to_string())?;
-        let mut frame = vec![METHOD_FRAME];
+        let mut payload = Vec::with_capacity(arguments.len() + 4);
+        payload.extend(method.0.to_be_bytes());
+        payload.extend(method.1.to_be_bytes());
+        payload.extend(arguments);
+        self.send_frame(METHOD_FRAME, channel, &payload).await
+    }
+
+    async fn send_frame(&mut self, kind: u8, channel: u16, payload: &[u8]) -> Result<()> {
+        let size = u32::try_from(payload.len()).map_err(|error| error.to_string())?;
+        let mut frame = vec![kind];
         frame.extend(channel.to_be_bytes());
         frame.extend(size.to_be_bytes());
-        frame.extend(method.0.to_be_bytes());
-        frame.extend(method.1.to_be_bytes());
-        frame.extend(arguments);
+        frame.extend(payload);
         frame.push(FRAME_END);
         self.write(&frame).await
     }

@@ -125,6 +125,30 @@ impl Kind for Rabbit {
 }
 
 impl RabbitMq {
+    /// Publishes messages as a client that keeps to no limit of Ebbtide's: with this login (on the virtual host `/`), to this exchange and routing
+    /// key. Each is confirmed by the broker.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadAnswer`] if it cannot log in, or the broker does not take a message.
+    pub async fn publish_as(
+        &self,
+        (user, password): (&str, &str),
+        to: (&str, &str),
+        bodies: &[Vec<u8>],
+    ) -> Result<()> {
+        let port = self.place.port();
+        let published = async {
+            let mut connection = amqp::Connection::open_as(port, user, password).await?;
+            connection.publish(to, user, bodies).await?;
+            connection.close().await
+        };
+        published.await.map_err(|reason| Error::BadAnswer {
+            name: Rabbit::NAME.to_owned(),
+            reason,
+        })
+    }
+
     /// Runs `rabbitmqctl` on this broker, as an administrator would, and returns what it printed.
     ///
     /// # Errors

@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 use uuid::Uuid;
 
-const PASSWORD: &str = "geheim";
+pub(super) const PASSWORD: &str = "geheim";
 
 /// Runs devstack/agent-user; what it would have rabbitmqctl do is done on the test's own broker.
 async fn make_login(broker: &RabbitMq, dir: &Path, arguments: &[&str]) {
@@ -45,13 +45,13 @@ async fn make_login(broker: &RabbitMq, dir: &Path, arguments: &[&str]) {
     }
 }
 
-fn url(broker: &RabbitMq, user: &str) -> String {
+pub(super) fn url(broker: &RabbitMq, user: &str) -> String {
     broker
         .url()
         .replace("guest:guest", &format!("{user}:{PASSWORD}"))
 }
 
-async fn connected(broker: &RabbitMq, user: &str, identity: Identity) -> AmqpBus {
+pub(super) async fn connected(broker: &RabbitMq, user: &str, identity: Identity) -> AmqpBus {
     let mut config = AmqpConfig::new(vec![url(broker, user).parse().unwrap()], "a thief");
     config.identity = identity;
     config.operation_timeout = Duration::from_secs(5);
@@ -86,7 +86,7 @@ fn outgoing(body: Body, host: &str) -> Outgoing {
     }
 }
 
-async fn cloud(queue_type: &str) -> (RabbitMq, Region) {
+pub(super) async fn cloud(queue_type: &str) -> (RabbitMq, Region) {
     let broker = RabbitMq::start().await.unwrap();
     let hosts = ["host-1.example", "host-2.example"];
     let mut region = Region::prepare(RegionOptions {

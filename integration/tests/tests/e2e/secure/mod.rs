@@ -3,6 +3,8 @@
 mod agents;
 mod broker;
 mod certificates;
+mod clones;
+mod floods;
 mod kit;
 mod limits;
 mod tenants;
