@@ -61,10 +61,13 @@ pub struct Io {
     /// True in a checkout of Ebbtide's sources, where `./devstack/up` starts a region.
     pub in_checkout: bool,
     /// Sees every table before it is drawn: tests draw it at other widths.
-    pub see_table: Option<fn(&[Column], &[&str], &[Vec<Cell>])>,
+    pub see_table: Option<SeeTable>,
     /// `EBBTIDE_TOKEN`; not an option, because everybody on the machine can see the options of a process.
     pub token: Option<String>,
 }
+
+/// Takes the columns of a table, their headings, and its rows.
+pub type SeeTable = fn(&[Column], &[&str], &[Vec<Cell>]);
 
 impl std::fmt::Debug for Io {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
