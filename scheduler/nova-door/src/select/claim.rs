@@ -123,7 +123,7 @@ impl Claimer<'_> {
         }
     }
 
-    fn new_claim(&self, claim: &Claim) -> Result<NewClaim, OpenStackError> {
+    pub(super) fn new_claim(&self, claim: &Claim) -> Result<NewClaim, OpenStackError> {
         let candidate = &claim.candidate;
         let mappings = (!candidate.mappings.is_null()).then(|| candidate.mappings.clone());
         let (project_id, user_id) = self.request.owner();
@@ -173,7 +173,7 @@ impl Claimer<'_> {
     }
 
     /// Takes claims of one consumer back and leaves what it holds elsewhere (an instance that its owner evacuates).
-    async fn give_back(&self, claims: &[NewClaim]) {
+    pub(super) async fn give_back(&self, claims: &[NewClaim]) {
         let Some(new) = claims.first() else { return };
         let mut patience = Patience::new(self.patience, &self.request.stop);
         loop {
@@ -337,7 +337,7 @@ fn capacity(has: &Inventory) -> f64 {
 }
 
 /// An instance's UUID as Placement takes it.
-pub(super) fn consumer(instance: &str) -> Result<Uuid, OpenStackError> {
+fn consumer(instance: &str) -> Result<Uuid, OpenStackError> {
     Uuid::parse_str(instance).map_err(|_| OpenStackError::Config {
         place: "request".to_owned(),
         option: "instance_uuid".to_owned(),

@@ -2,14 +2,9 @@
 //! given back if it does not fit.
 
 use super::Selector;
-use super::claim::{Claimer, consumer};
+use super::claim::Claimer;
 use crate::facts::amounts;
 use ebbtide_nova_cloud::{Claim, Claimed};
-use ebbtide_openstack::{NewClaim, OpenStackError, Resources};
-use uuid::Uuid;
-
-/// How often a claim that is given back is tried again that met another writer.
-const TRIES: u32 = 4;
 
 impl Selector {
     /// Reads which preemptions are under way: without the ledger those count that are known.
@@ -46,64 +41,11 @@ impl Selector {
                 "the claim goes back, victims of a preemption still run there: {what}"
             );
             self.metrics.claim("overfull");
-            claimer.give_back(claim).await;
+            if let Ok(new) = claimer.new_claim(claim) {
+                claimer.give_back(std::slice::from_ref(&new)).await;
+            }
             return Claimed::Refused;
         }
         outcome
-    }
-}
-
-impl Claimer<'_> {
-    /// Gives back what was claimed, and leaves what the instance holds elsewhere.
-    async fn give_back(&self, claim: &Claim) {
-        let Ok(consumer) = consumer(&claim.instance_uuid) else {
-            return;
-        };
-        for _ in 0..TRIES {
-            match self.reduce(consumer, claim).await {
-                Ok(true) => return,
-                Ok(false) => break,
-                Err(error) => {
-                    tracing::info!(code = error.code(), %consumer, "{error}; trying again")
-                }
-            }
-        }
-        self.release(&claim.instance_uuid).await;
-    }
-
-    /// False: nothing else is held.
-    async fn reduce(&self, consumer: Uuid, claim: &Claim) -> Result<bool, OpenStackError> {
-        let held = self.placement.allocations(consumer).await?;
-        let mut rest: ebbtide_nova_cloud::Allocations = held
-            .allocations
-            .iter()
-            .map(|(provider, of)| (*provider, of.resources.clone()))
-            .collect();
-        for (provider, claimed) in amounts(&claim.candidate.allocations) {
-            let Some(of) = rest.get_mut(&provider) else {
-                continue;
-            };
-            for (class, amount) in claimed {
-                if let Some(left) = of.get_mut(&class) {
-                    *left = left.saturating_sub(amount);
-                }
-            }
-            of.retain(|_, amount| *amount > 0);
-        }
-        rest.retain(|_, of| !of.is_empty());
-        if rest.is_empty() {
-            return Ok(false);
-        }
-        let (project_id, user_id) = self.request.owner();
-        let left = NewClaim {
-            consumer,
-            resources: Resources::from_amounts(&rest)?,
-            project_id,
-            user_id,
-            generation: held.consumer_generation,
-        };
-        self.placement.put_allocations(&left).await?;
-        self.facts.providers.claimed(consumer, &rest, None);
-        Ok(true)
     }
 }

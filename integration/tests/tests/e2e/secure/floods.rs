@@ -4,10 +4,10 @@ use super::agents::{PASSWORD, cloud, connected};
 use super::kit::soon;
 use crate::kit::{create, flavor, request, until};
 use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, DEAD_LETTER_BODY_BYTES, Identity, QueuePrefix};
-use ebbtide_harness::RabbitMq;
+use ebbtide_harness::{Deadline, RabbitMq};
 use ebbtide_integration_tests::Region;
 use ebbtide_integration_tests::region::PATIENCE;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 const THIEF: &str = "agent-host-1.example";
 /// Larger than any report: 5 MiB.
@@ -39,7 +39,7 @@ async fn depth(broker: &RabbitMq, queue: &str) -> (u64, u64) {
 }
 
 async fn active_after(region: &Region, name: &str) -> Duration {
-    let began = Instant::now();
+    let began = Deadline::after(PATIENCE);
     let (servers, _) = create(region, name, request("small", 1)).await;
     until(region, &servers[0].id, "active").await;
     began.elapsed()
@@ -72,7 +72,7 @@ async fn reports_that_are_too_large_stall_nobody_and_name_their_sender() {
         "create to active: {quiet:?} before, {during:?} during, {after:?} after {FLOOD} reports of {LARGE} bytes; \
          the scheduler's memory grew from {memory} by {grown} MiB"
     );
-    assert!(after < Duration::from_secs(10), "{after:?}");
+    assert!(after < Duration::from_secs(20), "{after:?}");
     assert!(grown < 350, "{grown} MiB");
 
     let guest = AmqpConfig::new(vec![broker.url().parse().unwrap()], "operator");
