@@ -213,7 +213,7 @@ async fn bad_files_are_refused_with_code_and_place() {
         (
             bag(RULES, &TASK.replace("100", "-1"), TYPE),
             "EB-BAG-011",
-            "-1",
+            "line 5, column 13",
         ),
         (
             bag(RULES, &TASK.replace("100", "5000"), TYPE),

@@ -21,6 +21,8 @@ pub enum Input<'a> {
         /// True if the newcomers hold their claims.
         held: bool,
     },
+    /// Reading showed that Placement had taken the swap, and that every newcomer was deleted since: victims run without allocations.
+    SwapAbandoned,
     /// Whether the caller still waits.
     Caller {
         /// True if it does.
@@ -86,6 +88,11 @@ impl Preemption {
             Input::SwapRead { held: true } if self.state == State::Planned => self.claimed(),
             Input::SwapRead { held: false } if self.state == State::Planned => {
                 self.in_doubt = false;
+            }
+            Input::SwapAbandoned if self.state == State::Planned => {
+                self.claimed();
+                let reason = "what it made room for was deleted";
+                self.withdraw(CalledOff::NewcomersGone, reason, now, policy);
             }
             Input::Caller { waits: true } => {
                 self.caller_seen = Some(now);
@@ -272,12 +279,17 @@ impl Preemption {
         self.state = State::Withdrawing;
         self.reason = Some(reason.to_owned());
         self.called_off = Some(why);
+        // An agent that was given up after an early answer was to get further notices, and was never asked to let its victim live: it may
+        // wake up and act on a notice that it has.
+        let given_up = why == CalledOff::NewcomersGone;
         for victim in &mut self.victims {
             match victim.state {
                 VictimState::Waiting if unheard => victim.state = VictimState::Spared,
+                VictimState::Failed { .. } if !given_up => {}
                 VictimState::Waiting
                 | VictimState::Noticed { .. }
-                | VictimState::Draining { .. } => {
+                | VictimState::Draining { .. }
+                | VictimState::Failed { .. } => {
                     victim.state = VictimState::Sparing {
                         published: false,
                         until: now.plus(policy.patience()).plus(policy.act_timeout),

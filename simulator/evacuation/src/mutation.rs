@@ -116,6 +116,8 @@ impl Mutation {
     pub fn first_seed(self) -> u64 {
         match self {
             Self::OutbidWithoutNotice | Self::PricesForgotten => crate::region::MARKETS_FROM,
+            // Few worlds have a fence at all: one in some thousand shows it.
+            Self::FenceBelieved => 12_000,
             _ => 0,
         }
     }

@@ -120,22 +120,59 @@ impl Driver {
     }
 
     async fn read_swap(&mut self) -> Result<(), Lost> {
-        match self.newcomers_hold().await {
-            Ok(held) => {
-                if held {
-                    self.believe_swap();
-                }
-                self.feed(&Input::SwapRead { held }).await
+        let held = match self.newcomers_hold().await {
+            Ok(true) => Ok(SwapFound::Done),
+            Ok(false) => self.swap_without_newcomers().await,
+            Err(error) => Err(error.to_string()),
+        };
+        match held {
+            Ok(SwapFound::Done) => {
+                self.believe_swap();
+                self.feed(&Input::SwapRead { held: true }).await
             }
-            Err(error) => {
+            Ok(SwapFound::NotDone) => self.feed(&Input::SwapRead { held: false }).await,
+            Ok(SwapFound::Abandoned) => self.feed(&Input::SwapAbandoned).await,
+            Err(reason) => {
                 tracing::warn!(
-                    code = error.code(),
-                    "{error}; whether the swap was done is not known yet"
+                    code = "EB-DOOR-023",
+                    preemption = %self.held.id,
+                    "{reason}; whether the swap was done is not known yet"
                 );
                 pause(shared_stop(self), RETRY_PAUSE).await;
                 Ok(())
             }
         }
+    }
+
+    /// Nova's API deletes the allocations of a newcomer that its owner deletes, also while its swap is in doubt. Then the victims tell: one
+    /// that lives and holds only what the swap leaves to it was part of the swap.
+    async fn swap_without_newcomers(&self) -> Result<SwapFound, String> {
+        let record = &self.held.record;
+        let placement = self
+            .all
+            .shared
+            .facts
+            .providers
+            .placement(&record.request_id);
+        let mut left = false;
+        for victim in &record.victims {
+            let keeps = victim.keeps.as_ref();
+            let restorable = self
+                .generation_to_restore(&placement, victim.server.0, &victim.host, keeps)
+                .await?;
+            left |= restorable.is_some();
+        }
+        if !left {
+            return Ok(SwapFound::NotDone);
+        }
+        for newcomer in &record.newcomers {
+            let holds = placement.allocations(newcomer.instance).await;
+            let holds = holds.map_err(|error| error.to_string())?;
+            if super::give_back::same(&holds, &newcomer.claim) {
+                return Ok(SwapFound::Done);
+            }
+        }
+        Ok(SwapFound::Abandoned)
     }
 
     /// Whether Placement has taken the swap: the newcomers are where it puts them, and victims hold nothing but what it leaves to them. It is
@@ -385,6 +422,16 @@ impl super::Evacuations {
             outcome => outcome,
         }
     }
+}
+
+/// What reading shows of a swap whose answer is not known.
+enum SwapFound {
+    /// Placement has taken it, and a newcomer holds its claim.
+    Done,
+    /// Placement has not taken it.
+    NotDone,
+    /// Placement has taken it, and no newcomer holds its claim any more.
+    Abandoned,
 }
 
 /// The same words about the same evacuation have the same identifier, whoever sends them.

@@ -191,7 +191,7 @@ impl Driver {
 
     /// The generation with which a survivor gets back what it had; `None`: it needs nothing, or must not get anything, because it is
     /// not there any more.
-    async fn generation_to_restore(
+    pub(super) async fn generation_to_restore(
         &self,
         placement: &Placement,
         server: Uuid,
@@ -255,4 +255,4 @@ impl Driver {
 }
 
 /// With which generation something is restored; `None` inside for a consumer that Placement does not know any more.
-struct Restorable(Option<Generation>);
+pub(super) struct Restorable(Option<Generation>);

@@ -27,6 +27,9 @@ impl NovaWorld {
         match action {
             Action::Swap => self.swap(who, id, &record),
             Action::ReadSwap => {
+                if self.is_abandoned(&record) {
+                    return self.feed(who, id, &Input::SwapAbandoned);
+                }
                 let held = self.is_swapped(&record);
                 self.feed(who, id, &Input::SwapRead { held })
             }
@@ -133,6 +136,17 @@ impl NovaWorld {
             let held = self.placement.consumers.get(&newcomer.instance);
             held.map(|h| (h.host, h.vcpus)) == amounts(&newcomer.claim)
         })
+    }
+
+    /// Whether the swap was taken and its newcomer was deleted since: victims that live hold only what the swap leaves to them.
+    fn is_abandoned(&self, record: &Preemption) -> bool {
+        !self.newcomer_holds(record)
+            && record.victims.iter().any(|victim| {
+                let held = self.placement.consumers.get(&victim.server.0);
+                let keeps = victim.keeps.as_ref().and_then(amounts);
+                let lives = self.instances.contains_key(&victim.server.0);
+                lives && held.map(|h| (h.host, h.vcpus)) == keeps
+            })
     }
 
     /// Whether the swap of this record is in force: the newcomer alone does not tell, because another preemption may have put it there. What

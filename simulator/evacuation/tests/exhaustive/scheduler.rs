@@ -267,6 +267,9 @@ impl Small {
                 then(now, &Input::SwapRefused { reason: "409" })
             }
             Action::ReadSwap => {
+                if now.placement == Placement::Free && now.agent.runs {
+                    return then(now, &Input::SwapAbandoned);
+                }
                 let held = now.placement == Placement::Swapped;
                 then(now, &Input::SwapRead { held })
             }
