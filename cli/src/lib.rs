@@ -16,6 +16,7 @@ pub mod commands;
 pub mod config;
 pub mod credentials;
 pub mod decision_view;
+pub mod drawn;
 pub mod errors;
 pub mod hours;
 pub mod ids;

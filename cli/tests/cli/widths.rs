@@ -3,8 +3,9 @@
 use crate::fake::{self, Fake, id, usage};
 use crate::run::{Kept, at_width};
 use crate::{market, nouns, story};
+use ebbtide_cli::drawn::{Look, drawn};
 use ebbtide_cli::layout::width;
-use ebbtide_cli::output::{Cell, Column, Look, drawn};
+use ebbtide_cli::output::{Cell, Column};
 use std::collections::BTreeSet;
 
 const WIDTHS: [u16; 4] = [60, 80, 120, 200];
