@@ -31,7 +31,7 @@ async fn a_typing_error_in_the_configuration_is_named() {
     );
     let (code, said) = refused(&region, &[], "[engine]\npolicy = \"best\"\n").await;
     assert_eq!(code, Some(2), "{said}");
-    assert!(said.contains("policy"), "{said}");
+    assert!(said.contains("line 2, column 10"), "{said}");
     let (code, said) = refused(&region, &["--database-url", "oracle://x/y"], "").await;
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("EB-STORE-"), "{said}");

@@ -27,6 +27,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const REDELIVERY: Seconds = Seconds(60);
 /// How often the databases are asked whether the caller waits, before nobody is told for lack of an answer.
 const CALLER_TRIES: u32 = 3;
+/// How often a missing reply queue is looked for again: 15 s in all. Callers of oslo.messaging connect again after 1, 3, 7 s at the latest.
+const REPLY_QUEUE_TRIES: u32 = 30;
 
 impl Driver {
     pub(super) async fn perform(&mut self, action: &Action) -> Result<(), Lost> {
@@ -255,7 +257,15 @@ impl Driver {
         let record = &self.held.record;
         match (&self.waiting, self.adopted_at) {
             (Some(waiting), _) => {
-                let state = waiting.caller.ask().await;
+                let mut state = waiting.caller.ask().await;
+                // After a restart of the broker the scheduler may read a request before its caller has made its reply queue again.
+                for _ in 0..REPLY_QUEUE_TRIES {
+                    if state != CallerState::Missing || !pause(shared_stop(self), RETRY_PAUSE).await
+                    {
+                        break;
+                    }
+                    state = waiting.caller.ask().await;
+                }
                 if matches!(
                     state,
                     CallerState::Missing | CallerState::Gone | CallerState::NotListening
