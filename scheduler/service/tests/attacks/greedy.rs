@@ -79,7 +79,8 @@ async fn large_requests_of_one_project_delay_another_by_one_of_them_at_most() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_request_leaves_one_server_and_can_be_repeated() {
-    let region = Region::start("").await;
+    // The list comes after the request: it needs what the request leaves of the bucket.
+    let region = Region::start("[limits]\ntenant_burst = 1000\n").await;
     let mut greedy = ServersClient::new(region.channel().await.unwrap());
     let answer = create(&mut greedy, &region.greedy, 200).await.unwrap();
     let [server] = answer.servers.as_slice() else {
