@@ -200,7 +200,7 @@ fn usage(error: &clap::Error, args: &[OsString], io: &mut Io) -> u8 {
         return errors::USAGE;
     }
     if error.kind() == clap::error::ErrorKind::MissingSubcommand {
-        // One line with the names of all commands helps nobody.
+        // One line with the names of all commands does not help its reader.
         let help = named(&mut Cli::command(), args).render_help();
         let _ = write!(io.err, "{help}");
         return errors::USAGE;

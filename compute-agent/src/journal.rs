@@ -8,7 +8,7 @@
 //! What may be dropped (`read.rs`): the last append, and nothing else. It may hold several records, and after a power loss any of
 //! its blocks may be missing while later ones are there. As long as no later append follows, [`Journal::append`] may not have
 //! returned for it, so it was not acted upon. Every line says where its append began: a damaged line before the beginning of a
-//! later append, or in what was written with the header, was durable once. Then the disk or somebody else has changed the file, and
+//! later append, or in what was written with the header, was durable once. Then the disk or another program has changed the file, and
 //! the agent does not guess.
 //!
 //! Version 1 had no positions. It is read, and replaced by version 2 at once; there, only the last line may be dropped.

@@ -241,7 +241,7 @@ def deleted_while_room_is_made(stage):
                 thread.join()
             our_audit()
             for uuid in others:
-                # A full cloud has no room for them: whoever comes has taken what is a victim's.
+                # A full cloud has no room for them: a server that comes has taken what is a victim's.
                 server = stage.cloud.settled(uuid, seconds=150)
                 came += server['status'] == 'ACTIVE'
             until('the preemption to end', 120, lambda: not rows('select id from ebbtide.nova_preemptions where finished_at is null'), pause=0.2)

@@ -255,7 +255,7 @@ fn readers_that_go_away_end_every_command_quietly() {
         let status = without_readers(args, false);
         assert_eq!(status.code(), Some(0), "{args:?}: {status}");
     }
-    // An error that nobody reads is an error all the same, and no panic (101).
+    // An error whose output is closed is an error all the same, and no panic (101).
     let endpoint = nowhere();
     for (args, code) in [
         (&["status", "--endpoint", &endpoint][..], 3),

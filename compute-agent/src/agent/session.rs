@@ -248,7 +248,7 @@ impl Session {
         });
     }
 
-    /// Whoever does not read the commands of a host does not know what it shall do, and says nothing about it.
+    /// An agent that does not read the commands of its host does not know what to do, and reports nothing.
     fn look_at_hold(&mut self) {
         let hold = self.hold.as_mut().map(|hold| *hold.borrow_and_update());
         if hold == Some(Hold::Taken) && *self.speaks.borrow() {

@@ -91,7 +91,7 @@ fn real(root: &Path, file: &str) -> Data {
     }
 }
 
-#[allow(clippy::print_stderr)] // Whoever reads the test's output is to know it.
+#[allow(clippy::print_stderr)] // The reader of the test's output has to know it.
 fn reduced(file: &str) -> Data {
     let target = std::env::var_os("CARGO_TARGET_DIR")
         .map_or_else(|| checkout().join("target"), PathBuf::from);

@@ -139,7 +139,7 @@ impl TokenFile {
         Ok(changed)
     }
 
-    /// Writes a file: whole or not at all, readable by owner and group. Whoever changes a file that
+    /// Writes a file: whole or not at all, readable by owner and group. A program that changes a file that
     /// others change, too, uses [`TokenFile::change`].
     ///
     /// # Errors

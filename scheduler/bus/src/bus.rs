@@ -77,7 +77,7 @@ pub const MAX_DEAD_LETTERS_BYTES: usize = 64 * 1024 * 1024;
 /// AMQP 0-9-1 carries the content type as a short string.
 const MAX_CONTENT_TYPE_BYTES: usize = 255;
 
-/// How large a body the broker takes, whoever publishes it.
+/// The largest body that the broker takes from any client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BodyLimit {
     /// Not more than this, in bytes.
@@ -186,7 +186,7 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     ///
-    /// As [`Bus::consume`], and [`BusError::InUse`] if somebody else reads from it, for longer than a connection that has died can be in the way.
+    /// As [`Bus::consume`], and [`BusError::InUse`] if another client reads from it, for longer than a connection that has died can be in the way.
     async fn consume_alone(
         &self,
         queue: &QueueName,

@@ -28,7 +28,7 @@ const FOREIGN_MESSAGE: Uuid = Uuid::from_u128(0x6562_6275_7300_5000_8000_666f_72
 pub enum Hold {
     /// Not known: the broker is away, or the queue is being subscribed to.
     Waiting,
-    /// The queue is ours; nobody else reads from it.
+    /// The queue is ours; no other client reads from it.
     Held,
     /// Another reader has it.
     Taken,

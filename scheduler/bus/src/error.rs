@@ -122,7 +122,7 @@ pub enum BusError {
         detail: String,
     },
 
-    /// Somebody else reads from a queue that has one reader.
+    /// Another client reads from a queue that has one reader.
     #[error(
         "queue {queue} is being read by another process, and has been for {waited_seconds} s: two agents have the same host name, as \
          after an image was cloned, or the same host has two. Give each host a name of its own (`host`), or stop the other agent; \

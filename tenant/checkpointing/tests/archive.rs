@@ -156,7 +156,7 @@ fn the_sweeps_over_single_series_reproduce_bid_by_bid() {
                     let possible = ours.cost > 0.0 && ours.hours * 3600.0 >= JOB as f64;
                     assert!(ours.finished == 0 || possible, "{} {bid} {kind}", one.name);
                 }
-                // Whoever saves at the best moments gets through wherever somebody else does, and more often with a higher bid.
+                // A job that saves at the best moments gets through wherever another one does, and more often with a higher bid.
                 let best = row.of(SchemeKind::Opt).unwrap().finished;
                 let none = row.of(SchemeKind::None).unwrap().finished;
                 assert!(best >= none && best >= finished, "{} {bid}", one.name);

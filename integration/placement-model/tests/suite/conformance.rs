@@ -135,7 +135,7 @@ fn has_met_enough(met: &BTreeMap<String, u32>) {
     }
 }
 
-/// Without what says nothing: links, request ids, the order of sets, the words of errors that nobody reads.
+/// Without what says nothing: links, request ids, the order of sets, the words of errors that no client reads.
 fn normal(answer: &Value) -> Value {
     let mut answer = answer.clone();
     if answer["status"] == 201 {

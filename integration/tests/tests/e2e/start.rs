@@ -271,7 +271,7 @@ async fn readers_that_go_away_end_every_program_quietly() {
             1,
         ),
     ] {
-        // Nobody reads either stream. With println! it would end with 101.
+        // Both streams are closed. With println! the program would end with 101.
         let (reader, writer) = std::io::pipe().unwrap();
         drop(reader);
         let mut command = std::process::Command::new(bin(program));

@@ -152,7 +152,7 @@ impl Attacher {
             )
             .await
             .map_err(|error| match Fault::of(&error) {
-                // RabbitMQ's words for both: somebody reads, and somebody reads alone.
+                // RabbitMQ's words for both: another client reads, and another client reads alone.
                 Fault::AccessRefused(words) if words.contains("exclusive") => {
                     StepError::Final(in_use(&self.queue, Duration::ZERO))
                 }
@@ -264,7 +264,7 @@ impl AmqpSource {
         }
     }
 
-    /// Until the queue is subscribed to again, somebody else may have it. (Not while it is known that somebody has.)
+    /// Until the queue is subscribed to again, another client may have it. (Not while it is known that one has.)
     fn lose_hold(&self) {
         if let Some(hold) = &self.alone {
             hold.send_if_modified(|hold| {

@@ -6,7 +6,7 @@ use crate::{Budgets, EngineConfig, HostTable, Instance};
 use ebbtide_model::{Decision, PlacementRequest, Timestamp};
 use proptest::prelude::*;
 
-/// How many hosts are listed. The bounds of whoever comes after four times as many are raised by prices.
+/// How many hosts are listed. The bounds of hosts that come after four times as many are raised by prices.
 const LISTED: usize = 7;
 
 /// Instances of one size on a host.

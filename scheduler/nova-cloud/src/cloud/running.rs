@@ -12,7 +12,7 @@ use uuid::Uuid;
 /// Who runs on by an open preemption.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OpenPreemption {
-    /// All victims: nobody plans with them.
+    /// All victims: no plan may name them.
     pub victims: BTreeSet<Uuid>,
     /// Victims that may still run, with what they had when they were chosen.
     pub running: BTreeMap<Uuid, Allocations>,

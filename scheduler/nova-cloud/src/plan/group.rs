@@ -1,6 +1,6 @@
-//! What a server group asks of the hosts on which somebody has to leave.
+//! What a server group asks of the hosts on which a server has to leave.
 //!
-//! A hard policy is a limit. A soft one comes before the cost of victims, but not before their number: nobody's server ends for a preference.
+//! A hard policy is a limit. A soft one comes before the cost of victims, but not before their number: no server ends for a preference.
 
 use super::make::Planning;
 use ebbtide_nova::model::HostState;

@@ -244,7 +244,7 @@ fn alternates_are_those_of_the_moment_of_the_answer() {
         names.collect::<Vec<_>>()
     };
     assert_eq!(alternates(&cloud, &[]), Vec::<String>::new());
-    // Somebody has left two hosts meanwhile.
+    // A server has left two hosts meanwhile.
     for gone in [server(5), server(9)] {
         cloud.released(gone);
         cloud.remove_instance(gone);

@@ -64,7 +64,7 @@ fn the_room_of_a_victim_is_offered_to_nobody_when_its_newcomer_is_deleted() {
     assert_eq!(offered(&cloud, 1), 0, "the newcomer holds it");
     cloud.released(fresh(9));
     assert_eq!(offered(&cloud, 1), 0, "the victim runs in it");
-    // Whoever reads usage or consumers from Placement hears of four CPUs only.
+    // A reader of usage or consumers from Placement hears of four CPUs only.
     cloud.consumers_of(node(0), 7, &consumers(&[(server(0), 4)]));
     assert_eq!(offered(&cloud, 1), 0);
     cloud.claimed(server(1), &holding(4), None);

@@ -146,7 +146,7 @@ fn over_capacity(picture: &Picture, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Hosts on which more runs than they have, and victims that run on although nobody holds their room any more: Placement shows it as
+/// Hosts on which more runs than they have, and victims that run on although no consumer holds their room any more: Placement shows it as
 /// free, and gives it to others.
 fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
     // Answered at once, a newcomer starts beside those who leave for it, as the operator wishes.

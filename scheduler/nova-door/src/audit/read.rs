@@ -137,7 +137,7 @@ fn runs_on(instance: &Instance) -> Amounts {
         takes.insert("MEMORY_MB".to_owned(), amount(instance.memory_mb));
     }
     if matches!(vm_state, "error" | "shelved_offloaded" | "deleted") {
-        // What is left of it, nobody knows.
+        // What is left of it is not known.
         takes.clear();
     }
     takes.retain(|_, amount| *amount > 0);

@@ -226,7 +226,7 @@ impl Driver {
         }
     }
 
-    /// Whether more runs on a newcomer's host than Placement shows, so that the swap took too much. Whoever cannot know begins nothing.
+    /// Whether more runs on a newcomer's host than Placement shows, so that the swap took too much. A scheduler that cannot know begins nothing.
     async fn overfull(&self) -> Option<String> {
         for newcomer in &self.held.record.newcomers {
             for provider in crate::facts::amounts(&newcomer.claim.allocations).into_keys() {

@@ -90,7 +90,7 @@ impl Evacuations {
     /// # Errors
     /// Those of Placement.
     pub(crate) async fn overfull(&self, provider: Uuid) -> Result<Option<String>, OpenStackError> {
-        // Without the ledger nobody begins with a preemption, and those that are known count.
+        // Without the ledger no scheduler begins with a preemption, and those that are known count.
         if let Err(error) = self.freshen().await {
             tracing::warn!(
                 code = error.code(),

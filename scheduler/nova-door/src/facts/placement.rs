@@ -352,7 +352,7 @@ impl Providers {
         Ok((generation, consumers.collect()))
     }
 
-    /// Waits until nobody else of this scheduler writes allocations of these claims' providers.
+    /// Waits until no other task of this scheduler writes allocations of these claims' providers.
     pub(crate) async fn turn_to_write(&self, claims: &[NewClaim]) -> Turn {
         let amounts = claims.iter().flat_map(|claim| claim.resources.amounts());
         let providers = amounts.map(|(provider, _, _)| provider).collect();

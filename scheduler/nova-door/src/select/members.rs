@@ -1,6 +1,6 @@
 //! Members of server groups that are not on their hosts yet.
 //!
-//! Between a decision and the row in Nova's database that shows a member on its host lies a preemption, or at least a build. Whoever is decided
+//! Between a decision and the row in Nova's database that shows a member on its host lies a preemption, or at least a build. A request that is decided
 //! meanwhile has to know of it, or a group ends up where its policy does not allow it to be: nova-compute refuses such a member then
 //! (`_validate_instance_group_policy`), and its victim was lost for nothing. So members are read from the ledger, which knows the preemptions of all
 //! schedulers, remembered from answers of this one, and requests for one group are decided one after another.
@@ -42,7 +42,7 @@ impl Members {
     async fn turn(&self, group: &str) -> Turn {
         let turn = {
             let mut turns = lock(&self.shared.turns);
-            // Those that nobody has or waits for.
+            // Those that no task has or waits for.
             turns.retain(|_, turn| Arc::strong_count(turn) > 1);
             Arc::clone(turns.entry(group.to_owned()).or_default())
         };
@@ -79,7 +79,7 @@ impl Members {
 }
 
 impl Selector {
-    /// Waits until nobody else decides for the request's group, and reads who of it is on the way. Without a group it does nothing.
+    /// Waits until no other task decides for the request's group, and reads who of it is on the way. Without a group it does nothing.
     pub(super) async fn enter_group(&self, request: &Request) {
         let Some(group) = &request.schedule.spec.instance_group else {
             return;

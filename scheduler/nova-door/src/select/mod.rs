@@ -332,7 +332,7 @@ impl Selector {
                 Ok(resumed) => resumed,
                 // What holds nothing was not given anybody's room, and what another scheduler may still write for it is refused then.
                 Err(()) if self.hold_nothing(request, &instances).await => None,
-                // Without the ledger nobody can know; the caller hears it rather than that somebody is evicted twice.
+                // Without the ledger this is not known; the caller hears it, so that no server is evicted twice.
                 Err(()) => {
                     return Err(raised(&Fault::new(
                         "NoValidHost",

@@ -20,7 +20,7 @@ impl Selector {
         }
     }
 
-    /// Claims, and gives back at once what was claimed where somebody still runs that Placement does not show.
+    /// Claims, and gives back at once what was claimed where a victim still runs that Placement does not show.
     ///
     /// Between the rows' last look and the claim a newcomer may have been deleted whose victims still run. Its row is older than its
     /// claim, so that a look after ours sees it, whichever scheduler it belongs to.

@@ -339,7 +339,7 @@ impl Small {
         };
     }
 
-    /// Whoever drives a record looks whether its newcomer is still there.
+    /// The driver of a record looks whether its newcomer is still there.
     pub(crate) fn notice(&self, now: &mut Now, who: usize) {
         let _ = self.feed(now, who, &Input::NewcomersGone);
     }

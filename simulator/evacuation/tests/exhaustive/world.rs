@@ -111,7 +111,7 @@ pub(crate) enum Placement {
     Swapped,
     /// The victim has it again, with another generation.
     GivenBack,
-    /// Nobody has it: the newcomer has lost it, and the victim has left, or runs without.
+    /// No consumer has it: the newcomer has lost it, and the victim has left, or runs without.
     Free,
 }
 

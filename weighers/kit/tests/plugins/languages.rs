@@ -49,7 +49,7 @@ fn conforms(mut subject: Subject, is_cost_module: bool) -> Vec<Check> {
     checks
 }
 
-/// A setting that nobody reads has no effect: its operator has to hear of that.
+/// A setting that the plugin does not read has no effect: its operator has to hear of that.
 pub(crate) fn refuses_a_misspelt_setting(subject: &Subject) {
     let mut misspelt = subject.clone();
     misspelt.settings.insert("flour".to_owned(), "2".to_owned());

@@ -56,7 +56,7 @@ async fn one_round(region: &mut Region, round: u128, set: impl AsyncFnOnce(&mut 
     let (victim, pet) = ids(round);
     let victim = insist(region, "victim", "warned", victim).await.id;
     until(region, &victim, "active").await;
-    // Nobody can be warned earlier, so nobody may end before this and the grace period.
+    // No guest can be warned earlier, so none may end before this and the grace period.
     let asked = Deadline::after(SOON);
     let pet = insist(region, "pet", "pet", pet).await.id;
     until_evacuation(region, &victim, "draining").await;
