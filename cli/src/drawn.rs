@@ -1,4 +1,5 @@
-//! Tables as text: drawn into the columns of a terminal, as records where they do not fit, or as Markdown.
+//! Tables as text: drawn into the columns of a terminal, as records where they do not fit, or as
+//! Markdown.
 
 use crate::layout::{Layout, layout, record, wrapped};
 use crate::output::{Cell, Column};

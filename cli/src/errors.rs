@@ -366,7 +366,8 @@ impl CliError {
         self
     }
 
-    /// True if the region may answer in a while: it cannot be reached, or says that something of it is away.
+    /// True if the region may answer in a while: it cannot be reached, or says that something of it
+    /// is away.
     #[must_use]
     pub fn is_passing(&self) -> bool {
         match self {

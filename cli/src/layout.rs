@@ -1,7 +1,8 @@
 //! How a table fits into the terminal. The only place that decides about widths.
 //!
-//! Words, numbers and identifiers never break. A table that is too wide has its headings and its prose wrapped at blanks, then loses the
-//! columns that are details, the least important first, and at last becomes one record a row.
+//! Words, numbers and identifiers never break. A table that is too wide has its headings and its
+//! prose wrapped at blanks, then loses the columns that are details, the least important first, and
+//! at last becomes one record a row.
 
 use crate::output::{Cell, Column};
 
@@ -79,7 +80,8 @@ pub fn layout(
     }
 }
 
-/// What is left over goes to the columns that want least more: so most of them are whole, and the longest prose wraps.
+/// What is left over goes to the columns that want least more: so most of them are whole, and the
+/// longest prose wraps.
 fn widths(needs: &[Need], mut spare: usize) -> Vec<(usize, usize)> {
     let mut given: Vec<(usize, usize)> = needs.iter().map(|n| (n.at, n.least)).collect();
     let mut wanting: Vec<usize> = (0..needs.len()).collect();
@@ -110,7 +112,8 @@ pub struct Line {
     pub at: usize,
 }
 
-/// A row as a record: a heading and its value on a line, or the value below its heading where both do not fit.
+/// A row as a record: a heading and its value on a line, or the value below its heading where both
+/// do not fit.
 #[must_use]
 pub fn record(titles: &[&str], row: &[Cell], limit: usize) -> Vec<Line> {
     let label = titles.iter().map(|title| width(title)).max().unwrap_or(0) + 2;
@@ -143,7 +146,8 @@ pub fn record(titles: &[&str], row: &[Cell], limit: usize) -> Vec<Line> {
     lines
 }
 
-/// The text in lines of at most `limit` characters, broken at blanks only: a longer word has a line of its own.
+/// The text in lines of at most `limit` characters, broken at blanks only: a longer word has a line
+/// of its own.
 #[must_use]
 pub fn wrapped(text: &str, limit: usize) -> Vec<String> {
     let mut lines = Vec::new();
@@ -171,7 +175,8 @@ pub fn wrapped(text: &str, limit: usize) -> Vec<String> {
     lines
 }
 
-/// A line of prose for a terminal: what is too long goes on below, indented a little more than it begins.
+/// A line of prose for a terminal: what is too long goes on below, indented a little more than it
+/// begins.
 #[must_use]
 pub fn prose(line: &str, limit: usize) -> String {
     if width(line) <= limit {

@@ -1,8 +1,8 @@
 //! The `ebbtide` command for operators and tenants, after the habits of the `openstack` client.
 //!
 //! - `args` says what may be typed, `config` what stands in files, `commands/*` does it, one file a noun.
-//! - `output`, `layout` and `render` say how answers look, `json` turns messages of the contract into JSON, `errors` has every way to
-//!   fail with its code, next step and exit code.
+//! - `output`, `layout` and `render` say how answers look, `json` turns messages of the contract
+//!   into JSON, `errors` has every way to fail with its code, next step and exit code.
 //!
 //! Invariants: standard output carries data only, standard error talk only. No command reads a clock but by `clock`, makes an id
 //! but by `ids`, starts a task but by `task`, or a process but by `process`.

@@ -492,7 +492,8 @@ impl Output {
         }
     }
 
-    /// How wide a table may be; `None` into a file or pipe, where nothing is wrapped: one row is one line there.
+    /// How wide a table may be; `None` into a file or pipe, where nothing is wrapped: one row is
+    /// one line there.
     fn limit(&self) -> Option<usize> {
         let on_terminal = self.io.out_is_terminal && self.format == Format::Table;
         self.io.width.filter(|_| on_terminal).map(usize::from)

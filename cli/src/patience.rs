@@ -38,7 +38,8 @@ impl Patience {
         self.next = (self.next * 2).min(LONGEST);
     }
 
-    /// The region has answered: says so if it was away, and begins with short pauses again. True if it was away.
+    /// The region has answered: says so if it was away, and begins with short pauses again. True if
+    /// it was away.
     pub fn answered(&mut self, context: &mut Context, what: &str) -> bool {
         let was_away = std::mem::take(&mut self.is_away);
         if was_away {

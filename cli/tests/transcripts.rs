@@ -1,8 +1,9 @@
-//! The documents' transcripts are what the program says: every fenced `console` block of README.md and docs/ whose commands need no region
-//! is run here and compared.
+//! The documents' transcripts are what the program says: every fenced `console` block of README.md
+//! and docs/ whose commands need no region is run here and compared.
 //!
-//! In a transcript `…` on a line of its own stands for any lines, and within a line for any text: times of the day, random identifiers, measured
-//! times. What cannot be run stands in [`NOT_RUN`] with its reason, and a block that is in neither is an error.
+//! In a transcript `…` on a line of its own stands for any lines, and within a line for any text:
+//! times of the day, random identifiers, measured times. What cannot be run stands in [`NOT_RUN`]
+//! with its reason, and a block that is in neither is an error.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // A test that cannot go on fails.
 #![allow(clippy::disallowed_methods)] // It starts the program that is documented.
@@ -283,7 +284,8 @@ fn every_transcript_that_needs_no_region_says_what_the_program_says() {
     let data = ebbtide_test_data::data("goog-preemption/preemptions.csv");
     let dir = place(&data.path);
     for block in blocks().iter().filter(|block| block.reason().is_none()) {
-        // Figures of the public data, and of models that were fitted to them, are not those of a reduced file.
+        // Figures of the public data, and of models that were fitted to them, are not those of a
+        // reduced file.
         let of_public_data = |shown: &Shown| {
             let command = &shown.command;
             command.contains(LIFETIMES) || command.contains("models.json")

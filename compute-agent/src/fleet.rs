@@ -24,7 +24,8 @@ const STAGGER: Duration = Duration::from_millis(5);
 /// Pause before the hosts are asked for again if that failed.
 const RETRY: Duration = Duration::from_secs(5);
 
-/// Looks for hosts in vain that are no error yet: two minutes in which the cloud itself may be starting.
+/// Looks for hosts in vain that are no error yet: two minutes in which the cloud itself may be
+/// starting.
 const START_ATTEMPTS: u32 = 24;
 
 /// Runs an agent for each host until `shutdown`. A host that comes later gets its agent within the fleet's interval; an agent that
@@ -119,7 +120,8 @@ impl Default for Starting {
 }
 
 impl Starting {
-    /// Says that the hosts could not be looked up: an error only when the cloud should have been there.
+    /// Says that the hosts could not be looked up: an error only when the cloud should have been
+    /// there.
     fn say(&mut self, error: &DriverError) {
         let code = error.code();
         match self {

@@ -1,17 +1,21 @@
 //! The agent's own small durable file: evacuations under way, what is remembered, reports that may not have arrived.
 //!
-//! Format (version 2): a header line that names version, host and the bytes that were written together with it; then one line for
-//! each record: a CRC-32 in eight hex digits, a blank, the position in the file at which the append of this record began, a blank,
-//! the JSON. The checksum covers all that follows it. Written by appending and fsync; [`Journal::append`] returns when the records
-//! are durable. When much of it is outdated, it is replaced by what is still true (write, fsync, rename, fsync of the directory).
+//! Format (version 2): a header line that names version, host and the bytes that were written
+//! together with it; then one line for each record: a CRC-32 in eight hex digits, a blank, the
+//! position in the file at which the append of this record began, a blank, the JSON. The checksum
+//! covers all that follows it. Written by appending and fsync; [`Journal::append`] returns when the
+//! records are durable. When much of it is outdated, it is replaced by what is still true (write,
+//! fsync, rename, fsync of the directory).
 //!
-//! What may be dropped (`read.rs`): the last append, and nothing else. It may hold several records, and after a power loss any of
-//! its blocks may be missing while later ones are there. As long as no later append follows, [`Journal::append`] may not have
-//! returned for it, so it was not acted upon. Every line says where its append began: a damaged line before the beginning of a
-//! later append, or in what was written with the header, was durable once. Then the disk or another program has changed the file, and
-//! the agent does not guess.
+//! What may be dropped (`read.rs`): the last append, and nothing else. It may hold several records,
+//! and after a power loss any of its blocks may be missing while later ones are there. As long as
+//! no later append follows, [`Journal::append`] may not have returned for it, so it was not acted
+//! upon. Every line says where its append began: a damaged line before the beginning of a later
+//! append, or in what was written with the header, was durable once. Then the disk or another
+//! program has changed the file, and the agent does not guess.
 //!
-//! Version 1 had no positions. It is read, and replaced by version 2 at once; there, only the last line may be dropped.
+//! Version 1 had no positions. It is read, and replaced by version 2 at once; there, only the last
+//! line may be dropped.
 
 mod read;
 mod storage;
@@ -38,7 +42,8 @@ const GARBAGE_FACTOR: usize = 4;
 struct Header {
     ebbtide_agent_journal: u32,
     host: String,
-    /// Bytes behind the header that were written in one with it, all or nothing. Version 1 did not say.
+    /// Bytes behind the header that were written in one with it, all or nothing. Version 1 did not
+    /// say.
     #[serde(default)]
     whole_bytes: u64,
 }

@@ -68,9 +68,10 @@ pub fn brief(words: impl std::fmt::Display) -> String {
     }
 }
 
-/// A text that may quote URLs, as it may be shown: of each login in one, only what stands before its first `:`. For messages about
-/// configuration, where any line may hold a password. What is hidden reaches from there to the last `@` before a blank, or if there is none
-/// before it, before a quote: rather too much than the end of a password with a slash, a quote or a blank in it.
+/// A text that may quote URLs, as it may be shown: of each login in one, only what stands before
+/// its first `:`. For messages about configuration, where any line may hold a password. What is
+/// hidden reaches from there to the last `@` before a blank, or if there is none before it, before
+/// a quote: rather too much than the end of a password with a slash, a quote or a blank in it.
 #[must_use]
 pub fn hide_logins(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -78,7 +79,8 @@ pub fn hide_logins(text: &str) -> String {
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         shown.push_str(before);
-        // A password with a blank in it: as far as the quote or the line goes, if a login ends there.
+        // A password with a blank in it: as far as the quote or the line goes, if a login ends
+        // there.
         let blank = after.find(char::is_whitespace).unwrap_or(after.len());
         let quote = after.find(['"', '\n']).unwrap_or(after.len());
         let end = match after[..blank].contains('@') || !after[..quote].contains('@') {

@@ -1,12 +1,14 @@
-//! What is wrong with a TOML file, in words that can be shown: where it is, and never what stands there.
+//! What is wrong with a TOML file, in words that can be shown: where it is, and never what stands
+//! there.
 //!
-//! The errors of `toml` quote the line, and those of serde the value: either may be a password. Every
-//! program of this project that reads a TOML file describes its errors with these functions.
+//! The errors of `toml` quote the line, and those of serde the value: either may be a password.
+//! Every program of this project that reads a TOML file describes its errors with these functions.
 
 use crate::names::hide_logins;
 use std::ops::Range;
 
-/// Line and column, counted from 1, and what is wrong there. `span` and `message` are the error's own.
+/// Line and column, counted from 1, and what is wrong there. `span` and `message` are the error's
+/// own.
 #[must_use]
 pub fn problem(text: &str, span: Option<Range<usize>>, message: &str) -> String {
     let message = without_values(message);

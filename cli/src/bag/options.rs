@@ -12,7 +12,8 @@ use std::path::PathBuf;
 pub enum PlanMethod {
     /// The paper's Algorithms 1 and 2 as printed
     Paper,
-    /// Algorithm 1 with another choice of the instance: where the price grows least. Cheaper than "paper" on the paper's jobs
+    /// Algorithm 1 with another choice of the instance: where the price grows least. Cheaper than
+    /// "paper" on the paper's jobs
     Greedy,
     /// Packings and a local search; all plans for up to eight tasks. Never dearer than greedy
     Search,

@@ -66,7 +66,8 @@ pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError>
         .as_ref()
         .is_ok_and(|report| !report.findings.is_empty())
     {
-        // The three are not read at one moment: what is true a little later, too, is no step that was seen half done.
+        // The three are not read at one moment: what is true a little later, too, is no step that
+        // was seen half done.
         tokio::time::sleep(SECOND_LOOK).await;
         let again = audit::read(&conf, progress)
             .await

@@ -149,7 +149,8 @@ pub async fn run(context: &mut Context, args: CreateArgs) -> Result<(), CliError
     failed.map_or(Ok(()), Err)
 }
 
-/// Asks for the servers. Who waits asks again when the region goes away meanwhile: the ids are ours, so it is one request.
+/// Asks for the servers. Who waits asks again when the region goes away meanwhile: the ids are
+/// ours, so it is one request.
 async fn ask(
     context: &mut Context,
     region: &mut Region,

@@ -38,7 +38,8 @@ pub struct WatchArgs {
     pub limit: Option<u64>,
 }
 
-/// Prints events until Ctrl-C or the limit. A region that was reached once and goes away is tried again.
+/// Prints events until Ctrl-C or the limit. A region that was reached once and goes away is tried
+/// again.
 ///
 /// # Errors
 /// [`CliError::Unreachable`] if the region cannot be reached at first, or what it refuses.

@@ -349,7 +349,8 @@ async fn algorithm_1_as_printed_bids_the_lowest_on_demand_price_and_takes_the_fa
     assert_eq!(json["choice"]["series"], "steady");
     assert_eq!(json["choice"]["bid"], "0.30");
     assert_eq!(json["offers_considered"], 2);
-    // Eight times as fast, the tidal type ends the job within its life; what either costs does not count.
+    // Eight times as fast, the tidal type ends the job within its life; what either costs does not
+    // count.
     let json = bid(&history, &format!("{prices} --speed tidal=8 -o json"))
         .await
         .json();

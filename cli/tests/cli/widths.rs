@@ -16,7 +16,8 @@ fn words(text: &str) -> BTreeSet<&str> {
         .collect()
 }
 
-/// Holds a table at a width against the same at any width. Every word of it was a word before: what breaks leaves two that were none.
+/// Holds a table at a width against the same at any width. Every word of it was a word before: what
+/// breaks leaves two that were none.
 fn holds(whole: &str, fitted: &str, limit: usize) {
     let known = words(whole);
     for word in words(fitted) {

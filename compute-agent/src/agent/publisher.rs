@@ -82,7 +82,8 @@ pub(super) struct Worker {
     pub(super) identity: Identity,
     pub(super) queue: QueueName,
     pub(super) heartbeat_interval: Duration,
-    /// Whether this agent speaks for its host: not before its queue was its own, and not while another has it.
+    /// Whether this agent speaks for its host: not before its queue was its own, and not while
+    /// another has it.
     pub(super) may_speak: watch::Receiver<bool>,
     /// What the last heartbeat said; nothing before the first.
     pub(super) told: Arc<Mutex<Option<Servers>>>,

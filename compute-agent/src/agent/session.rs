@@ -248,7 +248,8 @@ impl Session {
         });
     }
 
-    /// An agent that does not read the commands of its host does not know what to do, and reports nothing.
+    /// An agent that does not read the commands of its host does not know what to do, and reports
+    /// nothing.
     fn look_at_hold(&mut self) {
         let hold = self.hold.as_mut().map(|hold| *hold.borrow_and_update());
         if hold == Some(Hold::Taken) && *self.speaks.borrow() {

@@ -1,4 +1,5 @@
-//! Reading a journal after whatever has happened to it; see the module above for the format and the rule.
+//! Reading a journal after whatever has happened to it; see the module above for the format and the
+//! rule.
 
 use super::{Header, VERSION, crc32};
 use crate::error::AgentError;
@@ -119,7 +120,8 @@ pub(super) fn read(path: &Path, bytes: &[u8], host: &str) -> Result<Found, Agent
             }
             Err(problem) => {
                 let droppable = match found.outdated {
-                    // Blocks of one write may reach the disk in any order, so the end can be torn and have its newline.
+                    // Blocks of one write may reach the disk in any order, so the end can be torn
+                    // and have its newline.
                     true => line.end() == bytes.len() as u64,
                     false => line.at >= whole && is_last_append(&line, before, rest),
                 };
@@ -143,8 +145,9 @@ pub(super) fn read(path: &Path, bytes: &[u8], host: &str) -> Result<Found, Agent
     Ok(found)
 }
 
-/// True if a damaged line belongs to the last append: all that is whole behind it says that its append began there, or where that of the line
-/// before did. A later append would have begun elsewhere, and each is begun only when the one before it is durable.
+/// True if a damaged line belongs to the last append: all that is whole behind it says that its
+/// append began there, or where that of the line before did. A later append would have begun
+/// elsewhere, and each is begun only when the one before it is durable.
 fn is_last_append<'a>(
     damaged: &Line<'_>,
     before: Option<u64>,

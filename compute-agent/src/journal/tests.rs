@@ -92,8 +92,8 @@ proptest! {
 /// The blocks of a disk, as far as they can be written one without the other.
 const BLOCK: usize = 64;
 
-/// What a file may look like after a power loss during an append: it is as long as the file system has noted, and each block of
-/// what was appended is there, or is not.
+/// What a file may look like after a power loss during an append: it is as long as the file system
+/// has noted, and each block of what was appended is there, or is not.
 fn torn(whole: &[u8], acknowledged: usize, length: usize, present: &[bool], hole: u8) -> Vec<u8> {
     let mut image = whole[..length].to_vec();
     for (at, byte) in image.iter_mut().enumerate().skip(acknowledged) {

@@ -25,7 +25,8 @@ use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 /// Where clouds have it.
 pub const ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 
-/// Connections of one guest at a time; another one closes the one that has waited longest. Tools have one or two.
+/// Connections of one guest at a time; another one closes the one that has waited longest. Tools
+/// have one or two.
 const MOST: Most = Most {
     all: 32,
     of_one_address: 32,

@@ -4,8 +4,9 @@
 //! flushed, nothing is said goodbye to, no destructor runs. `NAME:N` means the N-th time. A name that is not known ends the process at the
 //! first place that it comes to, so that a typing error is no test that always passes.
 //!
-//! Only builds with debug assertions have such places: in release builds [`reach`], [`reach_if`] and [`is_armed`] are nothing, and the variable
-//! is not read. No other crate reads it or ends its process at a place of its own; `tests/release.rs` checks both.
+//! Only builds with debug assertions have such places: in release builds [`reach`], [`reach_if`]
+//! and [`is_armed`] are nothing, and the variable is not read. No other crate reads it or ends its
+//! process at a place of its own; `tests/release.rs` checks both.
 
 #[cfg(debug_assertions)]
 mod armed;

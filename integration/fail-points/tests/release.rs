@@ -70,7 +70,8 @@ fn run(program: &Path, at: &str) -> Output {
     Command::new(program).env(VARIABLE, at).output().unwrap()
 }
 
-/// What `devstack/lib/no-fail-points.sh` says of a program: it is run on the real ones where release builds are made.
+/// What `devstack/lib/no-fail-points.sh` says of a program: it is run on the real ones where
+/// release builds are made.
 fn searched(program: &Path) -> Output {
     let script = root().join("devstack/lib/no-fail-points.sh");
     Command::new("bash")

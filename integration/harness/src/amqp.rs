@@ -1,5 +1,5 @@
-//! As much of AMQP 0-9-1 as it takes to know that a broker is ready (a login and the opening of the virtual host), and to publish what no
-//! client of Ebbtide would.
+//! As much of AMQP 0-9-1 as it takes to know that a broker is ready (a login and the opening of the
+//! virtual host), and to publish what no client of Ebbtide would.
 //!
 //! Not a client: Ebbtide talks to brokers through `ebbtide-bus`. The harness must not depend on what it is there to test.
 
@@ -88,7 +88,8 @@ impl Connection {
         Ok(connection)
     }
 
-    /// Publishes a persistent message with confirmation, on channel 1, which it opens the first time.
+    /// Publishes a persistent message with confirmation, on channel 1, which it opens the first
+    /// time.
     pub(crate) async fn publish(
         &mut self,
         (exchange, key): (&str, &str),

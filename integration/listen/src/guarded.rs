@@ -121,7 +121,8 @@ impl<Io: AsyncRead + Unpin> AsyncRead for Guarded<Io> {
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         let this = self.get_mut();
-        // First the deadline: a client that sends something all the time would otherwise never meet it.
+        // First the deadline: a client that sends something all the time would otherwise never meet
+        // it.
         if this.poll_over(context).is_ready() {
             return Poll::Ready(Ok(()));
         }

@@ -9,13 +9,14 @@ pub struct Most {
     pub all: usize,
     /// Of those, from one address.
     pub of_one_address: usize,
-    /// Of those from one address, without an authenticated call so far. Above it the oldest is closed,
-    /// unless all are younger than [`Most::GRACE`].
+    /// Of those from one address, without an authenticated call so far. Above it the oldest is
+    /// closed, unless all are younger than [`Most::GRACE`].
     pub unauthenticated: usize,
 }
 
 impl Most {
-    /// A client that has just connected has this time to show who it is before another may take its place.
+    /// A client that has just connected has this time to show who it is before another may take its
+    /// place.
     pub const GRACE: Duration = Duration::from_secs(1);
 }
 

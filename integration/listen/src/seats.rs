@@ -58,8 +58,8 @@ impl Taken {
     }
 
     /// The connection that is missed least: one without a call before one with a call, an
-    /// unauthenticated one before an authenticated one, the one that waits longest. An authenticated
-    /// connection with a call in progress is never chosen.
+    /// unauthenticated one before an authenticated one, the one that waits longest. An
+    /// authenticated connection with a call in progress is never chosen.
     fn least(&self, among: impl Fn(&Entry) -> bool) -> Option<u64> {
         self.all
             .iter()

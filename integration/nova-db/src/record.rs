@@ -24,7 +24,8 @@ pub struct Release {
 /// Nova's major version by the highest `SERVICE_VERSION` that it knows (`SERVICE_VERSION_ALIASES`). 66 is the one of Antelope, Bobcat and
 /// Caracal; it is taken for the last of them.
 const MAJORS: [(i64, u32); 6] = [(65, 26), (66, 29), (67, 30), (68, 31), (70, 32), (72, 33)];
-/// The newest major version that is known, and its `SERVICE_VERSION`. All that are newer count as this one.
+/// The newest major version that is known, and its `SERVICE_VERSION`. All that are newer count as
+/// this one.
 const NEWEST: (i64, u32) = (74, 34);
 
 impl Release {
@@ -37,7 +38,8 @@ impl Release {
         known.map_or(NEWEST.1, |(_, major)| *major)
     }
 
-    /// The release of a major version, for an operator who names it. One that is older or newer than what is known is the nearest known one.
+    /// The release of a major version, for an operator who names it. One that is older or newer
+    /// than what is known is the nearest known one.
     #[must_use]
     pub fn of_major(major: u32) -> Self {
         let known = MAJORS.iter().find(|(_, known)| major <= *known);
@@ -50,7 +52,8 @@ impl Release {
         })
     }
 
-    /// What an operator should know who leaves it to us to tell the release: that its version is the one of several, or of none that is known.
+    /// What an operator should know who leaves it to us to tell the release: that its version is
+    /// the one of several, or of none that is known.
     #[must_use]
     pub fn doubt(&self) -> Option<String> {
         let version = self.service_version;
@@ -88,14 +91,16 @@ impl Release {
 /// What the records of Nova's other services show of the cloud's release.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shown {
-    /// The highest version of any service that is no scheduler; `None`: there is no such record yet, for example in a cloud that is being built.
+    /// The highest version of any service that is no scheduler; `None`: there is no such record
+    /// yet, for example in a cloud that is being built.
     pub newest: Option<i64>,
     /// Whether every database has answered.
     pub complete: bool,
 }
 
 impl Shown {
-    /// The release by this and by what was known before. A newer one than seen now stays as long as a database that is silent may have it.
+    /// The release by this and by what was known before. A newer one than seen now stays as long as
+    /// a database that is silent may have it.
     #[must_use]
     pub fn after(self, known: Option<Release>) -> Option<Release> {
         let Some(newest) = self.newest else {
@@ -174,8 +179,8 @@ impl NovaDb {
         Ok(lowest.unwrap_or(0))
     }
 
-    /// What the cloud shows of its release: the highest version of any service in the cells and in our own database. Schedulers do not count,
-    /// because our own record is one of them.
+    /// What the cloud shows of its release: the highest version of any service in the cells and in
+    /// our own database. Schedulers do not count, because our own record is one of them.
     ///
     /// # Errors
     /// Those of the API database; a cell that does not answer is left out.

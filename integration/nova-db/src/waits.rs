@@ -95,7 +95,8 @@ impl NovaDb {
         Ok(without)
     }
 
-    /// Whether an instance that has no build request was deleted, or buried by a caller that has given up: it never comes.
+    /// Whether an instance that has no build request was deleted, or buried by a caller that has
+    /// given up: it never comes.
     ///
     /// # Errors
     /// Those of the databases.

@@ -1,4 +1,5 @@
-//! What a request travels over instead of HTTP: a service in the same process, for tests and simulations.
+//! What a request travels over instead of HTTP: a service in the same process, for tests and
+//! simulations.
 
 use crate::error::Effect;
 use serde_json::Value;
@@ -44,7 +45,8 @@ pub struct Silence {
 /// What a transport returns: the answer of one request, later.
 pub type Exchange<'a> = Pin<Box<dyn Future<Output = Result<Received, Silence>> + Send + 'a>>;
 
-/// Carries requests to services. Everything above it (errors, retries, microversions, what a lost answer means) is the same as over HTTP.
+/// Carries requests to services. Everything above it (errors, retries, microversions, what a lost
+/// answer means) is the same as over HTTP.
 pub trait Transport: Send + Sync + Debug {
     /// Carries one request, once.
     fn exchange<'a>(&'a self, request: Sent<'a>) -> Exchange<'a>;

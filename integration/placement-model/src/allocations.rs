@@ -1,9 +1,10 @@
 //! Writes of allocations, in the two halves in which they meet each other, and reads.
 //!
-//! Placement looks at consumers first, then writes in one transaction. A transaction that finds a provider's generation raised is tried
-//! again *inside*, with the new generation, but counts usage in the snapshot with which it began (`replace_all` and
-//! `_check_capacity_exceeded` of `placement/objects/allocation.py`, on MariaDB's repeatable reads). So two writes at the same time can
-//! take more than there is, and they do here, too.
+//! Placement looks at consumers first, then writes in one transaction. A transaction that finds a
+//! provider's generation raised is tried again *inside*, with the new generation, but counts usage
+//! in the snapshot with which it began (`replace_all` and `_check_capacity_exceeded` of
+//! `placement/objects/allocation.py`, on MariaDB's repeatable reads). So two writes at the same
+//! time can take more than there is, and they do here, too.
 
 use crate::model::{
     Answer, CONCURRENT, Consumer, Held, Model, Refusal, Request, UNDEFINED, Version, used,
@@ -53,7 +54,8 @@ impl Entry {
 }
 
 impl Model {
-    /// Begins a request. A write of allocations is left in the air, until [`Model::land`]; everything else is answered at once.
+    /// Begins a request. A write of allocations is left in the air, until [`Model::land`];
+    /// everything else is answered at once.
     ///
     /// # Errors
     /// The answer of what is no write of allocations, or is refused before its transaction begins.
@@ -123,7 +125,8 @@ impl Model {
                 }
             }
         }
-        // Consumers that were made for a write that names an unknown provider stay, without allocations: Placement leaves them behind.
+        // Consumers that were made for a write that names an unknown provider stay, without
+        // allocations: Placement leaves them behind.
         for (provider, _) in read.iter().flat_map(|entry| &entry.holds) {
             if !self.providers.contains_key(provider) {
                 let detail =
@@ -358,7 +361,8 @@ impl Model {
         Ok(Answer::empty(204))
     }
 
-    /// Deletes what a consumer holds, as Nova does when its instance is gone. Providers' generations stay as they are.
+    /// Deletes what a consumer holds, as Nova does when its instance is gone. Providers'
+    /// generations stay as they are.
     pub fn forget(&mut self, consumer: Uuid) {
         self.allocations.remove(&consumer);
         self.consumers.remove(&consumer);

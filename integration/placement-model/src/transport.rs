@@ -1,4 +1,5 @@
-//! The model under the client of `ebbtide-openstack`, with everything that can happen to a request on its way.
+//! The model under the client of `ebbtide-openstack`, with everything that can happen to a request
+//! on its way.
 
 use crate::model::{Answer, Model, Request, Version};
 use ebbtide_openstack::Effect;
@@ -28,7 +29,8 @@ pub enum Step {
     Fault(Fault),
     /// Another writer is faster: this happens before Placement looks at the request.
     Before(Change),
-    /// Another writer is in between: this happens after Placement has begun with the request and before it is done.
+    /// Another writer is in between: this happens after Placement has begun with the request and
+    /// before it is done.
     During(Change),
     /// This happens after Placement has done it and before anybody hears of it.
     After(Change),

@@ -1,9 +1,12 @@
-//! Public data for tests: the real files where they are, else small synthetic ones of the same format.
+//! Public data for tests: the real files where they are, else small synthetic ones of the same
+//! format.
 //!
-//! The real files are not part of the repository. They lie in the directory that `EBBTIDE_DATA` names, or in
-//! `../shared/data` beside the checkout. Where that directory does not exist, [`data`] makes a reduced file with a generator of its own
-//! and says so: in the test's output, and in `target/reduced-data/used`, which `./devstack/test` shows at its end. A test then checks
-//! what must hold on any data, and only the figures of the papers stay unchecked. `EBBTIDE_DATA=reduced` asks for that.
+//! The real files are not part of the repository. They lie in the directory that `EBBTIDE_DATA`
+//! names, or in `../shared/data` beside the checkout. Where that directory does not exist, [`data`]
+//! makes a reduced file with a generator of its own and says so: in the test's output, and in
+//! `target/reduced-data/used`, which `./devstack/test` shows at its end. A test then checks what
+//! must hold on any data, and only the figures of the papers stay unchecked. `EBBTIDE_DATA=reduced`
+//! asks for that.
 
 mod chance;
 mod make;
@@ -27,8 +30,8 @@ pub struct Data {
 /// The file `SET/NAME` of the public data.
 ///
 /// # Panics
-/// If the directory of the data exists and the file is not in it, if `EBBTIDE_DATA` names no directory, or if there is no generator for
-/// this file.
+/// If the directory of the data exists and the file is not in it, if `EBBTIDE_DATA` names no
+/// directory, or if there is no generator for this file.
 #[must_use]
 pub fn data(file: &str) -> Data {
     match root(std::env::var_os(ENV_DATA).map(PathBuf::from), &beside()) {
@@ -38,7 +41,8 @@ pub fn data(file: &str) -> Data {
     }
 }
 
-/// The directory with all sets of the public data, real or reduced; for commands that name several files.
+/// The directory with all sets of the public data, real or reduced; for commands that name several
+/// files.
 ///
 /// # Panics
 /// As [`data`].

@@ -1,4 +1,5 @@
-//! The generators. Each writes the columns of the real file, with chance in the place of what was measured.
+//! The generators. Each writes the columns of the real file, with chance in the place of what was
+//! measured.
 
 use crate::chance::Chance;
 use crate::zstd::frame;
@@ -38,7 +39,8 @@ macro_rules! line {
     };
 }
 
-/// Lives by the bathtub model with A = 0.45, τ₁ = 1 h, τ₂ = 0.8 h, b = 24 h; half of them stopped by their owners.
+/// Lives by the bathtub model with A = 0.45, τ₁ = 1 h, τ₂ = 0.8 h, b = 24 h; half of them stopped
+/// by their owners.
 fn lifetimes() -> String {
     let mut chance = Chance::of(1);
     let mut text = String::from(

@@ -1,4 +1,5 @@
-//! A zstd frame without compression (RFC 8878): the real files are compressed, and their readers are tested, too.
+//! A zstd frame without compression (RFC 8878): the real files are compressed, and their readers
+//! are tested, too.
 
 const BLOCK: usize = 128 * 1024;
 

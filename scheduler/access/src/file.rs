@@ -139,8 +139,8 @@ impl TokenFile {
         Ok(changed)
     }
 
-    /// Writes a file: whole or not at all, readable by owner and group. A program that changes a file that
-    /// others change, too, uses [`TokenFile::change`].
+    /// Writes a file: whole or not at all, readable by owner and group. A program that changes a
+    /// file that others change, too, uses [`TokenFile::change`].
     ///
     /// # Errors
     /// [`AccessError::File`].
@@ -344,7 +344,8 @@ mod tests {
             token.id().to_owned()
         };
         let ours: Vec<String> = (0..12).map(|_| create(&path)).collect();
-        // Twelve revoke, twelve create, all at once: each opens the files for itself, as processes do.
+        // Twelve revoke, twelve create, all at once: each opens the files for itself, as processes
+        // do.
         let made: Vec<String> = std::thread::scope(|scope| {
             for id in &ours {
                 let path = &path;

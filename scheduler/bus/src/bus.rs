@@ -29,18 +29,21 @@
 //! **Prefetch.** A subscription has at most `prefetch` unsettled messages in hand, counted with
 //! those that the carrier holds ready for the next call of [`Subscription::next`].
 //!
-//! **Alone.** [`Bus::consume_alone`] makes its reader the only one of the queue. Another one is refused ([`BusError::InUse`]), and so is an
-//! ordinary [`Bus::consume`]. A reader whose connection dies keeps its claim until the broker notices (about two heartbeats); so a second one
-//! waits for that long before it is refused, and the same reader gets its queue back after a cut. [`Subscription::hold`] tells whether the queue is
-//! held at this moment. A broker may not keep this for every kind of queue: RabbitMQ 3.10 lets several read from a quorum queue.
+//! **Alone.** [`Bus::consume_alone`] makes its reader the only one of the queue. Another one is
+//! refused ([`BusError::InUse`]), and so is an ordinary [`Bus::consume`]. A reader whose connection
+//! dies keeps its claim until the broker notices (about two heartbeats); so a second one waits for
+//! that long before it is refused, and the same reader gets its queue back after a cut.
+//! [`Subscription::hold`] tells whether the queue is held at this moment. A broker may not keep
+//! this for every kind of queue: RabbitMQ 3.10 lets several read from a quorum queue.
 //!
 //! **Dead letters.** [`Delivery::dead_letter`] first publishes the message to `PREFIX.dead-letter`
 //! with the reason and the queue it came from, and only then acks it. A crash in between makes a
 //! duplicate, never a loss. The dead letter queue can be read like any other; there,
 //! [`Delivery::dead_letter`](field@crate::Delivery::dead_letter) tells reason and origin. Of a body of more than
 //! [`DEAD_LETTER_BODY_BYTES`](crate::DEAD_LETTER_BODY_BYTES) only the beginning is kept, so that a reader gets rid of every
-//! message that the broker let in, also of one that is larger than any that [`Bus::publish`] takes. The queue shall be bounded
-//! ([`MAX_DEAD_LETTERS`], [`MAX_DEAD_LETTERS_BYTES`]), so that the oldest letters go when it is full: in-process by itself, at a broker by a policy
+//! message that the broker let in, also of one that is larger than any that [`Bus::publish`] takes.
+//! The queue shall be bounded ([`MAX_DEAD_LETTERS`], [`MAX_DEAD_LETTERS_BYTES`]), so that the
+//! oldest letters go when it is full: in-process by itself, at a broker by a policy
 //! (`devstack/agent-user --scheduler`), because a queue that exists cannot change its arguments.
 //!
 //! **Durability.** With [`AmqpBus`](crate::AmqpBus): messages and queues survive a crash of the
@@ -71,7 +74,8 @@ pub const MAX_BODY_BYTES: usize = 4 * 1024 * 1024;
 /// The queue of dead letters holds at most so many; the oldest go first.
 pub const MAX_DEAD_LETTERS: usize = 10_000;
 
-/// The bodies in the queue of dead letters have at most so many bytes (64 MiB); the oldest go first.
+/// The bodies in the queue of dead letters have at most so many bytes (64 MiB); the oldest go
+/// first.
 pub const MAX_DEAD_LETTERS_BYTES: usize = 64 * 1024 * 1024;
 
 /// AMQP 0-9-1 carries the content type as a short string.
@@ -186,14 +190,16 @@ pub trait Bus: Send + Sync + std::fmt::Debug {
     ///
     /// # Errors
     ///
-    /// As [`Bus::consume`], and [`BusError::InUse`] if another client reads from it, for longer than a connection that has died can be in the way.
+    /// As [`Bus::consume`], and [`BusError::InUse`] if another client reads from it, for longer
+    /// than a connection that has died can be in the way.
     async fn consume_alone(
         &self,
         queue: &QueueName,
         prefetch: u16,
     ) -> Result<Subscription, BusError>;
 
-    /// Finds out how large a body the broker takes from others: readers have to hold what it takes. Costs the way of one large message.
+    /// Finds out how large a body the broker takes from others: readers have to hold what it takes.
+    /// Costs the way of one large message.
     ///
     /// # Errors
     ///

@@ -16,8 +16,9 @@ use crate::{BusError, Outgoing, QueueName};
 /// default is 128 KiB), and a reason is for people.
 pub(crate) const MAX_REASON_BYTES: usize = 4096;
 
-/// A dead letter keeps this much of the body (64 KiB): enough for a person to see what it was. Every
-/// reader of a queue must be able to get rid of a message, however large the broker let it be.
+/// A dead letter keeps this much of the body (64 KiB): enough for a person to see what it was.
+/// Every reader of a queue must be able to get rid of a message, however large the broker let it
+/// be.
 pub const DEAD_LETTER_BODY_BYTES: usize = 64 * 1024;
 
 /// Namespace for the ids of messages that came without one.
@@ -55,7 +56,8 @@ impl Subscription {
         self
     }
 
-    /// Whether the queue is held, for a subscription that was opened with [`Bus::consume_alone`](crate::Bus::consume_alone). It changes while
+    /// Whether the queue is held, for a subscription that was opened with
+    /// [`Bus::consume_alone`](crate::Bus::consume_alone). It changes while
     /// [`Subscription::next`] is waited for.
     #[must_use]
     pub fn hold(&self) -> Option<watch::Receiver<Hold>> {
@@ -196,8 +198,8 @@ impl Delivery {
         }
     }
 
-    /// Lets go of all of the body but its first [`DEAD_LETTER_BODY_BYTES`] bytes, for a reader that will
-    /// not use it and may have to hold the message for a while.
+    /// Lets go of all of the body but its first [`DEAD_LETTER_BODY_BYTES`] bytes, for a reader that
+    /// will not use it and may have to hold the message for a while.
     pub fn cut_short(&mut self) {
         if self.body.len() > DEAD_LETTER_BODY_BYTES {
             self.cut_from_bytes.get_or_insert(self.body.len() as u64);
@@ -206,8 +208,8 @@ impl Delivery {
         }
     }
 
-    /// Moves the message to the dead letter queue together with the reason, for people to look at. Of a long body only the
-    /// beginning is kept; see [`DeadLetterNote::cut_from_bytes`].
+    /// Moves the message to the dead letter queue together with the reason, for people to look at.
+    /// Of a long body only the beginning is kept; see [`DeadLetterNote::cut_from_bytes`].
     ///
     /// # Errors
     ///
@@ -216,7 +218,8 @@ impl Delivery {
         self.try_dead_letter(reason).await
     }
 
-    /// The same, but after an error the message is still in hand: to wait a little before it goes back to its queue.
+    /// The same, but after an error the message is still in hand: to wait a little before it goes
+    /// back to its queue.
     ///
     /// # Errors
     ///
@@ -273,8 +276,9 @@ impl fmt::Debug for Delivery {
 
 /// The id of a message that came without one: the same message gets the same id every time.
 ///
-/// Of a body that is longer than any that this bus publishes, the beginning and the length stand for the whole: its size is the
-/// choice of a stranger, and to hash it all would keep the reader from everybody else's messages.
+/// Of a body that is longer than any that this bus publishes, the beginning and the length stand
+/// for the whole: its size is the choice of a stranger, and to hash it all would keep the reader
+/// from everybody else's messages.
 fn derived_id(queue: &QueueName, body: &[u8]) -> Uuid {
     let (length, body) = match body.len() {
         0..=MAX_BODY_BYTES => (None, body),

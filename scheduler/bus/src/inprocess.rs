@@ -26,7 +26,8 @@ use crate::{
 
 /// Readers of one queue at the same time.
 const MOST_READERS: u32 = 1 << 20;
-/// How long a reader that is about to end may be in the way of the next one: tasks end a moment after they are told to.
+/// How long a reader that is about to end may be in the way of the next one: tasks end a moment
+/// after they are told to.
 const ENDING: Duration = Duration::from_secs(2);
 
 /// The queues of one process. Cheap to clone; all clones are the same broker.

@@ -8,7 +8,8 @@
 //!
 //! - It is the only crate that knows lapin. No lapin type appears in its public interface.
 //! - A message that was reported as published sits in a durable queue until a consumer has
-//!   acknowledged it or has put it into the dead letter queue, which is bounded: its oldest letters go.
+//!   acknowledged it or has put it into the dead letter queue, which is bounded: its oldest letters
+//!   go.
 //! - No password appears in a log line, an error or a `Debug` output of this crate.
 
 mod amqp;

@@ -1,8 +1,10 @@
-//! What a reader does with messages that it cannot use: who sends them, how many are kept, and how fast.
+//! What a reader does with messages that it cannot use: who sends them, how many are kept, and how
+//! fast.
 //!
-//! A message that cannot be used becomes a dead letter. A sender that goes on sending such is slowed down: of its messages only
-//! one in [`REFILL`] is kept after the first [`BURST`], the rest is counted and acknowledged. So a flood costs its reader next to
-//! nothing, does not push others' letters out of the queue of dead letters, and is named in the log at a bounded rate.
+//! A message that cannot be used becomes a dead letter. A sender that goes on sending such is
+//! slowed down: of its messages only one in [`REFILL`] is kept after the first [`BURST`], the rest
+//! is counted and acknowledged. So a flood costs its reader next to nothing, does not push others'
+//! letters out of the queue of dead letters, and is named in the log at a bounded rate.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -20,7 +22,8 @@ const REFILL: Duration = Duration::from_secs(10);
 const BETWEEN_LINES: Duration = Duration::from_secs(60);
 /// Pause before a message goes back to its queue because the broker did not take the dead letter.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Senders that are told apart. A broker has a login for each host; more names than this are made up.
+/// Senders that are told apart. A broker has a login for each host; more names than this are made
+/// up.
 const MOST_SENDERS: usize = 4_096;
 /// The name of all senders beyond that.
 const OTHERS: &str = "(others)";
@@ -64,13 +67,15 @@ enum Verdict {
 }
 
 impl Rejects {
-    /// Who published a message, as it is named in logs and metrics: the user for whom the broker vouches, or `(unknown)`.
+    /// Who published a message, as it is named in logs and metrics: the user for whom the broker
+    /// vouches, or `(unknown)`.
     #[must_use]
     pub fn sender(delivery: &Delivery) -> &str {
         delivery.user.as_deref().unwrap_or(UNKNOWN)
     }
 
-    /// Moves a message that cannot be used to the dead letters, or discards it because its sender sends too many.
+    /// Moves a message that cannot be used to the dead letters, or discards it because its sender
+    /// sends too many.
     ///
     /// Takes as long as the broker does: not to be waited for by a reader that others wait for.
     pub async fn reject(&self, mut delivery: Delivery, reason: &str) -> Rejected {

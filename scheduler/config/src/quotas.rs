@@ -1,5 +1,5 @@
-//! `[quotas]`: how much each project may have. They hold for requests of tenants; operators may exceed
-//! them for a project.
+//! `[quotas]`: how much each project may have. They hold for requests of tenants; operators may
+//! exceed them for a project.
 
 use serde::{Deserialize, Serialize};
 

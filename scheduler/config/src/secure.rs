@@ -97,9 +97,11 @@ pub struct Limits {
     pub unauthenticated_per_address: usize,
     /// From the start of a connection to its first byte. Seconds.
     pub first_bytes_seconds: f64,
-    /// From the start of a connection to the end of HTTP/2's preface or of the first headers. Seconds.
+    /// From the start of a connection to the end of HTTP/2's preface or of the first headers.
+    /// Seconds.
     pub headers_seconds: f64,
-    /// How long a connection may have no call in progress before its first authenticated one. Seconds.
+    /// How long a connection may have no call in progress before its first authenticated one.
+    /// Seconds.
     pub unauthenticated_idle_seconds: f64,
     /// How long a connection may have no call in progress after that. Seconds.
     pub idle_seconds: f64,

@@ -384,7 +384,8 @@ impl Cloud {
         })
     }
 
-    /// Whether what Placement offers is free in truth: it does not see victims that run on without their allocations.
+    /// Whether what Placement offers is free in truth: it does not see victims that run on without
+    /// their allocations.
     fn fits_what_runs(&self, allocations: &Value) -> bool {
         let mut providers = allocations.as_object().into_iter().flatten();
         providers.all(|(provider, offered)| {

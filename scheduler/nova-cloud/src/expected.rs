@@ -1,7 +1,9 @@
-//! Members of server groups that have a host and are not there yet: newcomers of preemptions under way, and instances that were just placed.
+//! Members of server groups that have a host and are not there yet: newcomers of preemptions under
+//! way, and instances that were just placed.
 //!
-//! Nova's databases show a member's host only once its compute has begun to build it. With a preemption that takes as long as the victims' grace
-//! period, and a group's filters and weighers would send the next member elsewhere meanwhile.
+//! Nova's databases show a member's host only once its compute has begun to build it. With a
+//! preemption that takes as long as the victims' grace period, and a group's filters and weighers
+//! would send the next member elsewhere meanwhile.
 
 use crate::cloud::Cloud;
 use ebbtide_nova::model::{InstanceFacts, RequestSpec};
@@ -23,8 +25,9 @@ impl FromIterator<(Uuid, String)> for Expected {
 }
 
 impl Cloud {
-    /// Adds hosts of members to a request's group that the conductor did not know of when it sent the request: of members that have come to a host
-    /// meanwhile, by the rows known here, and of members that are expected.
+    /// Adds hosts of members to a request's group that the conductor did not know of when it sent
+    /// the request: of members that have come to a host meanwhile, by the rows known here, and of
+    /// members that are expected.
     pub(crate) fn complete_group(&self, spec: &mut RequestSpec, call: &Call, expected: &Expected) {
         let Some(group) = &mut spec.instance_group else {
             return;

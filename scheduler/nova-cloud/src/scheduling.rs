@@ -283,7 +283,8 @@ impl Cloud {
         self.decide_expecting(spec, call, candidates, now, seed, &Expected::default())
     }
 
-    /// The same with members of server groups that are not on their hosts yet: for the filters and weighers of groups they are.
+    /// The same with members of server groups that are not on their hosts yet: for the filters and
+    /// weighers of groups they are.
     ///
     /// # Errors
     /// [`CloudError::Stale`].
@@ -318,8 +319,9 @@ impl Cloud {
         })
     }
 
-    /// Hosts where an instance could go as well, as things are now: they pass for it and have room without anybody's leaving, since Nova's conductor
-    /// claims an alternate by itself. In Nova's order; empty where memory cannot know.
+    /// Hosts where an instance could go as well, as things are now: they pass for it and have room
+    /// without anybody's leaving, since Nova's conductor claims an alternate by itself. In Nova's
+    /// order; empty where memory cannot know.
     #[must_use]
     pub fn alternates(
         &self,

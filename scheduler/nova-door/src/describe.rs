@@ -17,8 +17,9 @@ const OF_SERVICES: [&str; 8] = [
     "endpoint_override",
 ];
 
-/// The configuration as a text that nova.conf could hold: what is in use, defaults included. Passwords are `***`, credentials by
-/// keystoneauth are shown without their secrets, and what the operator should know stands behind a `#`.
+/// The configuration as a text that nova.conf could hold: what is in use, defaults included.
+/// Passwords are `***`, credentials by keystoneauth are shown without their secrets, and what the
+/// operator should know stands behind a `#`.
 #[must_use]
 pub fn describe(conf: &NovaConf) -> String {
     let mut text = String::from("# The configuration is good.\n");

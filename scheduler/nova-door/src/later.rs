@@ -32,8 +32,9 @@ impl<T> Clone for Later<T> {
 }
 
 impl<T: Send + Sync + 'static> Later<T> {
-    /// Begins to open it. Returns when it is open, when the first try has failed because something is away, or after `times.first`; then tries
-    /// go on in the background, and their errors, whatever they are, are written in the log.
+    /// Begins to open it. Returns when it is open, when the first try has failed because something
+    /// is away, or after `times.first`; then tries go on in the background, and their errors,
+    /// whatever they are, are written in the log.
     ///
     /// # Errors
     /// What the first try failed of, if the same cannot work later.

@@ -1,7 +1,9 @@
-//! Which release of Nova the cloud runs: the operator's word, or what the records of Nova's services show.
+//! Which release of Nova the cloud runs: the operator's word, or what the records of Nova's
+//! services show.
 //!
-//! A cloud that is being built shows nothing yet, and one that is upgraded shows another one later. So it is looked at with each heartbeat, and, as
-//! long as it is not known, before each request: a request comes from a conductor, which has a record by then.
+//! A cloud that is being built shows nothing yet, and one that is upgraded shows another one later.
+//! So it is looked at with each heartbeat, and, as long as it is not known, before each request: a
+//! request comes from a conductor, which has a record by then.
 
 use crate::configure;
 use crate::error::DoorError;
@@ -23,12 +25,13 @@ struct Shared {
     facts: Facts,
     record: OwnService,
     known: Mutex<Option<Release>>,
-    /// Nothing was seen yet. Apart from `known`, which a look holds while databases answer: requests do not wait for that.
+    /// Nothing was seen yet. Apart from `known`, which a look holds while databases answer:
+    /// requests do not wait for that.
     unknown: AtomicBool,
 }
 
-/// The release that is written into our record: what is shown, else what the operator says, else the oldest, which keeps no nova-scheduler
-/// from starting.
+/// The release that is written into our record: what is shown, else what the operator says, else
+/// the oldest, which keeps no nova-scheduler from starting.
 pub(crate) fn recorded(shown: Option<Release>, conf: &NovaConf) -> Release {
     let said = conf.ebbtide.nova_release.map(Release::of_major);
     shown.or(said).unwrap_or_else(|| Release::of_version(0))
@@ -41,7 +44,8 @@ fn deciding(shown: Option<Release>, conf: &NovaConf) -> u32 {
         .unwrap_or_else(|| recorded(shown, conf).major())
 }
 
-/// What the cloud shows at the start, and the major version whose scheduler decides until it shows another one.
+/// What the cloud shows at the start, and the major version whose scheduler decides until it shows
+/// another one.
 pub(crate) async fn at_start(
     nova: &NovaDb,
     conf: &NovaConf,

@@ -1,4 +1,5 @@
-//! Reading files that an operator names: a device or a pipe is refused, and so is a file without end.
+//! Reading files that an operator names: a device or a pipe is refused, and so is a file without
+//! end.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _};

@@ -50,7 +50,8 @@ impl Weigher for WatchedWeigher {
         self.inner.bounds()
     }
 
-    /// Unknown, whatever the plugin says: with a known form it would not be called, and failures could not be counted.
+    /// Unknown, whatever the plugin says: with a known form it would not be called, and failures
+    /// could not be counted.
     fn form(&self, _: &RequestView<'_>) -> WeigherForm {
         WeigherForm::Opaque
     }
@@ -143,7 +144,8 @@ impl CostModule for WatchedCostModule {
         self.inner.surcharge(victims, set)
     }
 
-    /// Unknown, whatever the plugin says: with a known form it would not be called, and failures could not be counted.
+    /// Unknown, whatever the plugin says: with a known form it would not be called, and failures
+    /// could not be counted.
     fn form(&self) -> CostForm {
         CostForm::Opaque
     }

@@ -33,8 +33,9 @@ pub enum Action {
     AnswerNoRoom,
     /// Write a victim's usage record (its place in the record).
     Record(usize),
-    /// Give allocations back: victims that live hold what they had, newcomers and victims that are gone hold nothing of it. It comes
-    /// once when the preemption is called off, and once more when every victim's fate is known.
+    /// Give allocations back: victims that live hold what they had, newcomers and victims that are
+    /// gone hold nothing of it. It comes once when the preemption is called off, and once more when
+    /// every victim's fate is known.
     GiveBack,
 }
 
@@ -89,7 +90,8 @@ impl Preemption {
     fn withdrawing(&self, now: Timestamp) -> Vec<Action> {
         let rested = self.give_back_at.is_none_or(|at| at <= now);
         let mut actions = Vec::new();
-        // Before the spares: a victim without allocations is overcommitted on every host that fills up meanwhile.
+        // Before the spares: a victim without allocations is overcommitted on every host that fills
+        // up meanwhile.
         if !self.returned && rested {
             actions.push(Action::GiveBack);
         }

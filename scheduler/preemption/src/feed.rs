@@ -21,7 +21,8 @@ pub enum Input<'a> {
         /// True if the newcomers hold their claims.
         held: bool,
     },
-    /// Reading showed that Placement had taken the swap, and that every newcomer was deleted since: victims run without allocations.
+    /// Reading showed that Placement had taken the swap, and that every newcomer was deleted since:
+    /// victims run without allocations.
     SwapAbandoned,
     /// Whether the caller still waits.
     Caller {
@@ -279,8 +280,8 @@ impl Preemption {
         self.state = State::Withdrawing;
         self.reason = Some(reason.to_owned());
         self.called_off = Some(why);
-        // An agent that was given up after an early answer was to get further notices, and was never asked to let its victim live: it may
-        // wake up and act on a notice that it has.
+        // An agent that was given up after an early answer was to get further notices, and was
+        // never asked to let its victim live: it may wake up and act on a notice that it has.
         let given_up = why == CalledOff::NewcomersGone;
         for victim in &mut self.victims {
             match victim.state {

@@ -16,8 +16,9 @@
 //! - Nobody is told before Placement has taken the swap, nor without the caller having been asked whether it still waits.
 //! - A preemption that is called off gives back exactly what it took: victims that live get their allocations, newcomers lose theirs, in
 //!   one transaction of Placement.
-//! - It gives back at once, before the victims' agents have answered: a victim that runs without allocations has its room shown as free,
-//!   while one that leaves with allocations loses them with its server. What its agents say later is followed by a second look.
+//! - It gives back at once, before the victims' agents have answered: a victim that runs without
+//!   allocations has its room shown as free, while one that leaves with allocations loses them with
+//!   its server. What its agents say later is followed by a second look.
 //! - It ends only when every agent has said whether its victim lives, or counts as silent.
 
 mod due;

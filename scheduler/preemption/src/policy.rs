@@ -15,8 +15,9 @@ pub struct Policy {
     pub room_timeout: Seconds,
     /// How often the caller is asked whether it still waits while victims leave.
     pub caller_every: Seconds,
-    /// The longest rest of a refused return of allocations before it is tried again. The first one is a tenth of a second, and each
-    /// further one twice as long: until it is done a victim may run in room that Placement shows as free.
+    /// The longest rest of a refused return of allocations before it is tried again. The first one
+    /// is a tenth of a second, and each further one twice as long: until it is done a victim may
+    /// run in room that Placement shows as free.
     pub give_back_pause: Seconds,
     /// After an early answer: how long a victim rests whose evacuation has failed, before it is told again.
     pub failed_rest: Seconds,
@@ -36,7 +37,8 @@ impl Default for Policy {
     }
 }
 
-/// The first rest of a refused return of allocations. A conflict mostly comes of a write that met ours and is over by then.
+/// The first rest of a refused return of allocations. A conflict mostly comes of a write that met
+/// ours and is over by then.
 const FIRST_GIVE_BACK_MILLIS: i64 = 100;
 
 impl Policy {

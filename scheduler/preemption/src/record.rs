@@ -247,10 +247,12 @@ pub struct Preemption {
     pub result: Value,
     /// Why it was called off or refused.
     pub reason: Option<String>,
-    /// The same, for programs; `None` if it was not called off, or by a scheduler that did not write it.
+    /// The same, for programs; `None` if it was not called off, or by a scheduler that did not
+    /// write it.
     #[serde(default)]
     pub called_off: Option<CalledOff>,
-    /// Allocations were given back since it was called off. They are looked at once more when every victim's fate is known.
+    /// Allocations were given back since it was called off. They are looked at once more when every
+    /// victim's fate is known.
     #[serde(default)]
     pub returned: bool,
     /// When giving back is tried (again).

@@ -328,7 +328,8 @@ fn plans() -> impl Strategy<Value = Plan> {
     )
         .prop_map(
             |(agents, patience, deleted, swaps, deaths, refusals, at_once)| Plan {
-                // Once the caller has its answer a victim that never goes keeps the record open for ever, as it should.
+                // Once the caller has its answer a victim that never goes keeps the record open for
+                // ever, as it should.
                 agents: if at_once {
                     vec![Agent::Prompt; agents.len()]
                 } else {

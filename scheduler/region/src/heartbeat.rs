@@ -97,7 +97,8 @@ impl HostEntry {
         }
     }
 
-    /// True while two agents speak for the host: what either says of servers that are not there may be true of another machine.
+    /// True while two agents speak for the host: what either says of servers that are not there may
+    /// be true of another machine.
     pub(crate) fn is_contested(&self, now: Timestamp) -> bool {
         now < self.voices.contested_until
     }
@@ -348,8 +349,8 @@ impl HostEntry {
     }
 }
 
-/// The sessions of a host's agents. One agent after the other speaks for a host; each run of an agent has a session of its own, so one that comes
-/// back after another was heard is no restart.
+/// The sessions of a host's agents. One agent after the other speaks for a host; each run of an
+/// agent has a session of its own, so one that comes back after another was heard is no restart.
 #[derive(Debug, Clone, Default)]
 struct Voices {
     /// Sessions that were replaced, the newest last.
@@ -364,11 +365,13 @@ struct Voices {
 
 /// More than two machines with one name are as bad as two.
 const FORMER_SESSIONS: usize = 8;
-/// A single return may be a late word of a session that is over, which a scheduler that has just started takes for news.
+/// A single return may be a late word of a session that is over, which a scheduler that has just
+/// started takes for news.
 const RETURNS: u32 = 2;
 
 impl Voices {
-    /// Notes a heartbeat; `former` is who spoke last, and when. True if it is now clear that two agents speak.
+    /// Notes a heartbeat; `former` is who spoke last, and when. True if it is now clear that two
+    /// agents speak.
     fn hear(
         &mut self,
         session: Uuid,
@@ -404,8 +407,9 @@ impl Voices {
         !known
     }
 
-    /// True as long as the session before the present one has not been silent for much longer than agents are between two heartbeats: then servers
-    /// that the present one does not have may run where the other is.
+    /// True as long as the session before the present one has not been silent for much longer than
+    /// agents are between two heartbeats: then servers that the present one does not have may run
+    /// where the other is.
     fn former_may_live(&self, now: Timestamp, down_after: i64) -> bool {
         self.former_seen
             .is_some_and(|seen| now.millis_since(seen) < down_after / 2)

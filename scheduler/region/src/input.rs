@@ -44,7 +44,8 @@ pub struct CreateServers {
     pub external: bool,
     /// The most that the owner pays for an hour; none: whatever the market takes.
     pub max_price: Option<Money>,
-    /// The most servers that the project may have with these, those in error included; none: no limit.
+    /// The most servers that the project may have with these, those in error included; none: no
+    /// limit.
     pub quota: Option<u32>,
 }
 

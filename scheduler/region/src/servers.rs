@@ -109,8 +109,8 @@ impl Region {
             // Who starts them itself has no use for servers in error.
             Outcome::NoValidHost(_) if create.external => servers.clear(),
             Outcome::NoValidHost(none) => {
-                // One for the whole request: it says what all of them would, and a thousand cost the
-                // region a thousand times as much.
+                // One for the whole request: it says what all of them would, and a thousand cost
+                // the region a thousand times as much.
                 servers.truncate(1);
                 for server in &mut servers {
                     server.fault = Some(Fault {

@@ -37,8 +37,8 @@ pub struct Summary {
     pub servers: BTreeMap<&'static str, u32>,
     /// Both states by resource class, over all hosts.
     pub totals: Vec<ClassTotals>,
-    /// The inventories of all hosts summed up by resource class. The allocation ratio is the mean that
-    /// makes the sum's capacity of its total and reserved amounts.
+    /// The inventories of all hosts summed up by resource class. The allocation ratio is the mean
+    /// that makes the sum's capacity of its total and reserved amounts.
     pub inventories: BTreeMap<ResourceClass, Inventory>,
     /// Evacuations under way.
     pub evacuations: usize,

@@ -19,10 +19,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::Semaphore;
 
-/// Reports in hand at the same time: they share commits. Each may be as large as the broker lets it be, and those that the carrier holds ready
-/// count; with the broker's limit at what agents send (4 MiB) that is 256 MiB at most.
+/// Reports in hand at the same time: they share commits. Each may be as large as the broker lets it
+/// be, and those that the carrier holds ready count; with the broker's limit at what agents send (4
+/// MiB) that is 256 MiB at most.
 const PREFETCH: u16 = 64;
-/// Bytes of reports that are looked at and not settled at the same time: read, a report takes several times its length.
+/// Bytes of reports that are looked at and not settled at the same time: read, a report takes
+/// several times its length.
 const BYTES_IN_HAND: usize = 32 * 1024 * 1024;
 /// How long a report rests that could not be written, before it goes back to the queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -99,7 +101,8 @@ impl Reader {
         }
     }
 
-    /// Says what larger reports than are looked at would cost: the broker holds them, and hands them out.
+    /// Says what larger reports than are looked at would cost: the broker holds them, and hands
+    /// them out.
     fn look_at_the_broker(&self, tasks: &Tasks) {
         let (bus, prefix, duty) = (
             Arc::clone(&self.bus),
@@ -192,7 +195,8 @@ impl Reader {
         }
     }
 
-    /// Deals with a report that cannot be used, beside all others: the broker may take its time for the dead letter.
+    /// Deals with a report that cannot be used, beside all others: the broker may take its time for
+    /// the dead letter.
     fn reject_beside(&self, delivery: Delivery, reason: (&'static str, String), tasks: &Tasks) {
         let reader = self.clone();
         tasks.spawn("inbox-reject", async move {

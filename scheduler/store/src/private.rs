@@ -1,5 +1,5 @@
-//! The files of an SQLite database are their owner's, whatever the umask is: they hold every tenant's
-//! servers. The group may read, so that backups need not run as the scheduler.
+//! The files of an SQLite database are their owner's, whatever the umask is: they hold every
+//! tenant's servers. The group may read, so that backups need not run as the scheduler.
 
 use std::fs::{self, OpenOptions, Permissions};
 use std::io;

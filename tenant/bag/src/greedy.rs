@@ -1,15 +1,16 @@
-//! Greedy primary maps, task by task: ours ([`greedy`]), and Algorithm 1 of the paper as printed ([`literal`]).
+//! Greedy primary maps, task by task: ours ([`greedy`]), and Algorithm 1 of the paper as printed
+//! ([`literal`]).
 //!
-//! Both take tasks by falling memory (the paper does not order equals; here by falling duration, then in the
-//! order of the bag), and open a new instance of the type `best_VM`: fewest periods of running time, the cheaper
-//! of equals, the first of those. Neither holds a new instance against the share of the deadline: two of the
-//! paper's four jobs are possible only so. If even a new preemptible instance is too slow for the deadline, the
-//! task runs on demand.
+//! Both take tasks by falling memory (the paper does not order equals; here by falling duration,
+//! then in the order of the bag), and open a new instance of the type `best_VM`: fewest periods of
+//! running time, the cheaper of equals, the first of those. Neither holds a new instance against
+//! the share of the deadline: two of the paper's four jobs are possible only so. If even a new
+//! preemptible instance is too slow for the deadline, the task runs on demand.
 //!
-//! They differ in the instance that gets a further task. Algorithm 1 takes the one with the *most* waste
-//! (equation 1) whose paid slots are enough, otherwise the one with the *least* waste that gets new slots. Ours
-//! takes the one whose price grows least, then the one with the least waste, and only if the task can still be
-//! moved to its backup at its end.
+//! They differ in the instance that gets a further task. Algorithm 1 takes the one with the *most*
+//! waste (equation 1) whose paid slots are enough, otherwise the one with the *least* waste that
+//! gets new slots. Ours takes the one whose price grows least, then the one with the least waste,
+//! and only if the task can still be moved to its backup at its end.
 
 use crate::input::Bag;
 use crate::map::{Market, Vm, seconds};
@@ -112,8 +113,9 @@ pub(crate) fn literal(bag: &Bag, market: Market) -> Vec<Vm> {
     open.into_iter().map(|o| o.vm).collect()
 }
 
-/// Lines 5 to 26: an instance whose allocated slots are enough, by falling waste; otherwise one that gets new slots,
-/// by rising waste. The limit is D · VM_time_limit; line 22 compares the end of new slots with `<`.
+/// Lines 5 to 26: an instance whose allocated slots are enough, by falling waste; otherwise one
+/// that gets new slots, by rising waste. The limit is D · VM_time_limit; line 22 compares the end
+/// of new slots with `<`.
 fn literal_open(bag: &Bag, open: &[Open], task: usize) -> Option<usize> {
     let rules = bag.rules();
     let slots = |end: u64| end.div_ceil(rules.slot) * rules.slot;

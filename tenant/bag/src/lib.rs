@@ -5,7 +5,8 @@
 //! currency unit. No I/O, no clock; chance comes from a seed.
 //!
 //! - [`Bag`] is a checked problem; that there is one proves that its deadline can be met.
-//! - [`plan`] makes the primary and the backup map: as in the paper ([`Effort::Literal`]), greedy, or by search.
+//! - [`plan`] makes the primary and the backup map: as in the paper ([`Effort::Literal`]), greedy,
+//!   or by search.
 //! - [`Executor`] carries a plan out: events in, actions out. With copies ([`Conduct::default`]) the deadline is met for any sequence of
 //!   hibernations and interruptions.
 //! - [`simulate`] is a world for it, [`read`] takes bags from text.

@@ -242,8 +242,9 @@ fn greedy_maps_are_no_dearer_than_those_of_the_vectors() {
     }
 }
 
-/// Two tasks of an hour fill one instance; the third fits into the paid rest of neither. Then a short one: Algorithm 1 puts it
-/// on the instance with the most waste, ours on the one whose price grows least with the least waste.
+/// Two tasks of an hour fill one instance; the third fits into the paid rest of neither. Then a
+/// short one: Algorithm 1 puts it on the instance with the most waste, ours on the one whose price
+/// grows least with the least waste.
 #[test]
 fn algorithm_1_as_printed_fills_the_instance_with_the_most_waste_first() {
     let task = |name: &str, minutes: u64| Task {
@@ -270,7 +271,8 @@ fn algorithm_1_as_printed_fills_the_instance_with_the_most_waste_first() {
         let plan = plan(&bag, effort);
         plan.vms.iter().map(|p| p.vm.tasks().collect()).collect()
     };
-    // a leaves 40 of 120 minutes: b (50) does not fit the paid slots, and three slots would not end before half the deadline.
+    // a leaves 40 of 120 minutes: b (50) does not fit the paid slots, and three slots would not end
+    // before half the deadline.
     assert_eq!(holds(Effort::Literal), [vec![0, 2], vec![1]]);
     assert_eq!(holds(Effort::Greedy), [vec![0], vec![1, 2]]);
 }

@@ -1,5 +1,5 @@
-//! Which bid and which instance type. Extends the ACC paper's Algorithm 1, which compares all types at one bid,
-//! the lowest on-demand price, by the expected execution time alone (equations 7 and 8).
+//! Which bid and which instance type. Extends the ACC paper's Algorithm 1, which compares all types
+//! at one bid, the lowest on-demand price, by the expected execution time alone (equations 7 and 8).
 
 use crate::availability::Availability;
 use crate::error::CheckpointingError;
@@ -127,11 +127,12 @@ fn offer(
     })
 }
 
-/// Selects the offer that serves the goal best among those that keep the deadline and the budget; of equals the
-/// lower bid. Returns its index, or `None` if no offer keeps them.
+/// Selects the offer that serves the goal best among those that keep the deadline and the budget;
+/// of equals the lower bid. Returns its index, or `None` if no offer keeps them.
 ///
-/// The paper's Algorithm 1 minimises the execution time at one bid and knows neither deadline nor budget. The
-/// default here is the product of cost and time, by which the paper compares checkpoint schemes.
+/// The paper's Algorithm 1 minimises the execution time at one bid and knows neither deadline nor
+/// budget. The default here is the product of cost and time, by which the paper compares checkpoint
+/// schemes.
 #[must_use]
 pub fn choose(
     offers: &[Offer],

@@ -1,6 +1,7 @@
 //! The 64 real series: what the paper claims reproduces on public data.
 //!
-//! Where the archive is not, four reduced series take its place, and what must hold on any series is looked at.
+//! Where the archive is not, four reduced series take its place, and what must hold on any series
+//! is looked at.
 
 #![allow(clippy::unwrap_used, clippy::expect_used)] // All of this file is tests; helpers too may fail loudly.
 
@@ -156,7 +157,8 @@ fn the_sweeps_over_single_series_reproduce_bid_by_bid() {
                     let possible = ours.cost > 0.0 && ours.hours * 3600.0 >= JOB as f64;
                     assert!(ours.finished == 0 || possible, "{} {bid} {kind}", one.name);
                 }
-                // A job that saves at the best moments gets through wherever another one does, and more often with a higher bid.
+                // A job that saves at the best moments gets through wherever another one does, and
+                // more often with a higher bid.
                 let best = row.of(SchemeKind::Opt).unwrap().finished;
                 let none = row.of(SchemeKind::None).unwrap().finished;
                 assert!(best >= none && best >= finished, "{} {bid}", one.name);

@@ -21,7 +21,8 @@ fn runs(trace: &Trace, ratio: f64, seeds: u64) -> Vec<(Outcome, Outcome)> {
     each.collect()
 }
 
-/// What must hold on any trace, looked at on a reduced one: elastic servers come, and short tasks wait no longer for it.
+/// What must hold on any trace, looked at on a reduced one: elastic servers come, and short tasks
+/// wait no longer for it.
 fn holds_on_a_reduced_trace(trace: &Trace, ratio: f64) {
     assert_eq!(trace.jobs().len(), 400);
     let cluster = common::cluster(60, 2);

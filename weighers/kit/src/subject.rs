@@ -40,7 +40,8 @@ pub struct Subject {
     pub limits: Limits,
     /// What it gets beyond its input.
     pub grants: Grants,
-    /// The file that was compiled last, and what it became: Python's takes minutes, and is the same with other settings.
+    /// The file that was compiled last, and what it became: Python's takes minutes, and is the same
+    /// with other settings.
     compiled: Arc<Mutex<Option<(PathBuf, Compiled)>>>,
 }
 

@@ -314,7 +314,8 @@ fn rows(chart: &mut Chart<'_, '_>, row: &Row, (x, y): Axes<'_>) -> Result<(), Ch
             } else {
                 WHITE
             };
-            // Placed by its middle: how wide and high letters really are is the reader's font's affair.
+            // Placed by its middle: how wide and high letters really are is the reader's font's
+            // affair.
             let style = (FONT, SIZE_TEXT).into_font().color(&ink);
             let style = style.pos(Pos::new(HPos::Center, VPos::Center));
             let at = (upper.0 + room / 2, (upper.1 + lower.1) / 2);

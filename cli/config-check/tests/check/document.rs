@@ -32,7 +32,8 @@ fn blocks() -> Vec<(String, String)> {
         let mut before = parts.next().unwrap_or_default();
         for part in parts {
             let block = part.split("```").next().unwrap();
-            // A file with its name above it is judged where it is shown: what is wrong in it is wanted.
+            // A file with its name above it is judged where it is shown: what is wrong in it is
+            // wanted.
             if !before.ends_with("-->\n") {
                 found.push((page.display().to_string(), block.to_owned()));
             }

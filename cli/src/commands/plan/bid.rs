@@ -57,7 +57,8 @@ pub struct BidArgs {
     /// Choose by expected values, by what would have happened, or as the paper's Algorithm 1 does
     #[arg(long, value_name = "equation|replay|paper", default_value = "equation", value_parser = by)]
     by: By,
-    /// On-demand price in dollars per hour of types whose name contains NAME, for --by paper; may be repeated
+    /// On-demand price in dollars per hour of types whose name contains NAME, for --by paper; may
+    /// be repeated
     #[arg(long, value_name = "NAME=DOLLARS")]
     on_demand: Vec<OnDemand>,
     /// The job has to be done in this time
@@ -198,7 +199,8 @@ pub(super) fn run(context: &mut Context, args: &BidArgs) -> Result<(), CliError>
     show(context, args, offers.len(), &best)
 }
 
-/// The bid of Algorithm 1, which is the same for all types: equation 7, the lowest on-demand price. `None` where bids are searched.
+/// The bid of Algorithm 1, which is the same for all types: equation 7, the lowest on-demand price.
+/// `None` where bids are searched.
 fn one_bid(args: &BidArgs, candidates: &[Candidate<'_>]) -> Result<Option<Money>, CliError> {
     let refused = |problem: String, next: &str| {
         let next = next.to_owned();

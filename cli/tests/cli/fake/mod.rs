@@ -159,7 +159,8 @@ impl Fake {
         *self.serving.lock().unwrap() = Some(serving);
     }
 
-    /// Ends it as a scheduler ends: streams are over, and its port is closed. What it knows it keeps.
+    /// Ends it as a scheduler ends: streams are over, and its port is closed. What it knows it
+    /// keeps.
     pub async fn end(&self) {
         self.stop.send_replace(true);
         let serving = self.serving.lock().unwrap().take().unwrap();

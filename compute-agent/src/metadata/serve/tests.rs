@@ -19,7 +19,8 @@ impl Source for Empty {
     }
 }
 
-/// Connections of which each says as little as this; then a program of the same guest asks something.
+/// Connections of which each says as little as this; then a program of the same guest asks
+/// something.
 async fn answer_beside(words: &[u8]) -> String {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("metadata");

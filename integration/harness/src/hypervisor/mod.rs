@@ -325,7 +325,8 @@ mod tests {
         if !in_private_network(name).unwrap() {
             return;
         }
-        // Of this process's network, unlike what /sys shows, which is that of the process that mounted it.
+        // Of this process's network, unlike what /sys shows, which is that of the process that
+        // mounted it.
         let devices = std::fs::read_to_string("/proc/self/net/dev").unwrap();
         let names: Vec<_> = devices
             .lines()

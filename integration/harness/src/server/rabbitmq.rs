@@ -125,8 +125,8 @@ impl Kind for Rabbit {
 }
 
 impl RabbitMq {
-    /// Publishes messages as a client that keeps to no limit of Ebbtide's: with this login (on the virtual host `/`), to this exchange and routing
-    /// key. Each is confirmed by the broker.
+    /// Publishes messages as a client that keeps to no limit of Ebbtide's: with this login (on the
+    /// virtual host `/`), to this exchange and routing key. Each is confirmed by the broker.
     ///
     /// # Errors
     ///

@@ -114,7 +114,8 @@ pub fn quote(raw: &Raw, text: &str) -> String {
     }
 }
 
-/// The tables as PostgreSQL or SQLite would have them: names, types, and what is unique; no other keys but the first.
+/// The tables as PostgreSQL or SQLite would have them: names, types, and what is unique; no other
+/// keys but the first.
 fn translated(dump: &str, backend: DbBackend) -> Vec<String> {
     let moment = if backend == DbBackend::Postgres {
         "TIMESTAMP"
@@ -209,7 +210,8 @@ impl Cloud {
 
     async fn of(api: Raw, cell: Raw) -> Self {
         let cloud = Self { api, cell };
-        // cell0 and cell1 in one database would be two cells with the same hosts; cell0 has none here.
+        // cell0 and cell1 in one database would be two cells with the same hosts; cell0 has none
+        // here.
         cloud.map_cell(1, CELL0, "cell0", &cloud.api.url).await;
         cloud.map_cell(2, CELL1, "cell1", &cloud.cell.url).await;
         cloud

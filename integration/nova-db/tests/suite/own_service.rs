@@ -66,7 +66,8 @@ async fn a_first_start_in_an_empty_cloud_follows_the_release_that_services_show_
     let db = cloud.open().await;
     let nothing = db.shown_release().await.unwrap();
     assert_eq!(nothing.newest, None, "no service has a record yet");
-    // The record exists before any other, with a version that keeps no nova-scheduler from starting.
+    // The record exists before any other, with a version that keeps no nova-scheduler from
+    // starting.
     let unknown = Release::of_version(0);
     let own = OwnService::start(&db, "controller", unknown, TooOld::Refuse)
         .await

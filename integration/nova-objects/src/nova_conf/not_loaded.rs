@@ -1,4 +1,5 @@
-//! Filters and weighers that nova.conf names and that are not here: which one, where it is named, and what can be done.
+//! Filters and weighers that nova.conf names and that are not here: which one, where it is named,
+//! and what can be done.
 
 use super::NovaConfError;
 use ebbtide_nova::fault::Fault;
@@ -145,7 +146,8 @@ impl Lists {
         Some(entry.not_loaded("available_filters", why, next.to_owned()))
     }
 
-    /// Whether a filter runs, by the last part of its dotted name. One that is no class may stand for any that Nova has not.
+    /// Whether a filter runs, by the last part of its dotted name. One that is no class may stand
+    /// for any that Nova has not.
     fn is_enabled(&self, dotted: &str) -> bool {
         let class = dotted.rsplit('.').next().unwrap_or(dotted);
         let novas = |entry: &Listed| ebbtide_nova::filters::by_name(&entry.name).is_some();

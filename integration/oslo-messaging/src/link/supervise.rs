@@ -4,9 +4,10 @@
 //! through a watch channel, and begins again when it dies. Whoever needs the broker takes the current session and, when it
 //! fails, waits for the next one.
 //!
-//! A pause between two rounds ends early when a port that refused connections begins to accept them. After a restart
-//! of the broker the queues of a server exist only when the server has declared them again; a request that is published
-//! before that is lost. The back-off stays for what it is good for: brokers that accept a connection and then refuse us.
+//! A pause between two rounds ends early when a port that refused connections begins to accept
+//! them. After a restart of the broker the queues of a server exist only when the server has
+//! declared them again; a request that is published before that is lost. The back-off stays for
+//! what it is good for: brokers that accept a connection and then refuse us.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -21,8 +22,9 @@ use crate::{FailoverStrategy, MessagingError, ids};
 /// A connection that lived this long was a good one: the next failure starts with short pauses again.
 const PROVEN: Duration = Duration::from_secs(5);
 
-/// Interval between two looks at a port that refused the last connection. A refused connection costs microseconds, and
-/// every request that is published between the broker's start and our declaration is lost.
+/// Interval between two looks at a port that refused the last connection. A refused connection
+/// costs microseconds, and every request that is published between the broker's start and our
+/// declaration is lost.
 const LOOK_AT_PORT: Duration = Duration::from_millis(100);
 
 /// The state of a link, as its users see it.
@@ -213,7 +215,8 @@ impl Supervisor {
         }
     }
 
-    /// Waits until one of these brokers, whose ports refused the last connection, accepts connections.
+    /// Waits until one of these brokers, whose ports refused the last connection, accepts
+    /// connections.
     async fn first_to_accept(&self, unreached: &[usize]) -> usize {
         loop {
             tokio::time::sleep(LOOK_AT_PORT).await;

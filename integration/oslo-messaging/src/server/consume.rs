@@ -23,8 +23,8 @@ const SUBSCRIBE_LIMIT: Duration = Duration::from_secs(30);
 /// The pause before the same connection is tried again, even if `kombu_reconnect_delay` is zero.
 const LEAST_PAUSE: Duration = Duration::from_millis(100);
 
-/// A subscription that lasted this long was a good one: after it the server subscribes again without a pause. Requests
-/// that are published while a deleted queue is missing are lost.
+/// A subscription that lasted this long was a good one: after it the server subscribes again
+/// without a pause. Requests that are published while a deleted queue is missing are lost.
 const PROVEN: Duration = Duration::from_secs(1);
 
 /// Limit for cancelling a consumer at a stop.

@@ -16,7 +16,8 @@ use crate::tap::Tap;
 /// Interval between two calls to the same server after the broker is back.
 const BETWEEN_CALLS: Duration = Duration::from_millis(50);
 
-/// As services are configured that say nothing: the other tests reconnect quicker than anybody would in production.
+/// As services are configured that say nothing: the other tests reconnect quicker than anybody
+/// would in production.
 fn production(place: &Place, change: impl FnOnce(&mut RabbitOptions)) -> Transport {
     let url: TransportUrl = place.url.parse().unwrap();
     let mut options = RabbitOptions::for_url(&url, |_| None).unwrap();
@@ -74,8 +75,9 @@ async fn call_until_both_answer(client: &RpcClient, topics: [&str; 2]) -> [Outco
     }
 }
 
-/// Python's server tries to connect again after 1, 2 and 4 s, over and over, however long the broker is away. Returns a second
-/// before an attempt, after the longest pause: ours must be shorter then.
+/// Python's server tries to connect again after 1, 2 and 4 s, over and over, however long the
+/// broker is away. Returns a second before an attempt, after the longest pause: ours must be
+/// shorter then.
 async fn until_a_second_before_its_next_attempt(python: &Peer) {
     let pauses = || {
         let log = std::fs::read_to_string(python.process.log_path().unwrap()).unwrap();
@@ -166,7 +168,8 @@ async fn a_queue_that_is_deleted_is_declared_again_without_the_pause_for_lost_co
         .serve(&transport, "h1", ServerOptions::default(), &book)
         .await;
     let raw = Raw::open(&place).await;
-    // A subscription that ends as soon as it has begun is tried again after the pause; this one has lasted.
+    // A subscription that ends as soon as it has begun is tried again after the pause; this one has
+    // lasted.
     tokio::time::sleep(Duration::from_secs(2)).await;
     raw.delete(&place.topic).await;
     ebbtide_harness::eventually(PATIENCE, async || match raw.look(&place.topic).await {

@@ -1,4 +1,5 @@
-//! A TCP proxy in front of the broker: keeps what clients send, can cut connections, and can refuse them.
+//! A TCP proxy in front of the broker: keeps what clients send, can cut connections, and can refuse
+//! them.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -55,7 +56,8 @@ impl Tap {
         self.shared.open.send_replace(true);
     }
 
-    /// Cuts every connection; new ones are refused, as by a host on which no broker runs, until [`Tap::come_back`].
+    /// Cuts every connection; new ones are refused, as by a host on which no broker runs, until
+    /// [`Tap::come_back`].
     pub async fn vanish(&self) {
         let mut acceptor = tokio::spawn(async {});
         std::mem::swap(&mut acceptor, &mut self.acceptor.lock().unwrap());

@@ -65,7 +65,8 @@ fn the_model_answers_as_a_real_placement_that_runs_beside_it() {
     assert!(met.len() > 12, "{met:?}");
 }
 
-/// Records the answers of the real Placement anew: `cargo test -p ebbtide-placement-model -- --ignored record`.
+/// Records the answers of the real Placement anew:
+/// `cargo test -p ebbtide-placement-model -- --ignored record`.
 #[test]
 #[ignore = "writes tests/recorded"]
 fn record() {
@@ -135,7 +136,8 @@ fn has_met_enough(met: &BTreeMap<String, u32>) {
     }
 }
 
-/// Without what says nothing: links, request ids, the order of sets, the words of errors that no client reads.
+/// Without what says nothing: links, request ids, the order of sets, the words of errors that no
+/// client reads.
 fn normal(answer: &Value) -> Value {
     let mut answer = answer.clone();
     if answer["status"] == 201 {

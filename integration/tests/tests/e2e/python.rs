@@ -10,7 +10,8 @@ use std::time::Duration;
 
 /// Debian's: it has Debian's Nova and gRPC.
 const PYTHON: &str = "/usr/bin/python3";
-/// Processor time of a thousand cases of the corpus, many times over: a busy machine takes longer, and not more work.
+/// Processor time of a thousand cases of the corpus, many times over: a busy machine takes longer,
+/// and not more work.
 const MOST_CPU_SECONDS: &str = "300";
 /// The wall time after which it hangs.
 const LONG: Duration = Duration::from_secs(1100);

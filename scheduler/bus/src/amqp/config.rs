@@ -261,8 +261,9 @@ impl AmqpConfig {
         shown.join(", ")
     }
 
-    /// How long a connection that has died may be in the way of another one: the broker closes it after two heartbeats, and asks for them
-    /// at any interval up to ours. Some seconds more, because both sides count from their own last look.
+    /// How long a connection that has died may be in the way of another one: the broker closes it
+    /// after two heartbeats, and asks for them at any interval up to ours. Some seconds more,
+    /// because both sides count from their own last look.
     pub(crate) fn dead_after(&self) -> Duration {
         let of_url = |broker: &BrokerUrl| broker.heartbeat(self.heartbeat_seconds());
         let longest = self.brokers.iter().map(of_url).max();

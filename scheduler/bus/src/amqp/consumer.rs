@@ -264,7 +264,8 @@ impl AmqpSource {
         }
     }
 
-    /// Until the queue is subscribed to again, another client may have it. (Not while it is known that one has.)
+    /// Until the queue is subscribed to again, another client may have it. (Not while it is known
+    /// that one has.)
     fn lose_hold(&self) {
         if let Some(hold) = &self.alone {
             hold.send_if_modified(|hold| {

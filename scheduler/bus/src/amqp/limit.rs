@@ -11,8 +11,8 @@ use super::link::Link;
 use super::topology::{StepError, while_alive};
 use crate::{BackoffPolicy, BodyLimit, BusError, MAX_BODY_BYTES, QueuePrefix};
 
-/// Publishes a message that is larger than any of ours to a queue that does not exist: a broker that would take it drops it, one that would
-/// not says what it would take.
+/// Publishes a message that is larger than any of ours to a queue that does not exist: a broker
+/// that would take it drops it, one that would not says what it would take.
 pub(super) async fn look(
     link: &Link,
     prefix: &QueuePrefix,
@@ -59,7 +59,8 @@ async fn try_it(session: &Session, prefix: &QueuePrefix) -> Result<BodyLimit, St
     }
 }
 
-/// "message size 4194305 is larger than configured max size 1048576"; a broker with other words takes at least less than what was tried.
+/// "message size 4194305 is larger than configured max size 1048576"; a broker with other words
+/// takes at least less than what was tried.
 fn limit_in(words: &str) -> u64 {
     let told = words.rsplit(' ').next().and_then(|last| last.parse().ok());
     let most = MAX_BODY_BYTES as u64;

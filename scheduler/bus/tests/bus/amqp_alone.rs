@@ -29,7 +29,8 @@ async fn until(hold: &mut watch::Receiver<Hold>, wanted: Hold) {
         .unwrap();
 }
 
-/// Reads on, so that the subscription repairs itself; everything that comes is acknowledged and told.
+/// Reads on, so that the subscription repairs itself; everything that comes is acknowledged and
+/// told.
 fn reading(mut subscription: Subscription) -> tokio::sync::mpsc::UnboundedReceiver<String> {
     let (tell, told) = tokio::sync::mpsc::unbounded_channel();
     tokio::spawn(async move {
@@ -101,7 +102,8 @@ async fn a_reader_gets_its_queue_back_after_a_cut_of_the_network() {
     let mut hold = subscription.hold().unwrap();
     let mut heard = reading(subscription);
     for round in 0..2 {
-        // Silent first, so that the broker has to find out by itself; then refused, so that we have to.
+        // Silent first, so that the broker has to find out by itself; then refused, so that we have
+        // to.
         proxy.set(Mode::Mute);
         until(&mut hold, Hold::Waiting).await;
         proxy.set(Mode::Forward);

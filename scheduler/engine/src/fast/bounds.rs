@@ -1,16 +1,20 @@
 //! What room on a host costs at least, from cheap and coarse to dear and fine.
 //!
-//! All three bounds work on launch phases (see `Lanes`) and on what shapes free of the classes that are asked for. None of them
-//! looks at instances that may not leave after all: those only make sets dearer.
+//! All three bounds work on launch phases (see `Lanes`) and on what shapes free of the classes that
+//! are asked for. None of them looks at instances that may not leave after all: those only make
+//! sets dearer.
 //!
 //! # Why no bound exceeds a true cost, for any number of instances
-//! - *Units.* The phases of now and of a launch are both rounded down, so their difference `used` exceeds the part of the period
-//!   that the instance has really used by less than one unit. The integer `used - 1`, which may be -1, is below the cost.
-//! - *Sums* are sums of integers. They are exact or they saturate, and each saturates on the side that makes its bound lower. No
-//!   sum is in floating point, so no rounding grows with the number of instances.
-//! - *Floating point* is left in two places, where each result comes from a fixed number of roundings: how many victims are needed
-//!   at least ([`Bounder::fewest_victims`]), and the two products by which a price becomes integers ([`Bounder::raise`]). Both
-//!   give away more than these roundings could have added.
+//! - *Units.* The phases of now and of a launch are both rounded down, so their difference `used`
+//!   exceeds the part of the period that the instance has really used by less than one unit. The
+//!   integer `used - 1`, which may be -1, is below the cost.
+//! - *Sums* are sums of integers. They are exact or they saturate, and each saturates on the side
+//!   that makes its bound lower. No sum is in floating point, so no rounding grows with the number
+//!   of instances.
+//! - *Floating point* is left in two places, where each result comes from a fixed number of
+//!   roundings: how many victims are needed at least ([`Bounder::fewest_victims`]), and the two
+//!   products by which a price becomes integers ([`Bounder::raise`]). Both give away more than
+//!   these roundings could have added.
 
 use super::bits::{Bits, ones};
 use super::phases::{Clock, smallest_sums};
@@ -110,8 +114,9 @@ impl<'r, 's> Bounder<'r, 's> {
                 } else {
                     1e-3
                 };
-                // Three roundings by 2^-24 each, of both numbers and of the quotient, and one of the product: less by more than
-                // these could have added, and from a million on by more than the rounding in `whole`.
+                // Three roundings by 2^-24 each, of both numbers and of the quotient, and one of
+                // the product: less by more than these could have added, and from a million on by
+                // more than the rounding in `whole`.
                 let count = missing / each * (1.0 - 1e-6);
                 most[at] = if count > most[at] { count } else { most[at] };
             }
@@ -150,8 +155,9 @@ impl<'r, 's> Bounder<'r, 's> {
         best
     }
 
-    /// The fractional knapsack: the cheapest by unit are taken whole, the last one in part. All in integers, the order included,
-    /// which compares `cost / amount` crosswise: below 2^16 times below 2^31.
+    /// The fractional knapsack: the cheapest by unit are taken whole, the last one in part. All in
+    /// integers, the order included, which compares `cost / amount` crosswise: below 2^16 times
+    /// below 2^31.
     fn fractional_of(&self, host: HostIndex, position: usize) -> u32 {
         let table = self.state.table;
         let want = &self.wanted[position];
@@ -187,13 +193,15 @@ impl<'r, 's> Bounder<'r, 's> {
         u32::try_from(sum).unwrap_or(NEVER).min(NEVER - 1)
     }
 
-    /// Raises the bounds that are not above the limit, where prices say so: with any price of a unit of a class, no set covers
-    /// what is missing for less than the price of it, less what each instance would be sold below that price (Lagrange). The
-    /// price is a little more than what the last of the best hosts, which are among `solved`, pays.
+    /// Raises the bounds that are not above the limit, where prices say so: with any price of a
+    /// unit of a class, no set covers what is missing for less than the price of it, less what each
+    /// instance would be sold below that price (Lagrange). The price is a little more than what the
+    /// last of the best hosts, which are among `solved`, pays.
     ///
-    /// In integers: let `all` be at most what the missing amount is worth at this price, and let the worth of an instance be at
-    /// least what the part of its amount that is missing is worth, or `all`. Then the worths of every sufficient set add up to
-    /// `all` at least, and its cost is at least `all` minus the sum of worth minus cost, wherever that is positive, over all
+    /// In integers: let `all` be at most what the missing amount is worth at this price, and let
+    /// the worth of an instance be at least what the part of its amount that is missing is worth,
+    /// or `all`. Then the worths of every sufficient set add up to `all` at least, and its cost is
+    /// at least `all` minus the sum of worth minus cost, wherever that is positive, over all
     /// instances of the host.
     pub(super) fn raise(&self, hosts: &Bits, bounds: &mut [u32], limit: u32, solved: &[HostIndex]) {
         let Some((position, price)) = self.price(limit, solved) else {
@@ -229,8 +237,9 @@ impl<'r, 's> Bounder<'r, 's> {
         }
     }
 
-    /// What is left of `all`, on each of eight hosts, after the instances that are sold below their worth have saved the
-    /// difference; not below zero. No number here is beyond ±(2^30 + 1), so no step overflows.
+    /// What is left of `all`, on each of eight hosts, after the instances that are sold below their
+    /// worth have saved the difference; not below zero. No number here is beyond ±(2^30 + 1), so no
+    /// step overflows.
     fn unsaved(
         &self,
         eight: usize,
@@ -261,8 +270,8 @@ impl<'r, 's> Bounder<'r, 's> {
         left
     }
 
-    /// The scarcest class on the hosts that are solved, and a price for it. Any class and any price give bounds that hold; these
-    /// give high ones.
+    /// The scarcest class on the hosts that are solved, and a price for it. Any class and any price
+    /// give bounds that hold; these give high ones.
     fn price(&self, limit: u32, solved: &[HostIndex]) -> Option<(usize, f64)> {
         if limit >= NEVER - 1 {
             return None;
@@ -282,7 +291,8 @@ impl<'r, 's> Bounder<'r, 's> {
     }
 }
 
-/// What an instance frees of the class that is looked at, and what it costs at least, in units of the clock.
+/// What an instance frees of the class that is looked at, and what it costs at least, in units of
+/// the clock.
 #[derive(Clone, Copy)]
 struct Offer {
     cost: u32,
@@ -297,12 +307,13 @@ impl Offer {
     }
 }
 
-/// Worths are held below this, so that the difference of two, and of one and a phase, is a 32-bit number. Less than all that is
-/// missing is worth proves less, and an instance that is worth that much counts as worth all of it.
+/// Worths are held below this, so that the difference of two, and of one and a phase, is a 32-bit
+/// number. Less than all that is missing is worth proves less, and an instance that is worth that
+/// much counts as worth all of it.
 const MOST_WORTH: f64 = 1_073_741_824.0;
 
-/// A product of an amount and a price differs from the true one by a factor of 1 ± 2^-53 at most, and so does the product with
-/// this.
+/// A product of an amount and a price differs from the true one by a factor of 1 ± 2^-53 at most,
+/// and so does the product with this.
 const ROUNDINGS: f64 = 1e-15;
 
 /// At most the price of an amount.
@@ -319,8 +330,8 @@ fn worth_at_least(amount: i32, price: f64) -> i32 {
 /// A number not above the next whole one, and below it by a hair at most: small numbers are rounded up. Adding 2^23 leaves no
 /// digits behind the point of a short float, and its last bits are then the number.
 ///
-/// The first sum is rounded by 2^-24 of it at most, the second by a half. Below 1,600 that makes less than one; above, less than
-/// one and the margin of 10^-6 that was taken off.
+/// The first sum is rounded by 2^-24 of it at most, the second by a half. Below 1,600 that makes
+/// less than one; above, less than one and the margin of 10^-6 that was taken off.
 fn whole(count: f32) -> u32 {
     const SHIFT: f32 = 8_388_608.0;
     const MOST: f32 = 4_000_000.0;

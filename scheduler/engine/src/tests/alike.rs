@@ -1,12 +1,14 @@
-//! Hosts with thousands of instances that are nearly alike. Their sums are large and the differences between hosts small, so a
-//! bound that is too high by one rounding for each instance skips the cheapest host.
+//! Hosts with thousands of instances that are nearly alike. Their sums are large and the
+//! differences between hosts small, so a bound that is too high by one rounding for each instance
+//! skips the cheapest host.
 
 use super::kit::*;
 use crate::{Budgets, EngineConfig, HostTable, Instance};
 use ebbtide_model::{Decision, PlacementRequest, Timestamp};
 use proptest::prelude::*;
 
-/// How many hosts are listed. The bounds of hosts that come after four times as many are raised by prices.
+/// How many hosts are listed. The bounds of hosts that come after four times as many are raised by
+/// prices.
 const LISTED: usize = 7;
 
 /// Instances of one size on a host.
@@ -36,8 +38,8 @@ struct Crowded {
 }
 
 impl Crowded {
-    /// With so many hosts on which one instance is large enough for every request and cannot leave, and nothing else helps: they
-    /// look cheapest.
+    /// With so many hosts on which one instance is large enough for every request and cannot leave,
+    /// and nothing else helps: they look cheapest.
     fn new(vcpus: u64, decoys: usize) -> Self {
         let mut cloud = Self {
             table: HostTable::new(),
@@ -116,7 +118,8 @@ impl Crowded {
 
 #[test]
 fn dearer_hosts_change_nothing() {
-    // Sums in single precision once put the bound of the cheapest host above its cost here, and above that of the others.
+    // Sums in single precision once put the bound of the cheapest host above its cost here, and
+    // above that of the others.
     let alike = [Alike {
         count: 11_550,
         vcpus: 1,

@@ -211,7 +211,8 @@ impl Cloud {
         Ok(())
     }
 
-    /// Takes other options of Nova's into use, from the next question on: those of another release. Plugins stay.
+    /// Takes other options of Nova's into use, from the next question on: those of another release.
+    /// Plugins stay.
     pub fn set_options(&mut self, options: Options) {
         self.table.set_options(options);
     }

@@ -117,15 +117,17 @@ impl Cloud {
         self.providers.get(&uuid)?.generation
     }
 
-    /// How often the generation of a provider was read: what [`Cloud::own_write`] has to know from before the write.
+    /// How often the generation of a provider was read: what [`Cloud::own_write`] has to know from
+    /// before the write.
     #[must_use]
     pub fn provider_readings(&self, uuid: Uuid) -> u64 {
         self.providers.get(&uuid).map_or(0, |known| known.readings)
     }
 
-    /// We wrote allocations of a provider ourselves, which raises its generation by one: what was read of it is still true. If its
-    /// generation was read since the write began (`readings` is from before it), the write may be in that already and is not counted
-    /// again: counted twice it would hide the next change of another process.
+    /// We wrote allocations of a provider ourselves, which raises its generation by one: what was
+    /// read of it is still true. If its generation was read since the write began (`readings` is
+    /// from before it), the write may be in that already and is not counted again: counted twice it
+    /// would hide the next change of another process.
     pub fn own_write(&mut self, uuid: Uuid, readings: u64) {
         if let Some(provider) = self.providers.get_mut(&uuid)
             && provider.readings == readings

@@ -1,8 +1,9 @@
 //! What physically runs, whatever Placement shows.
 //!
-//! A victim of an open preemption runs on in room that Placement has given to its newcomer. As long as the newcomer holds that, Placement
-//! shows the host as full. If the newcomer is deleted, Placement shows room in which the victim still runs: that room counts as used here
-//! until the victim is gone, or holds it again.
+//! A victim of an open preemption runs on in room that Placement has given to its newcomer. As long
+//! as the newcomer holds that, Placement shows the host as full. If the newcomer is deleted,
+//! Placement shows room in which the victim still runs: that room counts as used here until the
+//! victim is gone, or holds it again.
 
 use super::{Cloud, provider};
 use crate::facts::{Allocations, Consumer};
@@ -98,7 +99,8 @@ impl Cloud {
         }
     }
 
-    /// A consumer holds something else than before: if it has to do with an open preemption, more or less of what runs is seen.
+    /// A consumer holds something else than before: if it has to do with an open preemption, more
+    /// or less of what runs is seen.
     pub(super) fn follow_named(&mut self, consumer: Uuid) {
         let Some(rows) = self.open.naming.get(&consumer) else {
             return;
@@ -127,7 +129,8 @@ impl Cloud {
         held: impl Fn(Uuid) -> Option<&'a BTreeMap<String, u64>>,
     ) -> BTreeMap<String, i64> {
         let mut all: BTreeMap<String, i64> = BTreeMap::new();
-        // One that its owner has deleted runs no more, nor does one that has moved, whatever their records know.
+        // One that its owner has deleted runs no more, nor does one that has moved, whatever their
+        // records know.
         let lives = |victim: Uuid| {
             let instance = self.instances.get(&victim);
             instance.is_some_and(|instance| self.node_of(&instance.record) == Some(at))
@@ -157,7 +160,8 @@ impl Cloud {
         self.open.at.contains_key(&at)
     }
 
-    /// A class of which a provider has less than what its consumers hold and what runs beside them; `None`: everything fits.
+    /// A class of which a provider has less than what its consumers hold and what runs beside them;
+    /// `None`: everything fits.
     #[must_use]
     pub fn overfull(&self, at: Uuid, consumers: &[Consumer]) -> Option<String> {
         let node = self.nodes.get(&at)?;
@@ -175,7 +179,8 @@ impl Cloud {
         })
     }
 
-    /// Whether amounts fit beside what runs unseen on a provider. Where nothing does, the answer is left to Placement.
+    /// Whether amounts fit beside what runs unseen on a provider. Where nothing does, the answer is
+    /// left to Placement.
     pub(crate) fn fits_beside(&self, at: Uuid, amounts: &BTreeMap<String, u64>) -> bool {
         let (Some(node), Some(known)) = (self.nodes.get(&at), self.providers.get(&at)) else {
             return true;

@@ -1,12 +1,14 @@
 //! What a server group asks of the hosts on which a server has to leave.
 //!
-//! A hard policy is a limit. A soft one comes before the cost of victims, but not before their number: no server ends for a preference.
+//! A hard policy is a limit. A soft one comes before the cost of victims, but not before their
+//! number: no server ends for a preference.
 
 use super::make::Planning;
 use ebbtide_nova::model::HostState;
 use std::collections::BTreeSet;
 
-/// Most instances of a group on one host that are tried for soft anti-affinity before any number is allowed.
+/// Most instances of a group on one host that are tried for soft anti-affinity before any number is
+/// allowed.
 const MOST_APART: u32 = 8;
 
 /// How a plan keeps to its group.

@@ -41,8 +41,9 @@ pub struct PlannedInstance {
     pub allocations: Allocations,
     /// Who leaves for it; empty where there is room.
     pub victims: Vec<Uuid>,
-    /// For the reply: the chosen host first, then alternates: hosts of the same cell that pass and have room without anybody's leaving, because
-    /// Nova's conductor claims them by itself, and evicts no server.
+    /// For the reply: the chosen host first, then alternates: hosts of the same cell that pass and
+    /// have room without anybody's leaving, because Nova's conductor claims them by itself, and
+    /// evicts no server.
     pub selections: Vec<Selected>,
 }
 

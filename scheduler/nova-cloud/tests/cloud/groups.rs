@@ -1,4 +1,5 @@
-//! Server groups on a full cloud: members that are on their way count, and a plan keeps to the policy.
+//! Server groups on a full cloud: members that are on their way count, and a plan keeps to the
+//! policy.
 
 use crate::kit::{self, NOW, cloud_of, fresh, host_name, instance, request, server, settle};
 use ebbtide_nova::model::{InstanceGroup, Options, RequestSpec};
@@ -12,12 +13,14 @@ use uuid::Uuid;
 /// Instances of the group that come before those of the request.
 const EARLIER: u128 = 100;
 
-/// Three hosts, each full of four preemptible servers. The cheapest victims are on three different hosts.
+/// Three hosts, each full of four preemptible servers. The cheapest victims are on three different
+/// hosts.
 fn full() -> Cloud {
     let mut cloud = cloud_of(&[8, 8, 8], Options::default(), CloudSettings::default());
     for host in 0..3 {
         for number in 0..4 {
-            // Minutes into the hour that is begun: a victim's cost. The first of each host cost less than all others.
+            // Minutes into the hour that is begun: a victim's cost. The first of each host cost
+            // less than all others.
             let minutes = 61 + host as i64 + 10 * i64::try_from(number).unwrap();
             settle(
                 &mut cloud,
@@ -207,7 +210,8 @@ fn alternates_have_room_without_anybodys_leaving_and_keep_to_the_policy() {
     };
     // Eight CPUs fit on one host only: there is no alternate that could be claimed.
     assert_eq!(chosen("anti-affinity", 8, 1), [["host0"]]);
-    // Three go to hosts with room, the fourth to one that has to be emptied; no host is an alternate of its own member or of another.
+    // Three go to hosts with room, the fourth to one that has to be emptied; no host is an
+    // alternate of its own member or of another.
     let apart = chosen("anti-affinity", 2, 4);
     let taken: BTreeSet<&String> = apart.iter().map(|hosts| &hosts[0]).collect();
     assert_eq!(taken.len(), 4);

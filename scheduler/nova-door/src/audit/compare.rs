@@ -34,7 +34,8 @@ pub struct Server {
     pub task_state: Option<String>,
     /// It holds room where it is: not shelved and offloaded, not without a host.
     pub holds_room: bool,
-    /// What it takes of its host while it is there and not at rest: the disk only of one that is stopped or suspended.
+    /// What it takes of its host while it is there and not at rest: the disk only of one that is
+    /// stopped or suspended.
     pub runs_on: Amounts,
 }
 
@@ -146,8 +147,8 @@ fn over_capacity(picture: &Picture, findings: &mut Vec<Finding>) {
     }
 }
 
-/// Hosts on which more runs than they have, and victims that run on although no consumer holds their room any more: Placement shows it as
-/// free, and gives it to others.
+/// Hosts on which more runs than they have, and victims that run on although no consumer holds
+/// their room any more: Placement shows it as free, and gives it to others.
 fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
     // Answered at once, a newcomer starts beside those who leave for it, as the operator wishes.
     let early: BTreeSet<Uuid> = records(picture)
@@ -167,7 +168,8 @@ fn run_without_room(picture: &Picture, findings: &mut Vec<Finding>) {
     }
     for (provider, host) in &picture.hosts {
         for (class, runs) in runs.remove(provider).unwrap_or_default() {
-            // A class of which the provider has nothing comes from elsewhere: a disk that is shared, or CPUs under another name.
+            // A class of which the provider has nothing comes from elsewhere: a disk that is
+            // shared, or CPUs under another name.
             let capacity = host.capacity.get(&class).copied();
             if let Some(capacity) = capacity.filter(|capacity| runs > *capacity) {
                 findings.push(Finding {

@@ -27,7 +27,8 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 const REDELIVERY: Seconds = Seconds(60);
 /// How often the databases are asked whether the caller waits, before nobody is told for lack of an answer.
 const CALLER_TRIES: u32 = 3;
-/// How often a missing reply queue is looked for again: 15 s in all. Callers of oslo.messaging connect again after 1, 3, 7 s at the latest.
+/// How often a missing reply queue is looked for again: 15 s in all. Callers of oslo.messaging
+/// connect again after 1, 3, 7 s at the latest.
 const REPLY_QUEUE_TRIES: u32 = 30;
 
 impl Driver {
@@ -146,8 +147,9 @@ impl Driver {
         }
     }
 
-    /// Nova's API deletes the allocations of a newcomer that its owner deletes, also while its swap is in doubt. Then the victims tell: one
-    /// that lives and holds only what the swap leaves to it was part of the swap.
+    /// Nova's API deletes the allocations of a newcomer that its owner deletes, also while its swap
+    /// is in doubt. Then the victims tell: one that lives and holds only what the swap leaves to it
+    /// was part of the swap.
     async fn swap_without_newcomers(&self) -> Result<SwapFound, String> {
         let record = &self.held.record;
         let placement = self
@@ -226,7 +228,8 @@ impl Driver {
         }
     }
 
-    /// Whether more runs on a newcomer's host than Placement shows, so that the swap took too much. A scheduler that cannot know begins nothing.
+    /// Whether more runs on a newcomer's host than Placement shows, so that the swap took too much.
+    /// A scheduler that cannot know begins nothing.
     async fn overfull(&self) -> Option<String> {
         for newcomer in &self.held.record.newcomers {
             for provider in crate::facts::amounts(&newcomer.claim.allocations).into_keys() {
@@ -258,7 +261,8 @@ impl Driver {
         match (&self.waiting, self.adopted_at) {
             (Some(waiting), _) => {
                 let mut state = waiting.caller.ask().await;
-                // After a restart of the broker the scheduler may read a request before its caller has made its reply queue again.
+                // After a restart of the broker the scheduler may read a request before its caller
+                // has made its reply queue again.
                 for _ in 0..REPLY_QUEUE_TRIES {
                     if state != CallerState::Missing || !pause(shared_stop(self), RETRY_PAUSE).await
                     {

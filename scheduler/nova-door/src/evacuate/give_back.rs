@@ -49,8 +49,9 @@ impl Driver {
     /// One transaction of Placement: newcomers lose what they claimed, victims that live have again what they had. Who is not as we left
     /// it is left alone: somebody else has dealt with it.
     ///
-    /// It may come while agents act. A victim that leaves afterwards has its allocations deleted by Nova; one whose allocations Nova
-    /// had deleted just before holds them for nothing, which the look after its agent's word finds.
+    /// It may come while agents act. A victim that leaves afterwards has its allocations deleted by
+    /// Nova; one whose allocations Nova had deleted just before holds them for nothing, which the
+    /// look after its agent's word finds.
     async fn return_all(&self, record: &Preemption) -> Result<(), String> {
         let facts = &self.all.shared.facts;
         let placement = facts.providers.placement(&record.request_id);
@@ -136,7 +137,8 @@ impl Driver {
         Ok(())
     }
 
-    /// Victims that are not there any more and hold what was given back to them: it came after Nova had taken it from them.
+    /// Victims that are not there any more and hold what was given back to them: it came after Nova
+    /// had taken it from them.
     async fn held_for_nothing(
         &self,
         placement: &Placement,

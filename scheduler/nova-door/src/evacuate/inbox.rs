@@ -15,7 +15,8 @@ use std::time::Duration;
 use tokio::sync::oneshot;
 use uuid::Uuid;
 
-/// Reports in hand at the same time. Each may be as large as the broker lets it be, until it is looked at.
+/// Reports in hand at the same time. Each may be as large as the broker lets it be, until it is
+/// looked at.
 const PREFETCH: u16 = 64;
 /// How long a report rests that could not be written, before it goes back to the queue.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
@@ -41,7 +42,8 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Waits for nothing but this process: what takes longer is done beside the reports of the other agents.
+    /// Waits for nothing but this process: what takes longer is done beside the reports of the
+    /// other agents.
     async fn deal_with(&self, mut delivery: Delivery, rejects: &Arc<Rejects>, voices: &mut Voices) {
         let message = match Message::from_bytes(&delivery.body) {
             Ok(message) => message,

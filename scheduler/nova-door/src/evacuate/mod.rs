@@ -49,7 +49,8 @@ pub(crate) enum Outcome {
     Room(Value),
     /// Placement has refused the swap; nothing has happened.
     Refused(String),
-    /// It was called off and everything was given back: why (`None`: another scheduler knows), and in words.
+    /// It was called off and everything was given back: why (`None`: another scheduler knows), and
+    /// in words.
     Withdrawn(Option<CalledOff>, String),
     /// This scheduler drives it no more: it has to end, or another one has taken it over.
     Elsewhere,

@@ -1,5 +1,5 @@
-//! Newcomers that are deleted while room is made for them, noticed at once: Nova's API deletes their allocations, and Placement
-//! shows room in which victims still run.
+//! Newcomers that are deleted while room is made for them, noticed at once: Nova's API deletes
+//! their allocations, and Placement shows room in which victims still run.
 
 use super::Evacuations;
 use crate::task::pause;
@@ -10,8 +10,9 @@ use uuid::Uuid;
 
 /// How often newcomers are looked at: one question for all of them, and only while there are any.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// A newcomer that is in its cell already (a move, or one that was answered at once) is looked at every so many times: that is a question
-/// for each. One whose build request has just gone is looked at at once.
+/// A newcomer that is in its cell already (a move, or one that was answered at once) is looked at
+/// every so many times: that is a question for each. One whose build request has just gone is
+/// looked at at once.
 const SELDOM: u32 = 10;
 
 impl Evacuations {

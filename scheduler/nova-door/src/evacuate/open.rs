@@ -1,7 +1,9 @@
-//! The ledger's open rows of all schedulers: what physically runs counts in every decision, whatever Placement shows.
+//! The ledger's open rows of all schedulers: what physically runs counts in every decision,
+//! whatever Placement shows.
 //!
-//! A row is written before its swap, so it is older than any room that its newcomer can leave behind. A look at the ledger that begins
-//! after a claim was made therefore sees every victim that may still run in the claimed room.
+//! A row is written before its swap, so it is older than any room that its newcomer can leave
+//! behind. A look at the ledger that begins after a claim was made therefore sees every victim that
+//! may still run in the claimed room.
 
 use super::{Evacuations, read};
 use crate::preemption::{Preemption, State};
@@ -27,7 +29,8 @@ pub(super) struct OpenRows {
 struct Seen {
     version: i64,
     open: OpenPreemption,
-    /// Providers whose consumers have to be read: what the row says of them is no longer what Placement holds.
+    /// Providers whose consumers have to be read: what the row says of them is no longer what
+    /// Placement holds.
     unread: BTreeSet<Uuid>,
 }
 
@@ -84,8 +87,8 @@ impl Evacuations {
         Ok(())
     }
 
-    /// Whether more runs on a host than it has room for, now that something was claimed there: what is claimed is given back then.
-    /// `None`: everything fits.
+    /// Whether more runs on a host than it has room for, now that something was claimed there: what
+    /// is claimed is given back then. `None`: everything fits.
     ///
     /// # Errors
     /// Those of Placement.

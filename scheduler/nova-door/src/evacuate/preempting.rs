@@ -1,5 +1,5 @@
-//! The preemptions of this scheduler, from the moment at which their ledger is open. Requests do not wait for it: those that find room are
-//! answered, the others hear what Nova would tell them.
+//! The preemptions of this scheduler, from the moment at which their ledger is open. Requests do
+//! not wait for it: those that find room are answered, the others hear what Nova would tell them.
 
 use super::Evacuations;
 use crate::configure;
@@ -16,7 +16,8 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::OnceCell;
 
-/// How long the start waits for the ledger. Preemptions that an earlier life left behind should go on before requests come.
+/// How long the start waits for the ledger. Preemptions that an earlier life left behind should go
+/// on before requests come.
 const TIMES: Times = Times {
     first: Duration::from_secs(5),
     pause: Duration::from_secs(2),
@@ -100,7 +101,8 @@ impl Preempting {
         self.opened.as_ref()?.get()
     }
 
-    /// The same for a request that an earlier life may have begun with: waits for the ledger a while.
+    /// The same for a request that an earlier life may have begun with: waits for the ledger a
+    /// while.
     ///
     /// # Errors
     /// There should be a ledger, and it is away.

@@ -1,5 +1,6 @@
-//! Which agents speak for which host. Nova knows its hosts itself, so heartbeats are read for this alone: each run of an agent has a session of its
-//! own, and a session that comes back after another was heard is no restart but a second agent, as after an image was cloned.
+//! Which agents speak for which host. Nova knows its hosts itself, so heartbeats are read for this
+//! alone: each run of an agent has a session of its own, and a session that comes back after
+//! another was heard is no restart but a second agent, as after an image was cloned.
 
 use ebbtide_model::Timestamp;
 use ebbtide_model::message::Heartbeat;

@@ -359,7 +359,8 @@ impl Providers {
         self.turns.take(&providers).await
     }
 
-    /// Waits until nobody else of this scheduler writes allocations of a provider: what is read then is not between two of our writes.
+    /// Waits until nobody else of this scheduler writes allocations of a provider: what is read
+    /// then is not between two of our writes.
     pub(crate) async fn turn_to_look(&self, provider: Uuid) -> Turn {
         self.turns.take(&BTreeSet::from([provider])).await
     }

@@ -1,10 +1,12 @@
 //! One write of ours at a time for each provider.
 //!
-//! Placement takes more than there is when two claims on one provider meet: the one that finds the provider's generation raised is tried again
-//! inside its transaction, with the new generation, but counts usage in the snapshot that the transaction began with (`replace_all` and
-//! `_check_capacity_exceeded` of `placement/objects/allocation.py`, Placement 8.0 on MariaDB's repeatable reads; seen on a real one: 12 of 8 VCPU). Claims of
-//! one scheduler do not meet when they take turns. Those of several can,
-//! as those of several nova-schedulers: so each looks once more after its claim and gives back what is too much (`select/claim.rs`).
+//! Placement takes more than there is when two claims on one provider meet: the one that finds the
+//! provider's generation raised is tried again inside its transaction, with the new generation, but
+//! counts usage in the snapshot that the transaction began with (`replace_all` and
+//! `_check_capacity_exceeded` of `placement/objects/allocation.py`, Placement 8.0 on MariaDB's
+//! repeatable reads; seen on a real one: 12 of 8 VCPU). Claims of one scheduler do not meet when
+//! they take turns. Those of several can, as those of several nova-schedulers: so each looks once
+//! more after its claim and gives back what is too much (`select/claim.rs`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

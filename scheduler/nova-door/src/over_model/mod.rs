@@ -1,7 +1,8 @@
-//! The scheduler's own code without a stack: over Placement in memory, and Nova's databases on SQLite, without preemption.
+//! The scheduler's own code without a stack: over Placement in memory, and Nova's databases on
+//! SQLite, without preemption.
 //!
-//! What is asked here is what `select_destinations` is asked, with the arguments that Nova's conductor was recorded to send; what is looked
-//! at is what Placement holds.
+//! What is asked here is what `select_destinations` is asked, with the arguments that Nova's
+//! conductor was recorded to send; what is looked at is what Placement holds.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
 mod claims;

@@ -12,7 +12,8 @@ use uuid::Uuid;
 /// What was asked before it was needed.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// The provider of the host that the request gets if nothing has changed, and whether it is as it is known to be.
+    /// The provider of the host that the request gets if nothing has changed, and whether it is as
+    /// it is known to be.
     pub(super) host: Option<(Uuid, bool)>,
     /// The candidates for which memory had none, as Placement answers.
     pub(super) answer: Option<(Asked, Value)>,
@@ -32,7 +33,8 @@ enum Likely {
 impl Selector {
     /// Asks ahead.
     pub(super) async fn look_ahead(&self, request: &Request) {
-        // Who of a server group is on the way is not known yet, and others of it may be decided meanwhile.
+        // Who of a server group is on the way is not known yet, and others of it may be decided
+        // meanwhile.
         if request.call.no_placement || request.schedule.spec.instance_group.is_some() {
             return;
         }

@@ -110,7 +110,8 @@ impl Claimer<'_> {
                 // Until it is known, whatever is claimed next for it takes the place of this.
                 self.request.note_doubtful(&new);
                 if let Ok(true) = self.holds(&new).await {
-                    // Not counted as a write of ours: when it was done is not known, and the host is read anew.
+                    // Not counted as a write of ours: when it was done is not known, and the host
+                    // is read anew.
                     self.taken(&new, &BTreeMap::new());
                     return Claimed::Taken;
                 }
@@ -144,9 +145,10 @@ impl Claimer<'_> {
             .own_claim(new.consumer, &held, readings);
     }
 
-    /// Whether more is given than there is, because a claim of another scheduler met ours: Placement takes both then (see `turns.rs`). Who
-    /// comes last always sees it. Looked at while it is our turn, so that only others raise the generation meanwhile. One that does
-    /// not answer now has taken the claim all the same.
+    /// Whether more is given than there is, because a claim of another scheduler met ours:
+    /// Placement takes both then (see `turns.rs`). Who comes last always sees it. Looked at while
+    /// it is our turn, so that only others raise the generation meanwhile. One that does not answer
+    /// now has taken the claim all the same.
     async fn takes_too_much(&self, new: &NewClaim) -> bool {
         for (provider, amounts) in held(new) {
             let Ok(given) = self.placement.usages(provider).await else {
@@ -172,7 +174,8 @@ impl Claimer<'_> {
         false
     }
 
-    /// Takes claims of one consumer back and leaves what it holds elsewhere (an instance that its owner evacuates).
+    /// Takes claims of one consumer back and leaves what it holds elsewhere (an instance that its
+    /// owner evacuates).
     pub(super) async fn give_back(&self, claims: &[NewClaim]) {
         let Some(new) = claims.first() else { return };
         let mut patience = Patience::new(self.patience, &self.request.stop);

@@ -260,7 +260,8 @@ impl Selector {
         if let Some((_, as_known)) = looked.filter(|(provider, _)| *provider == host) {
             return as_known;
         }
-        // Claims of ours raise it, too. While it is our turn none is under way, and all that are done are counted.
+        // Claims of ours raise it, too. While it is our turn none is under way, and all that are
+        // done are counted.
         let _turn = self.facts.providers.turn_to_look(host).await;
         match self.generation(request, host).await {
             Ok(generation) => self.is_known(host, generation),
@@ -269,7 +270,8 @@ impl Selector {
         }
     }
 
-    /// The same, asked ahead and without a turn. `None`: a claim of ours was under way meanwhile, so that a raised generation tells nothing.
+    /// The same, asked ahead and without a turn. `None`: a claim of ours was under way meanwhile,
+    /// so that a raised generation tells nothing.
     pub(super) async fn looks_as_known(&self, request: &Request, host: Uuid) -> Option<bool> {
         let before = self.facts.providers.writes_at_rest(host)?;
         let generation = self.generation(request, host).await.ok()?;

@@ -1,9 +1,11 @@
 //! Members of server groups that are not on their hosts yet.
 //!
-//! Between a decision and the row in Nova's database that shows a member on its host lies a preemption, or at least a build. A request that is decided
-//! meanwhile has to know of it, or a group ends up where its policy does not allow it to be: nova-compute refuses such a member then
-//! (`_validate_instance_group_policy`), and its victim was lost for nothing. So members are read from the ledger, which knows the preemptions of all
-//! schedulers, remembered from answers of this one, and requests for one group are decided one after another.
+//! Between a decision and the row in Nova's database that shows a member on its host lies a
+//! preemption, or at least a build. A request that is decided meanwhile has to know of it, or a
+//! group ends up where its policy does not allow it to be: nova-compute refuses such a member then
+//! (`_validate_instance_group_policy`), and its victim was lost for nothing. So members are read
+//! from the ledger, which knows the preemptions of all schedulers, remembered from answers of this
+//! one, and requests for one group are decided one after another.
 
 use super::{Request, Selector};
 use crate::clock;
@@ -14,7 +16,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::OwnedMutexGuard;
 use uuid::Uuid;
 
-/// How long an answer is remembered whose instance is not on its host: its build has failed then, or its row shows it.
+/// How long an answer is remembered whose instance is not on its host: its build has failed then,
+/// or its row shows it.
 const REMEMBERED_MICROS: i64 = 300_000_000;
 
 /// What is known of members that are on their way. Cheap to clone.
@@ -55,7 +58,8 @@ impl Members {
         placed.extend(instances.map(|(instance, host)| (instance, (host, now))));
     }
 
-    /// Those who are on their way. `is_there`: whether an instance has a host by its row, or never will.
+    /// Those who are on their way. `is_there`: whether an instance has a host by its row, or never
+    /// will.
     fn on_their_way(
         &self,
         newcomers: Vec<Newcomer>,
@@ -79,7 +83,8 @@ impl Members {
 }
 
 impl Selector {
-    /// Waits until no other task decides for the request's group, and reads who of it is on the way. Without a group it does nothing.
+    /// Waits until no other task decides for the request's group, and reads who of it is on the
+    /// way. Without a group it does nothing.
     pub(super) async fn enter_group(&self, request: &Request) {
         let Some(group) = &request.schedule.spec.instance_group else {
             return;

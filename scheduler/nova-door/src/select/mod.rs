@@ -330,9 +330,11 @@ impl Selector {
             };
             let resumed = match resumed {
                 Ok(resumed) => resumed,
-                // What holds nothing was not given anybody's room, and what another scheduler may still write for it is refused then.
+                // What holds nothing was not given anybody's room, and what another scheduler may
+                // still write for it is refused then.
                 Err(()) if self.hold_nothing(request, &instances).await => None,
-                // Without the ledger this is not known; the caller hears it, so that no server is evicted twice.
+                // Without the ledger this is not known; the caller hears it, so that no server is
+                // evicted twice.
                 Err(()) => {
                     return Err(raised(&Fault::new(
                         "NoValidHost",

@@ -1,5 +1,5 @@
-//! What physically runs counts in a claim, whatever Placement shows: it is looked at once more after the claim was made, and the claim is
-//! given back if it does not fit.
+//! What physically runs counts in a claim, whatever Placement shows: it is looked at once more
+//! after the claim was made, and the claim is given back if it does not fit.
 
 use super::Selector;
 use super::claim::Claimer;
@@ -20,10 +20,12 @@ impl Selector {
         }
     }
 
-    /// Claims, and gives back at once what was claimed where a victim still runs that Placement does not show.
+    /// Claims, and gives back at once what was claimed where a victim still runs that Placement
+    /// does not show.
     ///
-    /// Between the rows' last look and the claim a newcomer may have been deleted whose victims still run. Its row is older than its
-    /// claim, so that a look after ours sees it, whichever scheduler it belongs to.
+    /// Between the rows' last look and the claim a newcomer may have been deleted whose victims
+    /// still run. Its row is older than its claim, so that a look after ours sees it, whichever
+    /// scheduler it belongs to.
     pub(super) async fn claim_what_fits(&self, claimer: &Claimer<'_>, claim: &Claim) -> Claimed {
         let outcome = claimer.claim(claim).await;
         let (Claimed::Taken, Some(evacuations)) = (&outcome, self.preempting.get()) else {

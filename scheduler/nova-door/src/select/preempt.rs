@@ -55,7 +55,8 @@ impl Selector {
             if request.stop.is_cancelled() {
                 return Made::Left;
             }
-            // A round that came to something and then to nothing has let others of its group go first.
+            // A round that came to something and then to nothing has let others of its group go
+            // first.
             self.enter_group(request).await;
             match self.round(request, asked, evacuations, &mut options).await {
                 Round::Made(made) => return made,
@@ -187,8 +188,9 @@ impl Selector {
         }
     }
 
-    /// The reply's result with alternates as things are now: when the plan was made every host that passes was full, and while the victims left
-    /// others may have got room. `None`: there are none, or the result is of another scheduler's plan.
+    /// The reply's result with alternates as things are now: when the plan was made every host that
+    /// passes was full, and while the victims left others may have got room. `None`: there are
+    /// none, or the result is of another scheduler's plan.
     async fn with_alternates(
         &self,
         request: &Request,

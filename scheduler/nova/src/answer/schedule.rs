@@ -58,8 +58,8 @@ impl Claims for Recorded<'_> {
 
 /// Schedules a case and tells what came of it. Sets `by_chance` where Nova might have answered otherwise.
 ///
-/// It is scheduled twice: host by host, and as a cloud in memory does it, over columns with only as many hosts in order as are
-/// needed. The second answer is given besides where it is another one.
+/// It is scheduled twice: host by host, and as a cloud in memory does it, over columns with only as
+/// many hosts in order as are needed. The second answer is given besides where it is another one.
 pub(super) fn answer(
     case: &Case,
     placed: Vec<Placed>,
@@ -118,7 +118,8 @@ impl Hosts {
         }
     }
 
-    /// As few hosts in order as chance allows, so that most cases need more. `None` if this has to be decided host by host.
+    /// As few hosts in order as chance allows, so that most cases need more. `None` if this has to
+    /// be decided host by host.
     fn over_columns(
         states: Vec<HostState>,
         spec: &RequestSpec,

@@ -23,7 +23,8 @@ pub struct Sorted {
     pub unordered: bool,
     /// What each filter did, where that was written down: name, hosts before, hosts after.
     pub trace: Vec<(&'static str, usize, usize)>,
-    /// How many more hosts pass, each of which comes behind the last of `hosts`; see [`Field::behind`].
+    /// How many more hosts pass, each of which comes behind the last of `hosts`; see
+    /// [`Field::behind`].
     pub behind: usize,
 }
 
@@ -39,8 +40,9 @@ pub trait Field: States {
         self.get(at).allocation_candidates.first().cloned()
     }
 
-    /// Filters and weighs hosts for the `index`-th instance. May leave out hosts at the end, but none that chance could move:
-    /// not the first `host_subset_size`, and none at all where the options shuffle equals.
+    /// Filters and weighs hosts for the `index`-th instance. May leave out hosts at the end, but
+    /// none that chance could move: not the first `host_subset_size`, and none at all where the
+    /// options shuffle equals.
     ///
     /// # Errors
     /// What Nova raises.
@@ -54,7 +56,8 @@ pub trait Field: States {
         sorted(self, hosts, spec, context, index)
     }
 
-    /// The hosts that [`Self::sorted`] left out when it was asked last, best first: those behind the first `given`.
+    /// The hosts that [`Self::sorted`] left out when it was asked last, best first: those behind
+    /// the first `given`.
     fn behind(&self, _given: usize) -> Vec<usize> {
         Vec::new()
     }

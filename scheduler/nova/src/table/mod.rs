@@ -32,17 +32,19 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use weights::Weights;
 
-/// How many first hosts are put in order where only the first matter: one that is taken, alternates, and more than usually refuse
-/// a claim.
+/// How many first hosts are put in order where only the first matter: one that is taken,
+/// alternates, and more than usually refuse a claim.
 const FIRST: usize = 20;
 
-/// All are put in order if there are not more than so many times as many as are asked for: up to here that is as quick.
+/// All are put in order if there are not more than so many times as many as are asked for: up to
+/// here that is as quick.
 const WHOLE: usize = 16;
 
-/// How many hosts have to be in order before the first claim, so that it, and whatever `random` may do, comes out as if all were.
+/// How many hosts have to be in order before the first claim, so that it, and whatever `random` may
+/// do, comes out as if all were.
 ///
-/// All of them where more than one instance is to be placed, because the next ones look at the hosts in this order, and where the
-/// options shuffle equals.
+/// All of them where more than one instance is to be placed, because the next ones look at the
+/// hosts in this order, and where the options shuffle equals.
 #[must_use]
 pub fn first_of(spec: &RequestSpec, call: &Call, options: &Options) -> usize {
     let uuids = call.instance_uuids.as_deref().unwrap_or_default();
@@ -108,8 +110,8 @@ impl Survey {
         }
     }
 
-    /// The best `top` of those that pass, or more, best first; equal totals in the order of the hosts. What is left out comes
-    /// behind them in [`Self::sorted`].
+    /// The best `top` of those that pass, or more, best first; equal totals in the order of the
+    /// hosts. What is left out comes behind them in [`Self::sorted`].
     #[must_use]
     pub fn best(&self, top: usize) -> Sorted {
         if self.passing.count() / WHOLE <= top {
@@ -312,8 +314,8 @@ impl Cloud {
         &self.options
     }
 
-    /// Takes other options of Nova's into use, from the next question on, for example because the cloud turns out to be of another release. The
-    /// operator's own weighers stay.
+    /// Takes other options of Nova's into use, from the next question on, for example because the
+    /// cloud turns out to be of another release. The operator's own weighers stay.
     pub fn set_options(&mut self, options: Options) {
         let options = options.with_plugins(self.options.plugins.clone());
         self.plans = Plan::all(&options);

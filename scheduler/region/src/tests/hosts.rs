@@ -174,7 +174,8 @@ fn an_agent_that_comes_back_with_an_empty_hypervisor_has_lost_everything() {
     everything_is_over(&world);
 }
 
-/// A heartbeat of another machine with this host's name: its own session, nothing of the host's servers.
+/// A heartbeat of another machine with this host's name: its own session, nothing of the host's
+/// servers.
 fn beat_of_a_clone(world: &mut World, host: &str, sequence: u64) {
     let mut message = beat(world, host);
     message.id = MessageId(Uuid::from_u128(0xC10E_0000 + u128::from(sequence)));

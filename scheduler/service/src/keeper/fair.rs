@@ -1,17 +1,18 @@
 //! Whose turn it is: requests for servers of several projects, one project after the other.
 //!
-//! Deficit round robin (Shreedhar, Varghese, SIGCOMM 1995), counted in instances: in each round every
-//! project that waits may have as many instances decided as any other. A large request is decided in a
-//! batch of its own, so that small ones of other projects wait for one large request at most. All other
-//! work (reports, confirmations, deletions, looks) never waits for requests for servers.
+//! Deficit round robin (Shreedhar, Varghese, SIGCOMM 1995), counted in instances: in each round
+//! every project that waits may have as many instances decided as any other. A large request is
+//! decided in a batch of its own, so that small ones of other projects wait for one large request
+//! at most. All other work (reports, confirmations, deletions, looks) never waits for requests for
+//! servers.
 
 use super::Work;
 use ebbtide_region::{Command, Input};
 use std::collections::{HashMap, VecDeque};
 use tokio::sync::mpsc;
 
-/// Instances of all projects in a round: as many as inputs in a batch, so that a project that is alone
-/// waits for nothing but its own requests.
+/// Instances of all projects in a round: as many as inputs in a batch, so that a project that is
+/// alone waits for nothing but its own requests.
 const ROUND: usize = 256;
 /// A request for more instances than this is decided in a batch of its own.
 const LARGE: usize = 32;
@@ -91,8 +92,8 @@ impl Fair {
         batch
     }
 
-    /// What may join a batch that has begun: everything but requests for servers that wait for a turn
-    /// behind others.
+    /// What may join a batch that has begun: everything but requests for servers that wait for a
+    /// turn behind others.
     pub(super) fn join(&mut self, most: usize) -> Vec<Work> {
         let mut joining = self.take_other(most);
         let one = self.order.len() == 1;

@@ -71,7 +71,8 @@ impl Task {
         let mut new = Vec::with_capacity(BATCH);
         loop {
             if fair.is_empty() {
-                // Ends when every sender is gone, so that nothing that was accepted is left without an answer.
+                // Ends when every sender is gone, so that nothing that was accepted is left without
+                // an answer.
                 if queue.recv_many(&mut new, BATCH).await == 0 {
                     return;
                 }

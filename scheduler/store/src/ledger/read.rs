@@ -49,7 +49,8 @@ impl Ledger {
         self.rows(&sql, Vec::new()).await
     }
 
-    /// All rows that are not finished or were finished in the last so many milliseconds, oldest first.
+    /// All rows that are not finished or were finished in the last so many milliseconds, oldest
+    /// first.
     ///
     /// # Errors
     /// Those of the database.

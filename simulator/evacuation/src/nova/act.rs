@@ -138,7 +138,8 @@ impl NovaWorld {
         })
     }
 
-    /// Whether the swap was taken and its newcomer was deleted since: victims that live hold only what the swap leaves to them.
+    /// Whether the swap was taken and its newcomer was deleted since: victims that live hold only
+    /// what the swap leaves to them.
     fn is_abandoned(&self, record: &Preemption) -> bool {
         !self.newcomer_holds(record)
             && record.victims.iter().any(|victim| {

@@ -177,7 +177,8 @@ impl NovaWorld {
             let hypervisor = &mut self.ground.agents[instance.host].hypervisor;
             hypervisor.guests.remove(&ServerId(id));
         }
-        // Nova's API deletes the allocations of a server that is being scheduled at once, whichever scheduler is making room for it.
+        // Nova's API deletes the allocations of a server that is being scheduled at once, whichever
+        // scheduler is making room for it.
         self.placement.consumers.remove(&id);
     }
 

@@ -7,9 +7,9 @@ use ebbtide_preemption::Preemption;
 use uuid::Uuid;
 
 impl NovaWorld {
-    /// VCPUs of a host in which victims of open preemptions still run, and which Placement shows as free: what the victims had, less
-    /// what they and the newcomers hold. Schedulers know it from the ledger, whose rows are older than anything that a deleted
-    /// newcomer leaves behind.
+    /// VCPUs of a host in which victims of open preemptions still run, and which Placement shows as
+    /// free: what the victims had, less what they and the newcomers hold. Schedulers know it from
+    /// the ledger, whose rows are older than anything that a deleted newcomer leaves behind.
     pub(super) fn unseen(&self, host: usize) -> u64 {
         if self.breaks(Mutation::RunningNotCounted) {
             return 0;

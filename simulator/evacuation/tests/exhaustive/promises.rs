@@ -38,8 +38,9 @@ pub(crate) const PROMISES: &[(&str, Holds)] = &[
         "a victim that stays has its allocations when its row is over, and nobody else has them",
         |model, now| {
             let over = now.row.as_ref().is_some_and(|row| row.finished);
-            // After an early answer a victim that left by an earlier evacuation may be asked to stay by a later one: its agent knows
-            // nothing of that one and says so. Then it runs no more, and holds nothing.
+            // After an early answer a victim that left by an earlier evacuation may be asked to
+            // stay by a later one: its agent knows nothing of that one and says so. Then it runs no
+            // more, and holds nothing.
             let left = model.bounds.deletes && model.bounds.at_once && !now.agent.runs;
             let spared = now
                 .row

@@ -15,7 +15,8 @@ use crate::plan::{Method, Plan, Planned};
 pub enum Effort {
     /// The paper's Algorithm 1 as printed, with backups by Algorithm 2.
     Literal,
-    /// A greedy map that differs from Algorithm 1 in the choice of the instance (see `greedy.rs`), with backups by Algorithm 2.
+    /// A greedy map that differs from Algorithm 1 in the choice of the instance (see `greedy.rs`),
+    /// with backups by Algorithm 2.
     Greedy,
     /// Many packings (each type, each number of slots), then a local search of so many rounds; all plans of very small bags.
     Search {

@@ -29,7 +29,8 @@ fn outcome(checks: &[Check], name: &str) -> Option<Outcome> {
 
 /// It passes with the limits that plugins have, and refuses a setting in its author's words if it has one.
 ///
-/// It is compiled once for all checks: compiling the 18 MB of Python without optimisation takes minutes on a busy machine.
+/// It is compiled once for all checks: compiling the 18 MB of Python without optimisation takes
+/// minutes on a busy machine.
 fn conforms(mut subject: Subject, is_cost_module: bool) -> Vec<Check> {
     let checks = check(&subject).unwrap();
     assert_eq!(failures(&checks), Vec::<&Check>::new());

@@ -37,7 +37,8 @@ fn a_new_project_works(name: &str, is_cost_module: bool) {
     refuses_a_misspelt_setting(&component(name));
 }
 
-/// Tests run natively and take nothing of what only the component needs: that compiles for half a minute.
+/// Tests run natively and take nothing of what only the component needs: that compiles for half a
+/// minute.
 fn builds_nothing_else_for_its_tests(project: &std::path::Path) {
     let host = "--edges=normal,build,dev --depth=1 --prefix=none";
     let words: Vec<&str> = ["tree"].into_iter().chain(host.split(' ')).collect();

@@ -53,7 +53,8 @@ async fn the_agent_of_a_cloned_machine_refuses_to_start_and_disturbs_nothing() {
         told.contains("EB-BUS-014") && told.contains("same host name"),
         "{told}"
     );
-    // It has tried for longer than several heartbeats of its own take, and has said nothing of the empty machine that it is on.
+    // It has tried for longer than several heartbeats of its own take, and has said nothing of the
+    // empty machine that it is on.
     let cattle = server(&region, &cattle[0].id).await;
     assert_eq!(cattle.status, "active", "{cattle:?}");
 

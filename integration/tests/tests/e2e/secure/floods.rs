@@ -123,7 +123,8 @@ async fn an_agents_login_fills_neither_the_dead_letters_nor_the_brokers_connecti
     };
     soon(bounded).await;
 
-    // Two are the agent's own, four more are for connections that the broker has not found dead yet.
+    // Two are the agent's own, four more are for connections that the broker has not found dead
+    // yet.
     let mut held = Vec::new();
     for _ in 0..4 {
         held.push(connected(&broker, THIEF, Identity::Agent).await);
