@@ -67,6 +67,24 @@ impl Line<'_> {
         }
         Ok((begins, json))
     }
+
+    /// True if another append began inside this damaged line: the newline between the two is
+    /// damaged. An append begins at its own first line, so that line names its own place.
+    fn swallows_an_append(&self) -> bool {
+        (1..self.text.len()).any(|offset| {
+            // A checksum, a blank, a place: anything else is not worth a checksum of its own.
+            let text = &self.text[offset..];
+            let Some(&[b' ', digit]) = text.get(8..10) else {
+                return false;
+            };
+            let line = Line {
+                at: self.at + offset as u64,
+                text,
+                ..*self
+            };
+            digit.is_ascii_digit() && line.placed().is_ok_and(|(begins, _)| begins == line.at)
+        })
+    }
 }
 
 fn lines(bytes: &[u8]) -> impl Iterator<Item = Line<'_>> {
@@ -153,13 +171,14 @@ fn is_last_append<'a>(
     before: Option<u64>,
     mut behind: impl Iterator<Item = Line<'a>>,
 ) -> bool {
-    behind.all(|line| match line.checked() {
-        Err(_) => true,
-        Ok(text) => {
-            let begins = begins(text).map(|(begins, _)| begins);
-            begins.is_some() && (begins == before || begins == Some(damaged.at))
-        }
-    })
+    !damaged.swallows_an_append()
+        && behind.all(|line| match line.checked() {
+            Err(_) => true,
+            Ok(text) => {
+                let begins = begins(text).map(|(begins, _)| begins);
+                begins.is_some() && (begins == before || begins == Some(damaged.at))
+            }
+        })
 }
 
 /// Where an append began, and the JSON behind that.

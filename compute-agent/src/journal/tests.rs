@@ -176,6 +176,26 @@ proptest! {
 }
 
 #[test]
+fn a_damaged_newline_before_the_last_append_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = path_in(dir.path());
+    let (mut journal, _) = open(&path).unwrap();
+    journal.replace(&[record(1)]).unwrap();
+    journal.append(&[record(2), record(3)]).unwrap();
+    let acknowledged = fs::read(&path).unwrap().len();
+    journal.append(&[record(4)]).unwrap();
+    drop(journal);
+    let whole = fs::read(&path).unwrap();
+    for damage in (0..=255).filter(|byte| *byte != b'\n') {
+        let mut bytes = whole.clone();
+        bytes[acknowledged - 1] = damage;
+        fs::write(&path, &bytes).unwrap();
+        let error = open(&path).unwrap_err();
+        assert_eq!(error.code(), "EB-AGENT-006", "{damage}: {error}");
+    }
+}
+
+#[test]
 fn what_was_written_in_one_with_the_header_is_never_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let path = path_in(dir.path());
