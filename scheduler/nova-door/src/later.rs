@@ -84,6 +84,16 @@ impl<T: Send + Sync + 'static> Later<T> {
         Ok(Self { opened, ready })
     }
 
+    /// It is there already.
+    #[cfg(test)]
+    pub(crate) fn ready(open: T) -> Self {
+        let (_, ready) = watch::channel(true);
+        Self {
+            opened: Arc::new(OnceCell::new_with(Some(open))),
+            ready,
+        }
+    }
+
     /// It, if it is there.
     pub(crate) fn get(&self) -> Option<&T> {
         self.opened.get()

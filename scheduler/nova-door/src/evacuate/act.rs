@@ -3,17 +3,14 @@
 use super::Outcome;
 use super::drive::{Driver, Lost};
 use crate::clock;
-use crate::preemption::{
-    Action, CalledOff, Holding, Input, NoticeOrder, State, Victim, VictimState,
-};
+use crate::preemption::{Action, CalledOff, Input, NoticeOrder, State, Victim, VictimState};
 use crate::task::pause;
 use ebbtide_bus::{BusError, Outgoing};
 use ebbtide_fail_points::{Point, reach};
 use ebbtide_model::message::{Body, EvacuatedHow, Message, Notice, Spare};
 use ebbtide_model::{MessageId, Seconds};
-use ebbtide_openstack::placement::Generation;
-use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Resources};
 use ebbtide_store::ledger::NewUsage;
+use ebbtide_swap::{SwapFound, Swapped};
 use oslo_messaging::CallerState;
 use std::time::Duration;
 use uuid::Uuid;
@@ -74,65 +71,26 @@ impl Driver {
     }
 
     async fn swap(&mut self) -> Result<(), Lost> {
-        let record = &self.held.record;
-        let shared = &self.all.shared;
-        let placement = shared.facts.providers.placement(&record.request_id);
-        let (victims, claims) = match swap_of(&record.victims, &record.newcomers) {
-            Ok(swap) => swap,
-            Err(error) => {
-                let reason = error.to_string();
-                return self.feed(&Input::SwapRefused { reason: &reason }).await;
-            }
-        };
-        let turn = shared.facts.providers.turn_to_write(&claims).await;
-        let swapped = placement.post_allocations(&victims, &claims).await;
-        drop(turn);
+        let swapped = self.room().swap(&self.held.record, self.swap_sent).await;
         match swapped {
-            Ok(()) => {
-                self.believe_swap();
-                self.feed(&Input::Swapped).await
+            Swapped::Taken => self.feed(&Input::Swapped).await,
+            Swapped::Refused(reason) => {
+                self.mark_hosts();
+                self.feed(&Input::SwapRefused { reason: &reason }).await
             }
-            // Perhaps it was sent before and its answer was lost: then the victims are not as they were.
-            Err(error) => {
-                tracing::info!(code = error.code(), preemption = %self.held.id, "the swap: {error}");
-                if error.effect() == Effect::Unknown {
-                    self.swap_sent = true;
-                    self.feed(&Input::SwapUnknown).await?;
-                    pause(shared_stop(self), RETRY_PAUSE).await;
-                    return Ok(());
-                }
-                // A newcomer that is there although nobody sent this swap before got its place from another scheduler, which has its message, too.
-                let held = match self.swap_sent {
-                    true => self.newcomers_hold().await,
-                    false => Ok(false),
-                };
-                match held {
-                    Ok(true) => {
-                        self.believe_swap();
-                        self.feed(&Input::Swapped).await
-                    }
-                    Ok(false) => {
-                        self.mark_hosts();
-                        let reason = error.to_string();
-                        self.feed(&Input::SwapRefused { reason: &reason }).await
-                    }
-                    Err(_) => self.feed(&Input::SwapUnknown).await,
-                }
+            Swapped::Unknown => {
+                self.swap_sent = true;
+                self.feed(&Input::SwapUnknown).await?;
+                pause(shared_stop(self), RETRY_PAUSE).await;
+                Ok(())
             }
         }
     }
 
     async fn read_swap(&mut self) -> Result<(), Lost> {
-        let held = match self.newcomers_hold().await {
-            Ok(true) => Ok(SwapFound::Done),
-            Ok(false) => self.swap_without_newcomers().await,
-            Err(error) => Err(error.to_string()),
-        };
-        match held {
-            Ok(SwapFound::Done) => {
-                self.believe_swap();
-                self.feed(&Input::SwapRead { held: true }).await
-            }
+        let found = self.room().read_swap(&self.held.record).await;
+        match found {
+            Ok(SwapFound::Done) => self.feed(&Input::SwapRead { held: true }).await,
             Ok(SwapFound::NotDone) => self.feed(&Input::SwapRead { held: false }).await,
             Ok(SwapFound::Abandoned) => self.feed(&Input::SwapAbandoned).await,
             Err(reason) => {
@@ -144,87 +102,6 @@ impl Driver {
                 pause(shared_stop(self), RETRY_PAUSE).await;
                 Ok(())
             }
-        }
-    }
-
-    /// Nova's API deletes the allocations of a newcomer that its owner deletes, also while its swap
-    /// is in doubt. Then the victims tell: one that lives and holds only what the swap leaves to it
-    /// was part of the swap.
-    async fn swap_without_newcomers(&self) -> Result<SwapFound, String> {
-        let record = &self.held.record;
-        let placement = self
-            .all
-            .shared
-            .facts
-            .providers
-            .placement(&record.request_id);
-        let mut left = false;
-        for victim in &record.victims {
-            let keeps = victim.keeps.as_ref();
-            let restorable = self
-                .generation_to_restore(&placement, victim.server.0, &victim.host, keeps)
-                .await?;
-            left |= restorable.is_some();
-        }
-        if !left {
-            return Ok(SwapFound::NotDone);
-        }
-        for newcomer in &record.newcomers {
-            let holds = placement.allocations(newcomer.instance).await;
-            let holds = holds.map_err(|error| error.to_string())?;
-            if super::give_back::same(&holds, &newcomer.claim) {
-                return Ok(SwapFound::Done);
-            }
-        }
-        Ok(SwapFound::Abandoned)
-    }
-
-    /// Whether Placement has taken the swap: the newcomers are where it puts them, and victims hold nothing but what it leaves to them. It is
-    /// one transaction, so one newcomer tells for all; but the newcomer alone could be there by another preemption for the same request.
-    async fn newcomers_hold(&self) -> Result<bool, OpenStackError> {
-        let record = &self.held.record;
-        let Some(newcomer) = record.newcomers.first() else {
-            return Ok(false);
-        };
-        let placement = self
-            .all
-            .shared
-            .facts
-            .providers
-            .placement(&record.request_id);
-        let holds = placement.allocations(newcomer.instance).await?;
-        if !super::give_back::same(&holds, &newcomer.claim) {
-            return Ok(false);
-        }
-        for victim in &record.victims {
-            let holds = placement.allocations(victim.server.0).await?;
-            // One that its owner has deleted since holds nothing at all.
-            let as_left = victim
-                .keeps
-                .as_ref()
-                .is_some_and(|keeps| super::give_back::same(&holds, keeps));
-            if !as_left && !holds.allocations.is_empty() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
-
-    /// What the swap means for the cloud in memory.
-    fn believe_swap(&self) {
-        let providers = &self.all.shared.facts.providers;
-        for victim in &self.held.record.victims {
-            match &victim.keeps {
-                Some(keeps) => {
-                    let kept = crate::facts::amounts(&keeps.allocations);
-                    providers.claimed(victim.server.0, &kept, None);
-                }
-                None => providers.released(victim.server.0),
-            }
-        }
-        for newcomer in &self.held.record.newcomers {
-            let amounts = crate::facts::amounts(&newcomer.claim.allocations);
-            providers.claimed(newcomer.instance, &amounts, None);
         }
     }
 
@@ -438,16 +315,6 @@ impl super::Evacuations {
     }
 }
 
-/// What reading shows of a swap whose answer is not known.
-enum SwapFound {
-    /// Placement has taken it, and a newcomer holds its claim.
-    Done,
-    /// Placement has not taken it.
-    NotDone,
-    /// Placement has taken it, and no newcomer holds its claim any more.
-    Abandoned,
-}
-
 /// The same words about the same evacuation have the same identifier, whoever sends them.
 fn named(victim: &Victim, words: &str) -> Uuid {
     Uuid::new_v5(&victim.evacuation.0, words.as_bytes())
@@ -455,48 +322,4 @@ fn named(victim: &Victim, words: &str) -> Uuid {
 
 fn shared_stop(driver: &Driver) -> &tokio_util::sync::CancellationToken {
     driver.all.shared.tasks.stop()
-}
-
-/// The swap: victims that keep nothing are emptied, those that keep something get just that, newcomers get their claims.
-fn swap_of(
-    victims: &[Victim],
-    newcomers: &[crate::preemption::Newcomer],
-) -> Result<(Vec<ebbtide_openstack::Victim>, Vec<NewClaim>), OpenStackError> {
-    let mut emptied = Vec::new();
-    let mut claims = Vec::new();
-    for victim in victims {
-        match &victim.keeps {
-            None => emptied.push(ebbtide_openstack::Victim {
-                consumer: victim.server.0,
-                generation: Generation(victim.generation),
-                project_id: victim.had.project_id.clone(),
-                user_id: victim.had.user_id.clone(),
-            }),
-            Some(keeps) => claims.push(claim(
-                victim.server.0,
-                keeps,
-                Some(Generation(victim.generation)),
-            )?),
-        }
-    }
-    for newcomer in newcomers {
-        let generation = newcomer.claim.generation.map(Generation);
-        claims.push(claim(newcomer.instance, &newcomer.claim, generation)?);
-    }
-    Ok((emptied, claims))
-}
-
-/// A claim as Placement takes it.
-pub(super) fn claim(
-    consumer: Uuid,
-    holding: &Holding,
-    generation: Option<Generation>,
-) -> Result<NewClaim, OpenStackError> {
-    Ok(NewClaim {
-        consumer,
-        resources: Resources::new(holding.allocations.clone(), holding.mappings.clone())?,
-        project_id: holding.project_id.clone(),
-        user_id: holding.user_id.clone(),
-        generation,
-    })
 }

@@ -60,7 +60,8 @@ impl Evacuations {
             });
     }
 
-    async fn beat(&self) -> Result<(), LedgerError> {
+    /// Says that it lives, and adopts rows whose scheduler died.
+    pub(crate) async fn beat(&self) -> Result<(), LedgerError> {
         self.shared.ledger.beat(&self.shared.owner).await?;
         let owners = self.shared.ledger.owners().await?;
         let dead = |owner: &Owner| {
@@ -115,7 +116,8 @@ impl Evacuations {
         Ok(())
     }
 
-    async fn adopt(&self, row: LedgerRow) -> Result<(), LedgerError> {
+    /// Makes a row ours and drives it, unless another scheduler was faster.
+    pub(crate) async fn adopt(&self, row: LedgerRow) -> Result<(), LedgerError> {
         let (id, owner) = (row.id, row.owner.clone());
         if let Some(held) = self.take_over(row, None).await? {
             tracing::warn!(

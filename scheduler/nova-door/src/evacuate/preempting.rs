@@ -96,6 +96,14 @@ impl Preempting {
         })
     }
 
+    /// With a ledger that is open.
+    #[cfg(test)]
+    pub(crate) fn ready(evacuations: Evacuations) -> Self {
+        Self {
+            opened: Some(Later::ready(evacuations)),
+        }
+    }
+
     /// What drives preemptions, if it can at the moment.
     pub(crate) fn get(&self) -> Option<&Evacuations> {
         self.opened.as_ref()?.get()

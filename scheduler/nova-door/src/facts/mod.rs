@@ -8,7 +8,9 @@ mod turns;
 mod unheard;
 
 pub(crate) use database::Database;
-pub(crate) use placement::{Providers, amounts};
+pub(crate) use ebbtide_swap::amounts;
+pub(crate) use placement::Providers;
+pub(crate) use turns::Turn;
 
 use ebbtide_nova_cloud::Cloud;
 use std::sync::{Arc, PoisonError, RwLock};

@@ -484,19 +484,3 @@ fn inventories_of(
 fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
-
-/// Amounts by provider, from a candidate's JSON. What is no amount is left out: Placement has checked what it offers.
-pub(crate) fn amounts(allocations: &serde_json::Value) -> Allocations {
-    let mut amounts = Allocations::new();
-    for (provider, on_provider) in allocations.as_object().into_iter().flatten() {
-        let Ok(provider) = Uuid::parse_str(provider) else {
-            continue;
-        };
-        let resources = on_provider["resources"].as_object().into_iter().flatten();
-        let resources: BTreeMap<String, u64> = resources
-            .filter_map(|(class, amount)| Some((class.clone(), amount.as_u64()?)))
-            .collect();
-        amounts.insert(provider, resources);
-    }
-    amounts
-}

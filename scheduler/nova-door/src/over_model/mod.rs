@@ -1,12 +1,18 @@
-//! The scheduler's own code without a stack: over Placement in memory, and Nova's databases on
-//! SQLite, without preemption.
+//! The scheduler's own code without a stack: over Placement in memory, Nova's databases and the
+//! ledger on SQLite, and agents that tests play on a broker in the process.
 //!
 //! What is asked here is what `select_destinations` is asked, with the arguments that Nova's
-//! conductor was recorded to send; what is looked at is what Placement holds.
+//! conductor was recorded to send, or a record of a preemption as a plan makes it; what is looked at
+//! is what Placement holds.
 #![allow(clippy::unwrap_used, clippy::expect_used)]
 
+mod adoption;
+mod agents;
 mod claims;
+mod giving_back;
 mod meeting;
+mod preemptions;
+mod swaps;
 
 use crate::evacuate::Preempting;
 use crate::facts::{Database, Facts, Providers};
@@ -23,6 +29,7 @@ use ebbtide_nova_db::{FollowOptions, OwnService, TooOld};
 use ebbtide_placement_model::{InProcess, Model, Request};
 use oslo_messaging::{IncomingCall, RemoteError};
 use serde_json::{Value, json};
+use std::path::PathBuf;
 use std::sync::{Arc, RwLock};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -39,7 +46,7 @@ pub(super) struct Bench {
     pub(super) nova: Nova,
     pub(super) selector: Selector,
     tasks: Tasks,
-    _folder: tempfile::TempDir,
+    folder: tempfile::TempDir,
 }
 
 impl Drop for Bench {
@@ -54,6 +61,28 @@ pub(super) fn host(n: i64) -> Uuid {
 
 pub(super) fn newcomer(n: u128) -> Uuid {
     Uuid::from_u128(0x4000_0000_0000_4000_8000_0000_0000_0000 + n)
+}
+
+/// The name of the message that asks for an instance's place.
+pub(super) fn message_for(instance: Uuid) -> String {
+    format!("message for {instance}")
+}
+
+/// What a scheduler knows of a cloud, read anew.
+async fn facts(nova: &Nova, placement: &InProcess) -> Facts {
+    let cloud = Cloud::new(Options::default(), CloudSettings::default()).unwrap();
+    let cloud = Arc::new(RwLock::new(cloud));
+    let providers = Arc::new(Providers::new(placement.client(), Arc::clone(&cloud)));
+    let database = Arc::new(Database::new(
+        nova.open().await,
+        Arc::clone(&cloud),
+        Arc::clone(&providers),
+        FollowOptions::default(),
+    ));
+    let facts = Facts::new(cloud, database, providers);
+    facts.database.load().await.unwrap();
+    facts.providers.load().await.unwrap();
+    facts
 }
 
 /// Another process writes allocations.
@@ -88,18 +117,7 @@ impl Bench {
             .sql("UPDATE services SET last_seen_up = datetime('now', '+1 minute')")
             .await;
         let placement = InProcess::new(model);
-        let cloud = Cloud::new(Options::default(), CloudSettings::default()).unwrap();
-        let cloud = Arc::new(RwLock::new(cloud));
-        let providers = Arc::new(Providers::new(placement.client(), Arc::clone(&cloud)));
-        let database = Arc::new(Database::new(
-            nova.open().await,
-            Arc::clone(&cloud),
-            Arc::clone(&providers),
-            FollowOptions::default(),
-        ));
-        let facts = Facts::new(cloud, database, providers);
-        facts.database.load().await.unwrap();
-        facts.providers.load().await.unwrap();
+        let facts = facts(&nova, &placement).await;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nova.conf");
         std::fs::write(&file, "[DEFAULT]\nhost = controller\nmy_ip = 127.0.0.1\n").unwrap();
@@ -131,8 +149,13 @@ impl Bench {
             nova,
             selector,
             tasks,
-            _folder: folder,
+            folder,
         }
+    }
+
+    /// A file that is gone after the test.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
     }
 
     /// Reads everything anew, as after a start.
@@ -158,17 +181,22 @@ impl Bench {
         self.ask_as(instance, vcpus, false).await
     }
 
+    /// Nova's API has taken a new instance and waits for its place.
+    pub(super) async fn expect(&self, instance: Uuid) {
+        let text = format!("'{instance}'");
+        let row = [("instance_uuid", text.as_str()), ("project_id", "'p'")];
+        self.nova.api.insert("instance_mappings", &row).await;
+        self.nova.api.insert("build_requests", &row).await;
+    }
+
     pub(super) async fn ask_as(
         &self,
         instance: Uuid,
         vcpus: u64,
         redelivered: bool,
     ) -> Result<Value, RemoteError> {
-        let text = format!("'{instance}'");
-        let row = [("instance_uuid", text.as_str()), ("project_id", "'p'")];
         if !redelivered {
-            self.nova.api.insert("instance_mappings", &row).await;
-            self.nova.api.insert("build_requests", &row).await;
+            self.expect(instance).await;
         }
         let mut args: Value = serde_json::from_str(ASKED).unwrap();
         args["instance_uuids"] = json!([instance]);
@@ -179,8 +207,10 @@ impl Bench {
             panic!("arguments")
         };
         let mut call = IncomingCall::detached("select_destinations", args);
+        let request = format!("req-{instance}");
+        call.context.insert("request_id".to_owned(), json!(request));
         call.message_id = Some("reply".to_owned());
-        call.unique_id = Some(format!("message for {instance}"));
+        call.unique_id = Some(message_for(instance));
         call.redelivered = redelivered;
         tokio::time::timeout(LONG, self.selector.select(call))
             .await

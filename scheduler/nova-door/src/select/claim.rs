@@ -1,12 +1,13 @@
 //! Claims: what was decided in memory becomes true in Placement, or does not.
 
 use super::Request;
-use crate::facts::{Facts, amounts};
+use crate::facts::Facts;
 use crate::task::pause;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova_cloud::{Claim, Claimed};
 use ebbtide_openstack::placement::Inventory;
 use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Placement, Resources};
+use ebbtide_swap::{holds, take_back, taken_by};
 use std::collections::BTreeMap;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -109,7 +110,7 @@ impl Claimer<'_> {
             if error.effect() == Effect::Unknown {
                 // Until it is known, whatever is claimed next for it takes the place of this.
                 self.request.note_doubtful(&new);
-                if let Ok(true) = self.holds(&new).await {
+                if let Ok(true) = holds(&self.placement, &new).await {
                     // Not counted as a write of ours: when it was done is not known, and the host
                     // is read anew.
                     self.taken(&new, &BTreeMap::new());
@@ -138,7 +139,7 @@ impl Claimer<'_> {
     }
 
     fn taken(&self, new: &NewClaim, readings: &BTreeMap<Uuid, u64>) {
-        let held = held(new);
+        let held = taken_by(new);
         self.request.forget_doubt(new.consumer);
         self.facts
             .providers
@@ -150,7 +151,7 @@ impl Claimer<'_> {
     /// it is our turn, so that only others raise the generation meanwhile. One that does not answer
     /// now has taken the claim all the same.
     async fn takes_too_much(&self, new: &NewClaim) -> bool {
-        for (provider, amounts) in held(new) {
+        for (provider, amounts) in taken_by(new) {
             let Ok(given) = self.placement.usages(provider).await else {
                 continue;
             };
@@ -180,7 +181,7 @@ impl Claimer<'_> {
         let Some(new) = claims.first() else { return };
         let mut patience = Patience::new(self.patience, &self.request.stop);
         loop {
-            match self.try_give_back(new, claims).await {
+            match take_back(&self.placement, claims).await {
                 Ok(()) => {
                     self.request.forget_doubt(new.consumer);
                     self.facts.providers.released(new.consumer);
@@ -201,37 +202,6 @@ impl Claimer<'_> {
         }
     }
 
-    async fn try_give_back(
-        &self,
-        new: &NewClaim,
-        claims: &[NewClaim],
-    ) -> Result<(), OpenStackError> {
-        let current = self.placement.allocations(new.consumer).await?;
-        let ours = |provider: &Uuid| {
-            let mut claims = claims.iter();
-            claims.any(|claim| held(claim).contains_key(provider))
-        };
-        if !current.allocations.keys().any(ours) {
-            return Ok(());
-        }
-        let rest: BTreeMap<Uuid, BTreeMap<String, u64>> = current
-            .allocations
-            .into_iter()
-            .filter(|(provider, _)| !ours(provider))
-            .map(|(provider, of)| (provider, of.resources))
-            .collect();
-        if rest.is_empty() {
-            let deleted = self.placement.delete_allocations(new.consumer).await;
-            return deleted.map(drop);
-        }
-        let rest = NewClaim {
-            resources: Resources::from_amounts(&rest)?,
-            generation: current.consumer_generation,
-            ..new.clone()
-        };
-        self.placement.put_allocations(&rest).await
-    }
-
     /// Takes back what a request that got nothing may have claimed without hearing of it.
     pub(super) async fn give_back_doubtful(&self) {
         for claims in self.request.doubtful() {
@@ -239,62 +209,19 @@ impl Claimer<'_> {
         }
     }
 
-    /// A claim for a request that may have been begun before, by a scheduler that died: what is there is its claim and not a reason to
-    /// hold both. Only what an instance holds on the host where it is (its owner evacuates it) stays.
+    /// A claim for a request that may have been begun before.
     async fn replace(&self, new: &NewClaim) -> Result<ebbtide_openstack::Claimed, OpenStackError> {
-        let current = self.placement.allocations(new.consumer).await?;
-        if current.allocations.is_empty() {
-            return self.placement.claim_new(new).await;
-        }
-        let home = match self.request.home.get(&new.consumer) {
-            Some(home) => Some(*home),
-            None if self.request.redelivered => None,
-            None => {
-                let homes = self.facts.database.homes(&[new.consumer]).await;
-                homes.get(&new.consumer).copied()
+        let home = async {
+            match self.request.home.get(&new.consumer) {
+                Some(home) => Some(*home),
+                None if self.request.redelivered => None,
+                None => {
+                    let homes = self.facts.database.homes(&[new.consumer]).await;
+                    homes.get(&new.consumer).copied()
+                }
             }
         };
-        let mut wanted = amounts(&serde_json::Value::Object(
-            new.resources.allocations().clone(),
-        ));
-        let mut stays = false;
-        for (provider, of) in &current.allocations {
-            if Some(*provider) == home && !wanted.contains_key(provider) {
-                wanted.insert(*provider, of.resources.clone());
-                stays = true;
-            }
-        }
-        let resources = if stays {
-            Resources::from_amounts(&wanted)?
-        } else {
-            new.resources.clone()
-        };
-        let replaced = NewClaim {
-            resources,
-            generation: current.consumer_generation,
-            ..new.clone()
-        };
-        match self.placement.put_allocations(&replaced).await {
-            Ok(()) => Ok(ebbtide_openstack::Claimed::Yes),
-            Err(OpenStackError::Conflict { code, text, .. }) => {
-                Ok(ebbtide_openstack::Claimed::No {
-                    status: 409,
-                    code,
-                    text,
-                })
-            }
-            Err(error) => Err(error),
-        }
-    }
-
-    /// After a lost answer: whether Placement has the claim.
-    async fn holds(&self, new: &NewClaim) -> Result<bool, OpenStackError> {
-        let held = self.placement.allocations(new.consumer).await?;
-        Ok(new.resources.amounts().all(|(provider, class, amount)| {
-            held.allocations
-                .get(&provider)
-                .is_some_and(|of| of.resources.get(class) == Some(&amount))
-        }))
+        ebbtide_swap::replace(&self.placement, new, home).await
     }
 
     /// Takes a claim back.
@@ -322,16 +249,6 @@ impl Claimer<'_> {
             }
         }
     }
-}
-
-/// What a claim takes, by provider.
-fn held(new: &NewClaim) -> BTreeMap<Uuid, BTreeMap<String, u64>> {
-    let mut held: BTreeMap<Uuid, BTreeMap<String, u64>> = BTreeMap::new();
-    for (provider, class, amount) in new.resources.amounts() {
-        let of = held.entry(provider).or_default();
-        of.insert(class.to_owned(), amount);
-    }
-    held
 }
 
 /// What all consumers together may have of an inventory, reckoned as Placement does.

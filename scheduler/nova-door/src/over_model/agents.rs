@@ -1,0 +1,108 @@
+//! Agents, played by tests.
+
+use crate::clock;
+use ebbtide_bus::{Bus, InProcessBroker, InProcessBus, Outgoing, QueuePrefix, Subscription};
+use ebbtide_model::MessageId;
+use ebbtide_model::message::{
+    Body, Evacuated, EvacuatedHow, EvacuationFailed, Message, Notice, Spare, Spared,
+};
+use std::time::Duration;
+
+/// Longer than any scheduler here takes to say something.
+const SOON: Duration = Duration::from_secs(20);
+
+/// The agent of one host.
+pub(super) struct Agent {
+    host: String,
+    bus: InProcessBus,
+    prefix: QueuePrefix,
+    commands: Subscription,
+}
+
+impl Agent {
+    pub(super) async fn of(host: &str, broker: &InProcessBroker, prefix: &QueuePrefix) -> Self {
+        let bus = broker.connect();
+        let commands = bus.consume(&prefix.agent(host).unwrap(), 16).await.unwrap();
+        Self {
+            host: host.to_owned(),
+            bus,
+            prefix: prefix.clone(),
+            commands,
+        }
+    }
+
+    async fn hears(&mut self) -> Body {
+        let said = tokio::time::timeout(SOON, self.commands.next()).await;
+        let said = said.expect("a message for the agent").unwrap();
+        let message = Message::from_bytes(&said.body).unwrap();
+        said.ack().await;
+        message.body
+    }
+
+    /// Waits for a notice.
+    pub(super) async fn notice(&mut self) -> Notice {
+        match self.hears().await {
+            Body::Notice(notice) => notice,
+            other => panic!("a notice was expected, not {other:?}"),
+        }
+    }
+
+    /// Waits for a spare.
+    pub(super) async fn spare(&mut self) -> Spare {
+        match self.hears().await {
+            Body::Spare(spare) => spare,
+            other => panic!("a spare was expected, not {other:?}"),
+        }
+    }
+
+    async fn says(&self, body: Body) {
+        let id = crate::ids::new();
+        let message = Message {
+            id: MessageId(id),
+            source: format!("/ebbtide/agent/{}", self.host),
+            time: clock::now(),
+            body,
+        };
+        let outgoing = Outgoing::cloud_event(id, message.to_bytes().unwrap());
+        let queue = self.prefix.scheduler();
+        self.bus.declare(&queue).await.unwrap();
+        self.bus.publish(&queue, &outgoing).await.unwrap();
+    }
+
+    /// The victim of a notice is gone.
+    pub(super) async fn gone(&self, notice: &Notice) {
+        self.says(Body::Evacuated(Evacuated {
+            evacuation_id: notice.evacuation_id,
+            host: self.host.clone(),
+            server_id: notice.server_id,
+            how: EvacuatedHow::Terminated,
+            at: clock::now(),
+            unbilled_seconds: None,
+            storage: None,
+        }))
+        .await;
+    }
+
+    /// The victim of a notice could not be ended, and runs.
+    pub(super) async fn failed(&self, notice: &Notice) {
+        self.says(Body::EvacuationFailed(EvacuationFailed {
+            evacuation_id: notice.evacuation_id,
+            host: self.host.clone(),
+            server_id: notice.server_id,
+            reason: "the hypervisor does not answer".to_owned(),
+            still_running: true,
+            late_attempt: None,
+        }))
+        .await;
+    }
+
+    /// The victim of a notice lives on.
+    pub(super) async fn spared(&self, notice: &Notice) {
+        self.says(Body::Spared(Spared {
+            evacuation_id: notice.evacuation_id,
+            host: self.host.clone(),
+            server_id: notice.server_id,
+        }))
+        .await;
+    }
+}

@@ -1,0 +1,214 @@
+//! The swap: what victims hold becomes what the newcomer holds, in one write or not at all.
+
+use super::agents::Agent;
+use super::preemptions::{Stage, VICTIM, holding, on_host, replay, victim, write};
+use super::{host, newcomer, other_claims};
+use crate::evacuate::Outcome;
+use crate::preemption::{CalledOff, State};
+use ebbtide_placement_model::{Fault, Model, Step};
+use serde_json::{Value, json};
+
+const POST: &str = "POST /allocations";
+/// What the newcomer of four VCPUs claims.
+const CLAIM: [(&str, u64); 3] = [("VCPU", 4), ("MEMORY_MB", 512), ("DISK_GB", 1)];
+
+fn room() -> Outcome {
+    Outcome::Room(json!("the place"))
+}
+
+/// So many victims are told, and are gone.
+async fn leave(agent: &mut Agent, victims: usize) {
+    for _ in 0..victims {
+        let notice = agent.notice().await;
+        agent.gone(&notice).await;
+    }
+}
+
+#[tokio::test]
+async fn a_swap_is_one_write_in_which_victims_hold_nothing_and_the_newcomer_all() {
+    let mut stage = Stage::new().await;
+    let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
+    let (victims, generation) = ([victim(1), victim(2)], plan.victims[0].generation);
+    let mut agent = stage.take_agent();
+    let leaving = async {
+        let notice = agent.notice().await;
+        // Before any agent hears of it.
+        assert_eq!(stage.posts().len(), 1);
+        assert_eq!(stage.has(newcomer(1)), on_host(&CLAIM));
+        for victim in victims {
+            assert!(stage.has(victim).is_empty());
+        }
+        agent.gone(&notice).await;
+        leave(&mut agent, 1).await;
+    };
+    let (outcome, ()) = tokio::join!(stage.carries_out(plan), leaving);
+    assert_eq!(outcome, room());
+    let body = &stage.posts()[0];
+    for victim in victims {
+        let entry = &body[victim.to_string()];
+        assert_eq!(entry["allocations"], json!({}));
+        assert_eq!(entry["consumer_generation"], json!(generation));
+    }
+    let entry = &body[newcomer(1).to_string()];
+    assert_eq!(entry["consumer_generation"], Value::Null);
+    assert_eq!(stage.has(victim(3)), on_host(&VICTIM), "no part of it");
+    assert_eq!(stage.bench.used(1), 8);
+}
+
+#[tokio::test]
+async fn what_a_victim_keeps_stays_with_it_in_the_same_write() {
+    let mut stage = Stage::new().await;
+    let mut plan = stage.plan(newcomer(1), &[1, 2], 3).await;
+    let generation = plan.victims[1].generation;
+    // The newcomer needs no more of it.
+    let keeps = [("VCPU", 1), ("MEMORY_MB", 1024), ("DISK_GB", 1)];
+    plan.victims[1].keeps = Some(holding(&keeps, Some(generation)));
+    let mut agent = stage.take_agent();
+    let leaving = async {
+        let notice = agent.notice().await;
+        assert_eq!(stage.has(victim(2)), on_host(&keeps));
+        assert_eq!(stage.bench.used(1), 8, "none of it is free");
+        agent.gone(&notice).await;
+        leave(&mut agent, 1).await;
+    };
+    let (outcome, ()) = tokio::join!(stage.carries_out(plan), leaving);
+    assert_eq!(outcome, room());
+    assert_eq!(stage.posts().len(), 1);
+}
+
+#[tokio::test]
+async fn a_swap_whose_victim_was_changed_since_the_plan_is_refused_and_changes_nothing() {
+    let stage = Stage::new().await;
+    let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
+    let status = stage
+        .bench
+        .placement
+        .model(|m| write(m, victim(2), &VICTIM));
+    assert_eq!(status, 204);
+    let id = plan.id;
+    let outcome = stage.carries_out(plan).await;
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    for n in [1, 2] {
+        assert_eq!(stage.has(victim(n)), on_host(&VICTIM));
+    }
+    assert!(stage.has(newcomer(1)).is_empty());
+    assert_eq!(stage.end_of(id).await.state, State::Refused);
+}
+
+#[tokio::test]
+async fn a_swap_whose_answer_was_lost_is_read_and_not_sent_again() {
+    let mut stage = Stage::new().await;
+    let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
+    let placement = &stage.bench.placement;
+    placement.once(POST, Step::Fault(Fault::AnswerLost));
+    let mut agent = stage.take_agent();
+    let (outcome, ()) = tokio::join!(stage.carries_out(plan), leave(&mut agent, 2));
+    assert_eq!(outcome, room());
+    assert_eq!(stage.posts().len(), 1);
+    assert_eq!(stage.has(newcomer(1)), on_host(&CLAIM));
+}
+
+#[tokio::test]
+async fn a_swap_that_placement_has_not_heard_is_sent_again() {
+    let mut stage = Stage::new().await;
+    let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
+    let placement = &stage.bench.placement;
+    placement.once(POST, Step::Fault(Fault::Silence));
+    let mut agent = stage.take_agent();
+    let (outcome, ()) = tokio::join!(stage.carries_out(plan), leave(&mut agent, 2));
+    assert_eq!(outcome, room());
+    let posts = stage.posts();
+    assert_eq!(posts.len(), 2);
+    assert_eq!(posts[0], posts[1]);
+    assert_eq!(stage.has(newcomer(1)), on_host(&CLAIM));
+}
+
+#[tokio::test]
+async fn a_newcomer_that_another_scheduler_has_placed_does_not_tell_that_this_swap_was_taken() {
+    let stage = Stage::new().await;
+    let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
+    let placement = &stage.bench.placement;
+    // This swap is not heard, and the newcomer gets the same place by another one.
+    placement.once(POST, Step::Fault(Fault::Silence));
+    let other = |model: &mut Model| {
+        for n in [3, 4] {
+            assert_eq!(write(model, victim(n), &[]), 204);
+        }
+        assert_eq!(write(model, newcomer(1), &CLAIM), 204);
+    };
+    let asks = format!("GET /allocations/{}", newcomer(1));
+    placement.once(&asks, Step::Before(Box::new(other)));
+    let outcome = stage.carries_out(plan).await;
+    assert!(matches!(outcome, Outcome::Refused(_)), "{outcome:?}");
+    for n in [1, 2] {
+        assert_eq!(stage.has(victim(n)), on_host(&VICTIM), "not evicted");
+    }
+    assert_eq!(stage.has(newcomer(1)), on_host(&CLAIM), "the other one's");
+}
+
+#[tokio::test]
+async fn a_swap_whose_newcomer_was_deleted_before_it_was_read_is_given_back() {
+    let stage = Stage::new().await;
+    let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
+    let placement = &stage.bench.placement;
+    placement.once(POST, Step::Fault(Fault::AnswerLost));
+    let path = format!("/allocations/{}", newcomer(1));
+    let asks = format!("GET {path}");
+    let deleted = move |model: &mut Model| {
+        assert_eq!(replay(model, "DELETE", &path, &Value::Null), 204);
+    };
+    placement.once(&asks, Step::Before(Box::new(deleted)));
+    let outcome = stage.carries_out(plan).await;
+    let why = Some(CalledOff::NewcomersGone);
+    assert!(
+        matches!(&outcome, Outcome::Withdrawn(said, _) if *said == why),
+        "{outcome:?}"
+    );
+    for n in [1, 2] {
+        assert_eq!(stage.has(victim(n)), on_host(&VICTIM));
+    }
+    assert!(stage.has(newcomer(1)).is_empty());
+}
+
+#[tokio::test]
+async fn a_swap_where_another_preemptions_victim_still_runs_is_given_back() {
+    let stage = Stage::new().await;
+    // Another scheduler's preemption: its newcomer was deleted, and its victims still run.
+    let open = stage.plan(newcomer(7), &[3, 4], 4).await;
+    let row = stage.written_by_another(&open).await;
+    stage.bench.placement.model(|model| {
+        for n in [3, 4] {
+            assert_eq!(write(model, victim(n), &[]), 204);
+        }
+        // Somebody takes what looks free.
+        assert_eq!(other_claims(model, newcomer(8), host(1), 2), 204);
+    });
+    let plan = stage.plan(newcomer(1), &[1], 2).await;
+    let outcome = stage.carries_out(plan).await;
+    let why = Some(CalledOff::HostOverfull);
+    assert!(
+        matches!(&outcome, Outcome::Withdrawn(said, _) if *said == why),
+        "{outcome:?}"
+    );
+    assert_eq!(stage.has(victim(1)), on_host(&VICTIM));
+    assert!(stage.has(newcomer(1)).is_empty());
+    assert!(!stage.row(row.id).await.finished);
+}
+
+#[tokio::test]
+async fn a_request_without_room_gets_that_of_the_victims_who_leave_for_it() {
+    let mut stage = Stage::new().await;
+    let mut agent = stage.take_agent();
+    let leaving = async {
+        let notice = agent.notice().await;
+        assert_eq!(stage.posts().len(), 1);
+        // Of two victims it needs three VCPUs; nobody else is given the fourth.
+        assert_eq!(stage.bench.used(1), 8);
+        agent.gone(&notice).await;
+        leave(&mut agent, 1).await;
+    };
+    let (answer, ()) = tokio::join!(stage.bench.ask(newcomer(1), 3), leaving);
+    assert_eq!(super::place(&answer.unwrap()), "compute1");
+    assert_eq!(stage.bench.holds(newcomer(1)), [(host(1), 3)]);
+    assert_eq!(stage.posts().len(), 1);
+}

@@ -1,0 +1,112 @@
+//! Claims of requests that find room, where something may be held already.
+
+use crate::Amounts;
+use ebbtide_openstack::{Claimed, NewClaim, OpenStackError, Placement, Resources};
+use std::collections::BTreeMap;
+use std::future::Future;
+use uuid::Uuid;
+
+/// What a claim takes, by provider.
+#[must_use]
+pub fn taken_by(new: &NewClaim) -> Amounts {
+    let mut taken = Amounts::new();
+    for (provider, class, amount) in new.resources.amounts() {
+        let of = taken.entry(provider).or_default();
+        of.insert(class.to_owned(), amount);
+    }
+    taken
+}
+
+/// A claim for a request that may have been begun before, by a scheduler that died, or whose answer
+/// was lost: what is there is its claim and not a reason to hold both. Only what an instance holds
+/// on the host where it is (its owner evacuates it) stays; `home` is asked for that host's provider
+/// if anything is held at all.
+///
+/// # Errors
+/// Those of Placement, with the effect unknown.
+pub async fn replace(
+    placement: &Placement,
+    new: &NewClaim,
+    home: impl Future<Output = Option<Uuid>>,
+) -> Result<Claimed, OpenStackError> {
+    let current = placement.allocations(new.consumer).await?;
+    if current.allocations.is_empty() {
+        return placement.claim_new(new).await;
+    }
+    let home = home.await;
+    let mut wanted = taken_by(new);
+    let mut stays = false;
+    for (provider, of) in &current.allocations {
+        if Some(*provider) == home && !wanted.contains_key(provider) {
+            wanted.insert(*provider, of.resources.clone());
+            stays = true;
+        }
+    }
+    let resources = if stays {
+        Resources::from_amounts(&wanted)?
+    } else {
+        new.resources.clone()
+    };
+    let replaced = NewClaim {
+        resources,
+        generation: current.consumer_generation,
+        ..new.clone()
+    };
+    match placement.put_allocations(&replaced).await {
+        Ok(()) => Ok(Claimed::Yes),
+        Err(OpenStackError::Conflict { code, text, .. }) => Ok(Claimed::No {
+            status: 409,
+            code,
+            text,
+        }),
+        Err(error) => Err(error),
+    }
+}
+
+/// After a lost answer: whether Placement has the claim.
+///
+/// # Errors
+/// Those of Placement: it is not known.
+pub async fn holds(placement: &Placement, new: &NewClaim) -> Result<bool, OpenStackError> {
+    let held = placement.allocations(new.consumer).await?;
+    Ok(new.resources.amounts().all(|(provider, class, amount)| {
+        held.allocations
+            .get(&provider)
+            .is_some_and(|of| of.resources.get(class) == Some(&amount))
+    }))
+}
+
+/// Takes claims of one consumer back and leaves what it holds on providers of none of them (an
+/// instance that its owner evacuates).
+///
+/// # Errors
+/// Those of Placement. It can be tried again.
+pub async fn take_back(placement: &Placement, claims: &[NewClaim]) -> Result<(), OpenStackError> {
+    let Some(new) = claims.first() else {
+        return Ok(());
+    };
+    let current = placement.allocations(new.consumer).await?;
+    let ours = |provider: &Uuid| {
+        let mut claims = claims.iter();
+        claims.any(|claim| taken_by(claim).contains_key(provider))
+    };
+    if !current.allocations.keys().any(ours) {
+        return Ok(());
+    }
+    let rest: BTreeMap<Uuid, BTreeMap<String, u64>> = current
+        .allocations
+        .into_iter()
+        .filter(|(provider, _)| !ours(provider))
+        .map(|(provider, of)| (provider, of.resources))
+        .collect();
+    if rest.is_empty() {
+        let deleted = placement.delete_allocations(new.consumer).await;
+        return deleted.map(drop);
+    }
+    let rest = NewClaim {
+        resources: Resources::from_amounts(&rest)?,
+        generation: current.consumer_generation,
+        ..new.clone()
+    };
+    placement.put_allocations(&rest).await
+}

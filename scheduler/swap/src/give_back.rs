@@ -1,0 +1,179 @@
+//! Giving back what a preemption took that was called off.
+
+use crate::holding::{amounts, claim, emptied, same};
+use crate::{Around, InstanceRow, Room};
+use ebbtide_openstack::placement::Generation;
+use ebbtide_openstack::{NewClaim, OpenStackError, Victim};
+use ebbtide_preemption::{Holding, Preemption};
+use futures::future::try_join_all;
+use uuid::Uuid;
+
+/// How often what was given back is written at most: generations of instances are small numbers.
+const MOST_WRITES: u32 = 16;
+
+impl<A: Around> Room<'_, A> {
+    /// One transaction of Placement: newcomers lose what they claimed, victims that live have again
+    /// what they had. Who is not as we left it is left alone: somebody else has dealt with it.
+    ///
+    /// It may come while agents act. A victim that leaves afterwards has its allocations deleted by
+    /// Nova; one whose allocations Nova had deleted just before holds them for nothing, which the
+    /// look after its agent's word finds.
+    ///
+    /// # Errors
+    /// Why it was not done, in words; or it is not known whether it was. It can be tried again.
+    pub async fn return_all(&self, record: &Preemption) -> Result<(), String> {
+        let mut leave = Vec::new();
+        let mut moved_back = Vec::new();
+        let mut claims: Vec<NewClaim> = Vec::new();
+        let mut restored: Vec<(Uuid, &Holding)> = Vec::new();
+        for newcomer in &record.newcomers {
+            let holds = self.placement.allocations(newcomer.instance).await;
+            let holds = holds.map_err(said)?;
+            let Some(generation) = holds.consumer_generation else {
+                self.around.released(newcomer.instance);
+                continue;
+            };
+            if !same(&holds, &newcomer.claim) {
+                continue;
+            }
+            match &newcomer.before {
+                Some(before) => {
+                    claims.push(claim(newcomer.instance, before, Some(generation)).map_err(said)?);
+                    moved_back.push((newcomer.instance, before));
+                }
+                // Another request for it was answered meanwhile, with the same place: the claim is
+                // that one's.
+                None if self.has_come(newcomer.instance, &newcomer.host).await? => {}
+                None => leave.push(emptied(newcomer.instance, &newcomer.claim, generation)),
+            }
+        }
+        let survivors: Vec<_> = record.survivors().collect();
+        let looks = survivors.iter().map(|victim| {
+            let server = victim.server.0;
+            self.generation_to_restore(server, &victim.host, victim.keeps.as_ref())
+        });
+        let restorable = try_join_all(looks).await?;
+        if record.returned {
+            leave.extend(self.held_for_nothing(record).await?);
+        }
+        for (victim, generation) in survivors.into_iter().zip(restorable) {
+            let server = victim.server.0;
+            let Some(generation) = generation else {
+                continue;
+            };
+            claims.push(claim(server, &victim.had, generation.0).map_err(said)?);
+            restored.push((server, &victim.had));
+        }
+        if !leave.is_empty() || !claims.is_empty() {
+            let _turn = self.around.turn_to_write(&claims).await;
+            let written = self.placement.post_allocations(&leave, &claims).await;
+            written.map_err(said)?;
+        }
+        // Who was left alone still holds it.
+        for instance in leave.iter().map(|v| v.consumer) {
+            self.around.released(instance);
+        }
+        for (instance, before) in moved_back {
+            self.around.claimed(instance, &amounts(&before.allocations));
+        }
+        for (server, had) in restored {
+            self.around.claimed(server, &amounts(&had.allocations));
+        }
+        // Also those that have it already: the answer to an earlier return may have been lost.
+        for victim in record.survivors() {
+            let renewed = self.renew(victim.server.0, &victim.had, victim.generation);
+            renewed.await.map_err(said)?;
+        }
+        Ok(())
+    }
+
+    /// Victims that are not there any more and hold what was given back to them: it came after Nova
+    /// had taken it from them.
+    async fn held_for_nothing(&self, record: &Preemption) -> Result<Vec<Victim>, String> {
+        let mut all = Vec::new();
+        for victim in &record.victims {
+            let holds = self.placement.allocations(victim.server.0).await;
+            let holds = holds.map_err(said)?;
+            let Some(generation) = holds.consumer_generation else {
+                continue;
+            };
+            // One that was stopped, or has come back since, has it rightly.
+            let there = self.around.instance(victim.server.0);
+            if !same(&holds, &victim.had) || there.await?.is_some() {
+                continue;
+            }
+            all.push(emptied(victim.server.0, &victim.had, generation));
+        }
+        Ok(all)
+    }
+
+    /// Placement forgets a consumer that holds nothing and begins to count anew when it comes back.
+    /// A scheduler that stood still with this swap in its hands would find the generation that it
+    /// knows, and the swap would be taken although it was called off. So what was given back is
+    /// written until it has another one.
+    async fn renew(&self, server: Uuid, had: &Holding, before: u64) -> Result<(), OpenStackError> {
+        for _ in 0..MOST_WRITES {
+            let holds = self.placement.allocations(server).await?;
+            let Some(generation) = holds.consumer_generation.filter(|now| now.0 <= before) else {
+                break;
+            };
+            if !same(&holds, had) {
+                break;
+            }
+            let again = claim(server, had, Some(generation))?;
+            self.placement.post_allocations(&[], &[again]).await?;
+        }
+        Ok(())
+    }
+
+    /// The generation with which a survivor gets back what it had; `None`: it needs nothing, or
+    /// must not get anything, because it is not there any more.
+    pub(crate) async fn generation_to_restore(
+        &self,
+        server: Uuid,
+        host: &str,
+        keeps: Option<&Holding>,
+    ) -> Result<Option<Restorable>, String> {
+        let holds = self.placement.allocations(server).await.map_err(said)?;
+        let as_we_left_it = match keeps {
+            None => holds.allocations.is_empty(),
+            Some(keeps) => same(&holds, keeps),
+        };
+        if !as_we_left_it {
+            return Ok(None);
+        }
+        let row = self.row_on(server, host).await?;
+        let lives = row.is_some_and(|row| {
+            row.task_state.as_deref() != Some("deleting")
+                && row.vm_state.as_deref() != Some("deleted")
+        });
+        Ok(lives.then_some(Restorable(holds.consumer_generation)))
+    }
+
+    /// Whether Nova has brought a newcomer to its host, or is about to. One that waits for its
+    /// resize may be there as well: on its old place, for which its migration holds what it had,
+    /// and what we claimed is for the new one.
+    async fn has_come(&self, instance: Uuid, host: &str) -> Result<bool, String> {
+        let row = self.row_on(instance, host).await?;
+        Ok(row.is_some_and(|row| {
+            matches!(
+                row.task_state.as_deref(),
+                None | Some("networking" | "block_device_mapping" | "spawning")
+            )
+        }))
+    }
+
+    /// What Nova has about an instance, if that is alive on a host.
+    async fn row_on(&self, server: Uuid, host: &str) -> Result<Option<InstanceRow>, String> {
+        let row = self.around.instance(server).await?;
+        Ok(row.filter(|row| row.host.as_deref() == Some(host)))
+    }
+}
+
+/// With which generation something is restored; `None` inside for a consumer that Placement does
+/// not know any more.
+pub(crate) struct Restorable(Option<Generation>);
+
+fn said(error: OpenStackError) -> String {
+    error.to_string()
+}

@@ -1,0 +1,170 @@
+//! The swap, and what became of it.
+
+use crate::holding::{amounts, claim, emptied, same};
+use crate::{Around, Room};
+use ebbtide_openstack::placement::Generation;
+use ebbtide_openstack::{Effect, NewClaim, OpenStackError, Victim};
+use ebbtide_preemption::Preemption;
+
+/// What Placement has said about a swap.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Swapped {
+    /// It has taken it.
+    Taken,
+    /// It has refused it, in these words: nothing was changed.
+    Refused(String),
+    /// Nothing: it may have taken it or not.
+    Unknown,
+}
+
+/// What reading shows of a swap whose answer is not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwapFound {
+    /// Placement has taken it, and a newcomer holds its claim.
+    Done,
+    /// Placement has not taken it.
+    NotDone,
+    /// Placement has taken it, and no newcomer holds its claim any more.
+    Abandoned,
+}
+
+impl<A: Around> Room<'_, A> {
+    /// Sends the swap: victims that keep nothing are emptied, those that keep something get just
+    /// that, newcomers get their claims, all in one transaction. `sent_before`: it may have been
+    /// sent before, so that a refusal does not tell that it was not taken.
+    pub async fn swap(&self, record: &Preemption, sent_before: bool) -> Swapped {
+        let (victims, claims) = match swap_of(record) {
+            Ok(swap) => swap,
+            Err(error) => return Swapped::Refused(error.to_string()),
+        };
+        let turn = self.around.turn_to_write(&claims).await;
+        let swapped = self.placement.post_allocations(&victims, &claims).await;
+        drop(turn);
+        let error = match swapped {
+            Ok(()) => {
+                self.believe_swap(record);
+                return Swapped::Taken;
+            }
+            Err(error) => error,
+        };
+        tracing::info!(code = error.code(), preemption = %record.id, "the swap: {error}");
+        if error.effect() == Effect::Unknown {
+            return Swapped::Unknown;
+        }
+        // Perhaps it was sent before and its answer was lost: then the victims are not as they
+        // were. A newcomer that is there although this swap was never sent got its place from
+        // another scheduler, which has its message, too.
+        let held = match sent_before {
+            true => self.newcomers_hold(record).await,
+            false => Ok(false),
+        };
+        match held {
+            Ok(true) => {
+                self.believe_swap(record);
+                Swapped::Taken
+            }
+            Ok(false) => Swapped::Refused(error.to_string()),
+            Err(_) => Swapped::Unknown,
+        }
+    }
+
+    /// Reads whether Placement has taken a swap.
+    ///
+    /// # Errors
+    /// In words: it could not be found out.
+    pub async fn read_swap(&self, record: &Preemption) -> Result<SwapFound, String> {
+        let found = match self.newcomers_hold(record).await {
+            Ok(true) => SwapFound::Done,
+            Ok(false) => self.swap_without_newcomers(record).await?,
+            Err(error) => return Err(error.to_string()),
+        };
+        if found == SwapFound::Done {
+            self.believe_swap(record);
+        }
+        Ok(found)
+    }
+
+    /// Nova's API deletes the allocations of a newcomer that its owner deletes, also while its swap
+    /// is in doubt. Then the victims tell: one that lives and holds only what the swap leaves to it
+    /// was part of the swap.
+    async fn swap_without_newcomers(&self, record: &Preemption) -> Result<SwapFound, String> {
+        let mut left = false;
+        for victim in &record.victims {
+            let keeps = victim.keeps.as_ref();
+            let restorable = self
+                .generation_to_restore(victim.server.0, &victim.host, keeps)
+                .await?;
+            left |= restorable.is_some();
+        }
+        if !left {
+            return Ok(SwapFound::NotDone);
+        }
+        for newcomer in &record.newcomers {
+            let holds = self.placement.allocations(newcomer.instance).await;
+            let holds = holds.map_err(|error| error.to_string())?;
+            if same(&holds, &newcomer.claim) {
+                return Ok(SwapFound::Done);
+            }
+        }
+        Ok(SwapFound::Abandoned)
+    }
+
+    /// Whether Placement has taken the swap: the newcomers are where it puts them, and victims hold
+    /// nothing but what it leaves to them. It is one transaction, so one newcomer tells for all;
+    /// but the newcomer alone could be there by another preemption for the same request.
+    async fn newcomers_hold(&self, record: &Preemption) -> Result<bool, OpenStackError> {
+        let Some(newcomer) = record.newcomers.first() else {
+            return Ok(false);
+        };
+        let holds = self.placement.allocations(newcomer.instance).await?;
+        if !same(&holds, &newcomer.claim) {
+            return Ok(false);
+        }
+        for victim in &record.victims {
+            let holds = self.placement.allocations(victim.server.0).await?;
+            // One that its owner has deleted since holds nothing at all.
+            let as_left = victim
+                .keeps
+                .as_ref()
+                .is_some_and(|keeps| same(&holds, keeps));
+            if !as_left && !holds.allocations.is_empty() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// What the swap means for the cloud in memory.
+    fn believe_swap(&self, record: &Preemption) {
+        for victim in &record.victims {
+            match &victim.keeps {
+                Some(keeps) => {
+                    let kept = amounts(&keeps.allocations);
+                    self.around.claimed(victim.server.0, &kept);
+                }
+                None => self.around.released(victim.server.0),
+            }
+        }
+        for newcomer in &record.newcomers {
+            let amounts = amounts(&newcomer.claim.allocations);
+            self.around.claimed(newcomer.instance, &amounts);
+        }
+    }
+}
+
+fn swap_of(record: &Preemption) -> Result<(Vec<Victim>, Vec<NewClaim>), OpenStackError> {
+    let mut leave = Vec::new();
+    let mut claims = Vec::new();
+    for victim in &record.victims {
+        let generation = Generation(victim.generation);
+        match &victim.keeps {
+            None => leave.push(emptied(victim.server.0, &victim.had, generation)),
+            Some(keeps) => claims.push(claim(victim.server.0, keeps, Some(generation))?),
+        }
+    }
+    for newcomer in &record.newcomers {
+        let generation = newcomer.claim.generation.map(Generation);
+        claims.push(claim(newcomer.instance, &newcomer.claim, generation)?);
+    }
+    Ok((leave, claims))
+}
