@@ -1,15 +1,16 @@
 //! What is due, done.
 
 use super::drive::Stop;
-use super::placement::{Answer, Write, amounts};
+use super::placement::{Rows, amounts};
 use super::world::NovaWorld;
 use crate::Mutation;
 use crate::violation::Promise;
 use ebbtide_model::message::{Body, Message, Notice, Spare, Spared};
 use ebbtide_model::{MessageId, Seconds};
 use ebbtide_preemption::{
-    Action, CalledOff, Holding, Input, NoticeOrder, Preemption, State, Victim, VictimState,
+    Action, CalledOff, Input, NoticeOrder, Preemption, State, Victim, VictimState,
 };
+use ebbtide_swap::{InstanceRow, SwapFound, Swapped};
 use uuid::Uuid;
 
 /// How long a request without a message may still be redelivered to somebody.
@@ -26,13 +27,7 @@ impl NovaWorld {
         };
         match action {
             Action::Swap => self.swap(who, id, &record),
-            Action::ReadSwap => {
-                if self.is_abandoned(&record) {
-                    return self.feed(who, id, &Input::SwapAbandoned);
-                }
-                let held = self.is_swapped(&record);
-                self.feed(who, id, &Input::SwapRead { held })
-            }
+            Action::ReadSwap => self.read_swap(who, id, &record),
             Action::AskCaller if record.state == State::Claimed && self.is_overfull(&record) => {
                 self.feed(
                     who,
@@ -84,50 +79,71 @@ impl NovaWorld {
                 );
             }
         }
-        let mut writes: Vec<Write> = record
-            .victims
-            .iter()
-            .map(|v| Write {
-                consumer: v.server.0,
-                holds: v.keeps.as_ref().and_then(amounts),
-                generation: Some(v.generation),
-            })
-            .collect();
-        for newcomer in &record.newcomers {
-            writes.push(Write {
-                consumer: newcomer.instance,
-                holds: amounts(&newcomer.claim),
-                generation: newcomer.claim.generation,
-            });
-        }
         let driven = self.schedulers[who].driven.get(&id);
-        let doubtful = driven.is_some_and(|d| d.doubtful);
+        let sent_before = driven.is_some_and(|d| d.doubtful);
         let held_before = self.is_swapped(record);
-        let answer = self.placement.post(&writes);
+        let rows = self.rows(record);
+        let swapped = self
+            .placement
+            .with_room(&rows, async |room| room.swap(record, sent_before).await);
         if !held_before && self.is_swapped(record) {
             self.in_force.insert(id);
             self.swapped.insert(id);
         }
-        let input = match answer {
-            Answer::Done => Input::Swapped,
-            Answer::Lost if self.breaks(Mutation::LostAnswerTakenAsRefusal) => Input::SwapRefused {
-                reason: "no answer",
-            },
-            Answer::Lost => {
+        let input = match &swapped {
+            Swapped::Taken => Input::Swapped,
+            Swapped::Refused(reason) => Input::SwapRefused { reason },
+            Swapped::Unknown if self.breaks(Mutation::LostAnswerTakenAsRefusal) => {
+                Input::SwapRefused {
+                    reason: "no answer",
+                }
+            }
+            Swapped::Unknown => {
                 if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
                     driven.doubtful = true;
                 }
                 Input::SwapUnknown
             }
-            // Perhaps it was sent before and its answer was lost: then the victims are not as they were. If it was not, the newcomer got its
-            // place from somebody else who had the message, too.
-            Answer::Conflict if doubtful && self.is_swapped(record) => Input::Swapped,
-            Answer::Conflict => Input::SwapRefused { reason: "409" },
         };
         if self.dies_before_writing(who) {
             return Err(Stop);
         }
         self.feed(who, id, &input)
+    }
+
+    fn read_swap(&mut self, who: usize, id: Uuid, record: &Preemption) -> Result<(), Stop> {
+        let rows = self.rows(record);
+        let found = self
+            .placement
+            .with_room(&rows, async |room| room.read_swap(record).await);
+        let input = match found {
+            Ok(SwapFound::Done) => Input::SwapRead { held: true },
+            Ok(SwapFound::NotDone) => Input::SwapRead { held: false },
+            Ok(SwapFound::Abandoned) => Input::SwapAbandoned,
+            // It is not known yet.
+            Err(_) => {
+                self.schedulers[who].rests = true;
+                return Ok(());
+            }
+        };
+        self.feed(who, id, &input)
+    }
+
+    /// What Nova has about those with whom a record has to do.
+    fn rows(&self, record: &Preemption) -> Rows {
+        let on = |host: usize| InstanceRow {
+            host: self.agents.get(host).map(|agent| agent.name.clone()),
+            ..InstanceRow::default()
+        };
+        let victims = record.victims.iter().filter_map(|victim| {
+            let instance = self.instances.get(&victim.server.0)?;
+            Some((victim.server.0, on(instance.host)))
+        });
+        let newcomers = record.newcomers.iter().filter_map(|newcomer| {
+            let host = self.placed_on(newcomer.instance)?;
+            Some((newcomer.instance, on(host)))
+        });
+        Rows(victims.chain(newcomers).collect())
     }
 
     /// Whether Placement has the newcomer where the swap puts it.
@@ -161,15 +177,13 @@ impl NovaWorld {
             })
     }
 
-    /// Nova has this instance where the record would put it, although the record never answered: somebody else has.
-    fn is_placed(&self, instance: Uuid, claim: &Holding) -> bool {
-        let request = self.of.get(&instance).map(|n| &self.requests[*n]);
-        let host = amounts(claim).map(|(host, _)| host);
+    /// Where Nova has a newcomer, once its caller has an answer, whosever it is.
+    fn placed_on(&self, instance: Uuid) -> Option<usize> {
+        let request = self.of.get(&instance).map(|n| &self.requests[*n])?;
         // One that was started and whose guest is not there any more is deleted in Nova.
-        let there = |r: &super::callers::Request| {
-            !r.deleted && (!r.started || self.instances.contains_key(&instance))
-        };
-        request.is_some_and(|r| there(r) && r.answer.is_some() && r.answer == Some(host))
+        let there =
+            !request.deleted && (!request.started || self.instances.contains_key(&instance));
+        request.answer.flatten().filter(|_| there)
     }
 
     fn caller_waits(&self, who: usize, id: Uuid) -> bool {
@@ -361,64 +375,21 @@ impl NovaWorld {
 
     /// Newcomers lose what they claimed, victims that live have again what they had. Who is not as we left it is left alone.
     fn give_back(&mut self, who: usize, id: Uuid, record: &Preemption) -> Result<(), Stop> {
-        let mut writes = Vec::new();
-        for newcomer in &record.newcomers {
-            let held = self.placement.consumers.get(&newcomer.instance).copied();
-            let ours = held.filter(|h| Some((h.host, h.vcpus)) == amounts(&newcomer.claim));
-            if let Some(held) = ours
-                && !self.is_placed(newcomer.instance, &newcomer.claim)
-            {
-                writes.push(Write {
-                    consumer: newcomer.instance,
-                    holds: None,
-                    generation: Some(held.generation),
-                });
-            }
-        }
-        for victim in record.survivors() {
-            let held = self.placement.consumers.get(&victim.server.0).copied();
-            let keeps = victim.keeps.as_ref().and_then(amounts);
-            let as_we_left_it = held.map(|h| (h.host, h.vcpus)) == keeps;
-            let lives = self.instances.contains_key(&victim.server.0);
-            if as_we_left_it && lives {
-                writes.push(Write {
-                    consumer: victim.server.0,
-                    holds: amounts(&victim.had),
-                    generation: held.map(|h| h.generation),
-                });
-            }
-        }
-        let answer = if writes.is_empty() {
-            Answer::Done
-        } else {
-            self.placement.post(&writes)
-        };
-        // Placement counts anew for a consumer that it had forgotten, so what is given back is written until it has a generation that no swap
-        // in anybody's hands knows.
-        if answer == Answer::Done {
-            for victim in record.survivors() {
-                let restored = writes.iter().any(|w| w.consumer == victim.server.0);
-                if let Some(held) = self.placement.consumers.get_mut(&victim.server.0)
-                    && restored
-                {
-                    held.generation = held.generation.max(victim.generation + 1);
-                }
-            }
-        }
+        let rows = self.rows(record);
+        let returned = self
+            .placement
+            .with_room(&rows, async |room| room.return_all(record).await);
         // Until then an agent may act that has not heard of it.
         let settled = !record.victims.iter().any(|victim| victim.state.is_open());
-        if settled && !self.newcomer_holds(record) && answer != Answer::Conflict {
+        if settled && !self.newcomer_holds(record) && !self.is_abandoned(record) {
             self.in_force.remove(&id);
         }
         if self.dies_before_writing(who) {
             return Err(Stop);
         }
-        let input = match answer {
-            Answer::Done => Input::GivenBack,
-            Answer::Conflict => Input::GiveBackFailed { reason: "409" },
-            Answer::Lost => Input::GiveBackFailed {
-                reason: "no answer",
-            },
+        let input = match &returned {
+            Ok(()) => Input::GivenBack,
+            Err(reason) => Input::GiveBackFailed { reason },
         };
         self.feed(who, id, &input)
     }

@@ -242,6 +242,7 @@ impl NovaWorld {
         for n in 0..self.requests.len() {
             if self.requests[n].holders.contains(&who) {
                 self.requests[n].holders.retain(|holder| *holder != who);
+                self.requests[n].redelivered = true;
                 self.queue.push_back(n);
             }
         }

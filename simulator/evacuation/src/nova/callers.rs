@@ -3,6 +3,7 @@
 use super::world::{Instance, NovaWorld};
 use crate::violation::Promise;
 use ebbtide_model::{ResourceClass, Resources, Seconds, ServerId, Timestamp};
+use ebbtide_openstack::NewClaim;
 use uuid::Uuid;
 
 /// How long a caller waits for its answer.
@@ -27,6 +28,10 @@ pub(super) struct Request {
     pub(super) started: bool,
     /// How often it was planned.
     pub(super) plans: u32,
+    /// A scheduler may have begun with it before.
+    pub(super) redelivered: bool,
+    /// Claims of which it is not known whether Placement has taken them.
+    pub(super) doubtful: Vec<NewClaim>,
 }
 
 impl Request {
@@ -65,6 +70,8 @@ impl NovaWorld {
             answer: None,
             started: false,
             plans: 0,
+            redelivered: false,
+            doubtful: Vec::new(),
         });
         let n = self.requests.len() - 1;
         self.of.insert(instance, n);
@@ -179,7 +186,7 @@ impl NovaWorld {
         }
         // Nova's API deletes the allocations of a server that is being scheduled at once, whichever
         // scheduler is making room for it.
-        self.placement.consumers.remove(&id);
+        self.placement.delete(id);
     }
 
     pub(super) fn callers_lose_patience(&mut self) {

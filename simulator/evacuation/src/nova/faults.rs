@@ -38,13 +38,13 @@ impl NovaWorld {
                 }
             }
             Op::LoseAnswer => {
-                self.placement.silent = true;
+                self.placement.lose_answer();
                 self.fault(Fault::PlacementSilent, || {
                     "the next answer of Placement is lost".to_owned()
                 });
             }
             Op::LoseHeartbeat => {
-                self.placement.away = true;
+                self.placement.lose_question();
                 self.fault(Fault::PlacementAway, || {
                     "the next question to Placement is lost".to_owned()
                 });
@@ -147,8 +147,7 @@ impl NovaWorld {
         self.ledger.away = false;
         self.ledger.fail_after = None;
         self.ledger.lose_after = None;
-        self.placement.silent = false;
-        self.placement.away = false;
+        self.placement.mend();
         for scheduler in &mut self.schedulers {
             scheduler.up = true;
             scheduler.paused = false;

@@ -1,10 +1,26 @@
-//! Placement as far as a preemption meets it: providers with a capacity, consumers with generations, `POST /allocations` as one
-//! transaction.
+//! Placement of Nova's world: the model that is checked against a real one (`ebbtide-placement-model`),
+//! under the client and the code with which a scheduler swaps, reads, gives back and claims
+//! (`ebbtide-openstack`, `ebbtide-swap`). Every question and answer of theirs can be lost.
 
+use ebbtide_openstack::transport::{Exchange, Sent, Silence, Transport};
+use ebbtide_openstack::{AdapterOptions, Effect, NewClaim, Resources, Session};
+use ebbtide_placement_model::{InProcess, Model, Request};
 use ebbtide_preemption::Holding;
+use ebbtide_swap::{Amounts, Around, InstanceRow, Room};
+use futures::FutureExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 use uuid::Uuid;
+
+/// The provider of the first host; those of the others follow.
+const FIRST: u128 = 0x2e00_0000_0000_4000_8000_0000_0000_0000;
+/// What a host has where Placement does not count.
+const PLENTY: u64 = 1 << 20;
+/// The first microversion in which consumers have generations.
+const VERSION: (u32, u32) = (1, 36);
 
 /// What a consumer holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,94 +30,253 @@ pub(super) struct Held {
     pub(super) vcpus: u64,
 }
 
-/// One consumer in a `POST /allocations`: what it is to hold, and the generation that it must have; `None`: it must not exist.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Write {
-    pub(super) consumer: Uuid,
-    pub(super) holds: Option<(usize, u64)>,
-    pub(super) generation: Option<u64>,
+/// What goes wrong between a scheduler and Placement.
+#[derive(Debug, Clone, Copy, Default)]
+struct Ills {
+    /// The next answer is lost.
+    silent: bool,
+    /// The next question is not heard.
+    away: bool,
+    /// Broken on purpose: old generations are taken, and nobody counts.
+    careless: bool,
 }
 
-/// What whoever asked hears.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Answer {
-    Done,
-    Conflict,
-    /// Nothing: it may have been done or not.
-    Lost,
+/// The way to Placement.
+#[derive(Debug)]
+struct Wire {
+    service: InProcess,
+    ills: Mutex<Ills>,
+}
+
+impl Wire {
+    fn ills(&self) -> MutexGuard<'_, Ills> {
+        self.ills.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A write as it would be had its sender looked just now.
+    fn freshened(&self, sent: &Sent<'_>) -> Option<Value> {
+        let mut body = sent.body?.clone();
+        let consumer = sent.path.strip_prefix("/allocations/").map(str::to_owned);
+        self.service.model(|model| {
+            let now = |consumer: &str| {
+                let uuid = Uuid::try_parse(consumer).unwrap_or_default();
+                json!(model.consumer(uuid).map(|known| known.generation))
+            };
+            match &consumer {
+                Some(consumer) => body["consumer_generation"] = now(consumer),
+                None => {
+                    for (consumer, entry) in body.as_object_mut().into_iter().flatten() {
+                        entry["consumer_generation"] = now(consumer);
+                    }
+                }
+            }
+        });
+        Some(body)
+    }
+}
+
+fn silence() -> Silence {
+    Silence {
+        problem: "no answer".to_owned(),
+        effect: Effect::Unknown,
+    }
+}
+
+impl Transport for Wire {
+    fn exchange<'a>(&'a self, request: Sent<'a>) -> Exchange<'a> {
+        Box::pin(async move {
+            let ills = {
+                let mut ills = self.ills();
+                let now = *ills;
+                (ills.silent, ills.away) = (false, false);
+                now
+            };
+            if ills.away {
+                return Err(silence());
+            }
+            let careless = ills.careless.then(|| self.freshened(&request)).flatten();
+            let body = careless.as_ref().or(request.body);
+            let answer = self.service.exchange(Sent { body, ..request }).await;
+            if ills.silent { Err(silence()) } else { answer }
+        })
+    }
 }
 
 /// Placement.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Placement {
     pub(super) capacity: Vec<u64>,
+    /// What everybody holds: the model, as it was looked at after the last write.
     pub(super) consumers: BTreeMap<Uuid, Held>,
-    /// The next answer is lost.
-    pub(super) silent: bool,
-    /// The next question is not heard.
-    pub(super) away: bool,
-    /// Broken on purpose: old generations are taken, and nobody counts.
-    pub(super) careless: bool,
+    wire: Arc<Wire>,
+    client: ebbtide_openstack::Placement,
 }
 
 impl Placement {
+    /// Hosts of so many VCPUs. `careless`: old generations are taken, and nobody counts.
+    pub(super) fn new(capacity: Vec<u64>, careless: bool) -> Self {
+        let mut model = Model::new();
+        for (host, vcpus) in capacity.iter().enumerate() {
+            let vcpus = if careless { PLENTY } else { *vcpus };
+            model.add_host(provider(host), &format!("host-{host}"), vcpus, 0, 0);
+        }
+        let ills = Ills {
+            careless,
+            ..Ills::default()
+        };
+        let wire = Arc::new(Wire {
+            service: InProcess::new(model),
+            ills: Mutex::new(ills),
+        });
+        let session = Session::in_process(Arc::clone(&wire) as Arc<dyn Transport>);
+        let client = ebbtide_openstack::Placement::new(session, AdapterOptions::placement());
+        let client = match client {
+            Ok(client) => client.with_retry_wait(Duration::ZERO),
+            Err(error) => unreachable!("the options are right: {error}"),
+        };
+        Self {
+            capacity,
+            consumers: BTreeMap::new(),
+            wire,
+            client,
+        }
+    }
+
     pub(super) fn used(&self, host: usize) -> u64 {
         let here = self.consumers.values().filter(|h| h.host == host);
         here.map(|h| h.vcpus).sum()
     }
 
-    /// All or nothing.
-    pub(super) fn post(&mut self, writes: &[Write]) -> Answer {
-        if std::mem::take(&mut self.away) {
-            return Answer::Lost;
+    /// Runs what a scheduler does to a preemption's allocations, to its end.
+    pub(super) fn with_room<T>(
+        &mut self,
+        rows: &Rows,
+        work: impl AsyncFnOnce(Room<'_, Rows>) -> T,
+    ) -> T {
+        let done = at_once(work(Room::new(self.client.clone(), rows)));
+        self.look();
+        done
+    }
+
+    /// Runs what a scheduler asks Placement, to its end.
+    pub(super) fn with_client<T>(
+        &mut self,
+        work: impl AsyncFnOnce(&ebbtide_openstack::Placement) -> T,
+    ) -> T {
+        let done = at_once(work(&self.client));
+        self.look();
+        done
+    }
+
+    /// Nova deletes what a consumer holds.
+    pub(super) fn delete(&mut self, consumer: Uuid) {
+        if self.consumers.remove(&consumer).is_some() {
+            let path = format!("/allocations/{consumer}");
+            self.write("DELETE", &path, None);
         }
-        let as_said = writes.iter().all(|w| {
-            let present = self.consumers.get(&w.consumer).map(|h| h.generation);
-            present == w.generation
-        });
-        let mut after = self.consumers.clone();
-        for write in writes {
-            match write.holds {
-                None => drop(after.remove(&write.consumer)),
-                Some((host, vcpus)) => {
-                    let before = self.consumers.get(&write.consumer);
-                    let generation = before.map_or(0, |h| h.generation) + 1;
-                    let held = Held {
-                        generation,
-                        host,
-                        vcpus,
-                    };
-                    after.insert(write.consumer, held);
-                }
-            }
-        }
-        let before = std::mem::replace(&mut self.consumers, after);
-        let fits = writes
-            .iter()
-            .filter_map(|w| w.holds)
-            .all(|(host, _)| self.used(host) <= self.capacity.get(host).copied().unwrap_or(0));
-        if !(self.careless || as_said && fits) {
-            self.consumers = before;
-            return Answer::Conflict;
-        }
-        if std::mem::take(&mut self.silent) {
-            return Answer::Lost;
-        }
-        Answer::Done
     }
 
     /// Somebody else writes the same once more: only the generation is another.
     pub(super) fn touch(&mut self, n: usize) -> bool {
         let count = self.consumers.len().max(1);
-        let held = self.consumers.values_mut().nth(n % count);
-        held.map(|h| h.generation += 1).is_some()
+        let Some((consumer, held)) = self.consumers.iter().nth(n % count) else {
+            return false;
+        };
+        let path = format!("/allocations/{consumer}");
+        let body = json!({
+            "allocations": holding(held.host, held.vcpus, None).allocations,
+            "project_id": "p",
+            "user_id": "u",
+            "consumer_generation": held.generation,
+        });
+        self.write("PUT", &path, Some(&body));
+        self.look();
+        true
     }
+
+    fn write(&self, method: &str, path: &str, body: Option<&Value>) {
+        let request = Request {
+            method,
+            path,
+            version: VERSION,
+            body,
+        };
+        self.wire.service.model(|model| drop(model.ask(request)));
+    }
+
+    /// Looks at the model from outside.
+    fn look(&mut self) {
+        self.consumers = self.wire.service.model(|model| {
+            let all = model.consumers().map(|(id, known)| (id, known.generation));
+            all.filter_map(|(id, generation)| {
+                let (provider, of) = model.holds(id).into_iter().next()?;
+                let held = Held {
+                    generation,
+                    host: host_of(provider)?,
+                    vcpus: of.get("VCPU").copied()?,
+                };
+                Some((id, held))
+            })
+            .collect()
+        });
+    }
+
+    /// The next answer is lost.
+    pub(super) fn lose_answer(&self) {
+        self.wire.ills().silent = true;
+    }
+
+    /// The next question is not heard.
+    pub(super) fn lose_question(&self) {
+        self.wire.ills().away = true;
+    }
+
+    /// Nothing more is lost.
+    pub(super) fn mend(&self) {
+        let mut ills = self.wire.ills();
+        (ills.silent, ills.away) = (false, false);
+    }
+}
+
+/// Nothing in this world is waited for: Placement answers within the call, or not at all.
+fn at_once<T>(work: impl Future<Output = T>) -> T {
+    match work.now_or_never() {
+        Some(done) => done,
+        None => unreachable!("a call to Placement in the process waits for something"),
+    }
+}
+
+/// What a scheduler of this world has beside Placement: rows of Nova's database. It believes
+/// nothing, and does one thing after another.
+#[derive(Debug, Default)]
+pub(super) struct Rows(pub(super) BTreeMap<Uuid, InstanceRow>);
+
+impl Around for Rows {
+    type Turn = ();
+
+    async fn instance(&self, server: Uuid) -> Result<Option<InstanceRow>, String> {
+        Ok(self.0.get(&server).cloned())
+    }
+
+    async fn turn_to_write(&self, _claims: &[NewClaim]) {}
+
+    fn claimed(&self, _consumer: Uuid, _amounts: &Amounts) {}
+
+    fn released(&self, _consumer: Uuid) {}
+}
+
+fn provider(host: usize) -> Uuid {
+    Uuid::from_u128(FIRST + host as u128)
+}
+
+fn host_of(provider: Uuid) -> Option<usize> {
+    usize::try_from(provider.as_u128().checked_sub(FIRST)?).ok()
 }
 
 /// A holding in the form in which records keep it.
 pub(super) fn holding(host: usize, vcpus: u64, generation: Option<u64>) -> Holding {
     Holding {
-        allocations: json!({ host.to_string(): { "resources": { "VCPU": vcpus } } }),
+        allocations: json!({ provider(host).to_string(): { "resources": { "VCPU": vcpus } } }),
         mappings: None,
         project_id: "p".to_owned(),
         user_id: "u".to_owned(),
@@ -109,9 +284,22 @@ pub(super) fn holding(host: usize, vcpus: u64, generation: Option<u64>) -> Holdi
     }
 }
 
+/// A claim of a consumer that most probably holds nothing yet.
+pub(super) fn new_claim(consumer: Uuid, host: usize, vcpus: u64) -> Option<NewClaim> {
+    let holding = holding(host, vcpus, None);
+    Some(NewClaim {
+        consumer,
+        resources: Resources::new(holding.allocations, None).ok()?,
+        project_id: holding.project_id,
+        user_id: holding.user_id,
+        generation: None,
+    })
+}
+
 /// What a holding says.
 pub(super) fn amounts(holding: &Holding) -> Option<(usize, u64)> {
-    let (host, of) = holding.allocations.as_object()?.iter().next()?;
-    let vcpus = of.pointer("/resources/VCPU").and_then(Value::as_u64)?;
-    Some((host.parse().ok()?, vcpus))
+    let (provider, of) = ebbtide_swap::amounts(&holding.allocations)
+        .into_iter()
+        .next()?;
+    Some((host_of(provider)?, of.get("VCPU").copied()?))
 }

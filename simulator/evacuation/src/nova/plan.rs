@@ -2,11 +2,12 @@
 
 use super::drive::Driven;
 use super::ledger::Written;
-use super::placement::{Answer, Write, amounts, holding};
+use super::placement::{amounts, holding, new_claim};
 use super::world::NovaWorld;
 use crate::Mutation;
 use crate::violation::Promise;
 use ebbtide_model::{EvacuationId, InterruptionBehaviour, Seconds, ServerId};
+use ebbtide_openstack::{Claimed, Effect, OpenStackError};
 use ebbtide_preemption::{Newcomer, Preemption, ReplyWhen, State, Victim, VictimState};
 use std::collections::VecDeque;
 use uuid::Uuid;
@@ -40,7 +41,7 @@ impl NovaWorld {
             return;
         }
         if request.plans >= PLANS {
-            return self.answer(who, n, None);
+            return self.no_valid_host(who, n);
         }
         self.requests[n].plans += 1;
         let mut hosts = 0..self.agents.len();
@@ -48,34 +49,67 @@ impl NovaWorld {
             return self.claim(who, n, host);
         }
         if request.spot {
-            return self.answer(who, n, None);
+            return self.no_valid_host(who, n);
         }
         match self.cheapest(who, &request) {
-            None => self.answer(who, n, None),
+            None => self.no_valid_host(who, n),
             Some((host, victims)) => self.preempt(who, n, host, &victims),
         }
     }
 
-    /// There is room: one write of Placement.
+    /// There is room: it is claimed, as the door claims it.
     fn claim(&mut self, who: usize, n: usize, host: usize) {
-        let (instance, vcpus) = (self.requests[n].instance, self.requests[n].vcpus);
-        let held = self.placement.consumers.get(&instance).copied();
-        if held.is_some_and(|h| h.host == host) {
-            // An earlier try whose answer was lost.
-            return self.answer(who, n, Some(host));
-        }
-        let write = Write {
-            consumer: instance,
-            holds: Some((host, vcpus)),
-            generation: None,
+        let request = &self.requests[n];
+        let Some(new) = new_claim(request.instance, host, request.vcpus) else {
+            return self.answer(who, n, None);
         };
-        let answer = self.placement.post(&[write]);
-        let there = self.placement.consumers.get(&instance).map(|h| h.host);
-        match answer {
-            Answer::Conflict => self.decide(who, n),
-            Answer::Lost if there.is_none() => self.decide(who, n),
-            Answer::Done | Answer::Lost => self.answer(who, n, there),
+        let again = request.redelivered || !request.doubtful.is_empty();
+        let tried = self.placement.with_client(async |placement| {
+            if again {
+                ebbtide_swap::replace(placement, &new, async { None }).await
+            } else {
+                placement.claim_new(&new).await
+            }
+        });
+        match tried {
+            Ok(Claimed::Yes) => {
+                self.requests[n].doubtful.clear();
+                self.answer(who, n, Some(host));
+            }
+            Ok(Claimed::No { .. }) => self.decide(who, n),
+            // Nova's AllocationUpdateFailed.
+            Err(OpenStackError::ConsumerChanged { .. }) => self.no_valid_host(who, n),
+            Err(error) => {
+                if error.effect() == Effect::Unknown {
+                    self.requests[n].doubtful.push(new.clone());
+                    let held = self
+                        .placement
+                        .with_client(async |placement| ebbtide_swap::holds(placement, &new).await);
+                    if let Ok(true) = held {
+                        self.requests[n].doubtful.clear();
+                        return self.answer(who, n, Some(host));
+                    }
+                }
+                self.decide(who, n);
+            }
         }
+    }
+
+    /// There is none; what may have been claimed without being heard of is taken back.
+    fn no_valid_host(&mut self, who: usize, n: usize) {
+        let doubtful = std::mem::take(&mut self.requests[n].doubtful);
+        if !doubtful.is_empty() {
+            // Patience: it is tried until it is heard, or nearly so.
+            for _ in 0..TRIES {
+                let back = self.placement.with_client(async |placement| {
+                    ebbtide_swap::take_back(placement, &doubtful).await
+                });
+                if back.is_ok() {
+                    break;
+                }
+            }
+        }
+        self.answer(who, n, None);
     }
 
     fn preempt(&mut self, who: usize, n: usize, host: usize, victims: &[Uuid]) {

@@ -185,11 +185,8 @@ impl NovaWorld {
             keyless: mutation == Some(Mutation::UsageWithoutKey),
             ..Ledger::default()
         };
-        let placement = Placement {
-            capacity,
-            careless: mutation == Some(Mutation::StaleGenerationAccepted),
-            ..Placement::default()
-        };
+        let careless = mutation == Some(Mutation::StaleGenerationAccepted);
+        let placement = Placement::new(capacity, careless);
         Self {
             ground,
             policy: policy(),
@@ -321,11 +318,11 @@ impl NovaWorld {
     fn forget_the_gone(&mut self) {
         for host in 0..self.agents.len() {
             let there = &self.ground.agents[host].hypervisor;
-            let consumers = &mut self.placement.consumers;
+            let placement = &mut self.placement;
             self.instances.retain(|id, instance| {
                 let stays = instance.host != host || there.runs(ServerId(*id));
                 if !stays {
-                    consumers.remove(id);
+                    placement.delete(*id);
                 }
                 stays
             });
