@@ -1,6 +1,7 @@
 //! A small world around the record: Placement, agents, a caller, and a scheduler that may die between doing and writing.
 
 mod deleted;
+mod forged;
 
 use super::{
     Action, CalledOff, Holding, Input, Newcomer, Policy, Preemption, ReplyWhen, State, Victim,

@@ -10,6 +10,7 @@ mod adoption;
 mod agents;
 mod claims;
 mod giving_back;
+mod hostile;
 mod meeting;
 mod preemptions;
 mod swaps;
@@ -69,8 +70,8 @@ pub(super) fn message_for(instance: Uuid) -> String {
 }
 
 /// What a scheduler knows of a cloud, read anew.
-async fn facts(nova: &Nova, placement: &InProcess) -> Facts {
-    let cloud = Cloud::new(Options::default(), CloudSettings::default()).unwrap();
+async fn facts(nova: &Nova, placement: &InProcess, options: Options) -> Facts {
+    let cloud = Cloud::new(options, CloudSettings::default()).unwrap();
     let cloud = Arc::new(RwLock::new(cloud));
     let providers = Arc::new(Providers::new(placement.client(), Arc::clone(&cloud)));
     let database = Arc::new(Database::new(
@@ -107,6 +108,11 @@ pub(super) fn other_claims(model: &mut Model, consumer: Uuid, host: Uuid, vcpus:
 impl Bench {
     /// Hosts of eight VCPUs.
     pub(super) async fn of_hosts(hosts: i64) -> Self {
+        Self::with_options(hosts, Options::default()).await
+    }
+
+    /// The same, with other filters or weighers.
+    pub(super) async fn with_options(hosts: i64, options: Options) -> Self {
         let nova = Nova::sqlite().await;
         let mut model = Model::new();
         for n in 1..=hosts {
@@ -117,7 +123,7 @@ impl Bench {
             .sql("UPDATE services SET last_seen_up = datetime('now', '+1 minute')")
             .await;
         let placement = InProcess::new(model);
-        let facts = facts(&nova, &placement).await;
+        let facts = facts(&nova, &placement, options).await;
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("nova.conf");
         std::fs::write(&file, "[DEFAULT]\nhost = controller\nmy_ip = 127.0.0.1\n").unwrap();
@@ -195,6 +201,19 @@ impl Bench {
         vcpus: u64,
         redelivered: bool,
     ) -> Result<Value, RemoteError> {
+        let small = |spec: &mut Value| {
+            spec["flavor"]["nova_object.data"]["vcpus"] = json!(vcpus);
+        };
+        self.ask_for(instance, small, redelivered).await
+    }
+
+    /// The same, with a recorded request that is changed.
+    pub(super) async fn ask_for(
+        &self,
+        instance: Uuid,
+        change: impl FnOnce(&mut Value),
+        redelivered: bool,
+    ) -> Result<Value, RemoteError> {
         if !redelivered {
             self.expect(instance).await;
         }
@@ -202,7 +221,7 @@ impl Bench {
         args["instance_uuids"] = json!([instance]);
         let spec = &mut args["spec_obj"]["nova_object.data"];
         spec["instance_uuid"] = json!(instance);
-        spec["flavor"]["nova_object.data"]["vcpus"] = json!(vcpus);
+        change(spec);
         let Value::Object(args) = args else {
             panic!("arguments")
         };
@@ -226,7 +245,7 @@ impl Bench {
     pub(super) fn holds(&self, consumer: Uuid) -> Vec<(Uuid, u64)> {
         let held = self.placement.model(|model| model.holds(consumer));
         held.into_iter()
-            .map(|(host, of)| (host, of["VCPU"]))
+            .map(|(host, of)| (host, of.get("VCPU").copied().unwrap_or(0)))
             .collect()
     }
 }

@@ -309,7 +309,7 @@ async fn start(
 ) -> Evacuations {
     let known = match name {
         "scheduler-1" => bench.selector.facts.clone(),
-        _ => facts(&bench.nova, &bench.placement).await,
+        _ => facts(&bench.nova, &bench.placement, Default::default()).await,
     };
     let owner = ledger.register(name).await.unwrap();
     let bus: Arc<dyn Bus> = Arc::new(broker.connect());
