@@ -21,11 +21,13 @@
 //!   its server. What its agents say later is followed by a second look.
 //! - It ends only when every agent has said whether its victim lives, or counts as silent.
 
+mod adoption;
 mod due;
 mod feed;
 mod policy;
 mod record;
 
+pub use adoption::{ComesAgain, SILENCE_MILLIS, Standing};
 pub use due::{Action, NoticeOrder};
 pub use feed::Input;
 pub use policy::Policy;

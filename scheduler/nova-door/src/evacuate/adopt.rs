@@ -2,8 +2,8 @@
 
 use super::{Evacuations, Held, document, read};
 use crate::error::DoorError;
-use crate::preemption::State;
-use ebbtide_store::ledger::{LedgerError, LedgerRow, Owner, Written};
+use crate::preemption::Standing;
+use ebbtide_store::ledger::{LedgerError, LedgerHead, LedgerRow, Written};
 use std::collections::HashMap;
 use std::time::Duration;
 use uuid::Uuid;
@@ -12,9 +12,6 @@ use uuid::Uuid;
 const BEAT_EVERY: Duration = Duration::from_secs(2);
 /// How often a scheduler looks whether others have written reports into the records that it drives.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// How long a scheduler may be silent before its rows are adopted. A request's caller waits for 60 s (`rpc_response_timeout`)
-/// without a heartbeat; most of that must be left for whoever goes on.
-const SILENCE_MILLIS: i64 = 10_000;
 
 impl Evacuations {
     /// Goes on with what an earlier life of this scheduler left behind.
@@ -64,25 +61,25 @@ impl Evacuations {
     pub(crate) async fn beat(&self) -> Result<(), LedgerError> {
         self.shared.ledger.beat(&self.shared.owner).await?;
         let owners = self.shared.ledger.owners().await?;
-        let dead = |owner: &Owner| {
-            owners
+        let standing = |head: &LedgerHead| {
+            if head.owner == self.shared.owner {
+                let begun = self.shared.begun.contains(head.id);
+                return Standing::Mine { begun };
+            }
+            let seen = owners
                 .iter()
-                .find(|seen| seen.owner.name == owner.name)
-                .is_none_or(|seen| {
-                    seen.owner.epoch != owner.epoch || seen.silent_millis > SILENCE_MILLIS
-                })
+                .find(|seen| seen.owner.name == head.owner.name);
+            Standing::Of {
+                lives: seen.is_some_and(|seen| seen.owner.epoch == head.owner.epoch),
+                silent_millis: seen.map_or(i64::MAX, |seen| seen.silent_millis),
+            }
         };
         self.freshen().await?;
         for head in self.shared.ledger.heads().await? {
             if self.shared.tasks.stop().is_cancelled() {
                 break;
             }
-            // One of ours with which nobody has begun: its write was taken, and the answer never came.
-            let orphan = match head.owner == self.shared.owner {
-                true => !self.shared.begun.contains(head.id),
-                false => dead(&head.owner),
-            };
-            if orphan
+            if standing(&head).is_orphan()
                 && let Some(row) = self.shared.ledger.row(head.id).await?
                 && !row.finished
             {
@@ -150,13 +147,7 @@ impl Evacuations {
         let Some(mut record) = read(&row) else {
             return Ok(None);
         };
-        if record.state == State::Planned {
-            // Whether its swap was sent nobody knows.
-            record.in_doubt = true;
-        }
-        if answerer.is_some() {
-            record.answerer = answerer.cloned();
-        }
+        record.adopted(answerer.map(String::as_str));
         let beginning = self.shared.begun.with(row.id);
         let adopted = self
             .shared

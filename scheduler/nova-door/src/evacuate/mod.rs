@@ -20,7 +20,7 @@ pub(crate) use self::preempting::{Away, Preempting};
 use crate::error::DoorError;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
-use crate::preemption::{CalledOff, Policy, Preemption, State};
+use crate::preemption::{CalledOff, ComesAgain, Policy, Preemption, State};
 use crate::task::{Tasks, pause};
 use ebbtide_bus::{Bus, QueuePrefix};
 use ebbtide_fail_points::{Point, reach};
@@ -278,13 +278,11 @@ impl Evacuations {
             let Some((row, record)) = known else {
                 return Ok(None);
             };
-            if record.answered {
-                // The answer was decided; whether it reached the caller nobody knows, so it goes out again.
-                let gave_room = !matches!(record.state, State::Refused | State::Withdrawn);
-                return Ok(gave_room.then_some(Outcome::Room(record.result)));
-            }
-            if record.answerer.as_ref() != Some(mine) && !from_another {
-                return Ok(Some(Outcome::Unanswered));
+            match record.comes_again(mine, from_another) {
+                ComesAgain::Answer => return Ok(Some(Outcome::Room(record.result))),
+                ComesAgain::Nothing => return Ok(None),
+                ComesAgain::LeaveIt => return Ok(Some(Outcome::Unanswered)),
+                ComesAgain::GoOn => {}
             }
             let outcome = match self.attach(row.id, caller.clone()).await {
                 Some(outcome) => outcome,

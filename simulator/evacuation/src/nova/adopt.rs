@@ -5,12 +5,9 @@ use super::ledger::{Row, Written};
 use super::world::{NovaWorld, Scheduler};
 use crate::Mutation;
 use crate::violation::Promise;
-use ebbtide_preemption::State;
+use ebbtide_preemption::{ComesAgain, SILENCE_MILLIS, Standing};
 use std::collections::VecDeque;
 use uuid::Uuid;
-
-/// How long a scheduler may be silent before its rows are adopted.
-const SILENCE_MILLIS: i64 = 10_000;
 
 impl NovaWorld {
     /// A scheduler says that it lives, and looks after rows that nobody drives.
@@ -32,19 +29,12 @@ impl NovaWorld {
             let Some(row) = self.ledger.rows.get(&id) else {
                 continue;
             };
-            let scheduler = &self.schedulers[who];
-            let adopts = if row.owner == scheduler.owner() {
-                // A write of ours whose answer never came.
-                let begun =
-                    scheduler.driven.contains_key(&id) || scheduler.writing.contains_key(&id);
-                !begun && !self.breaks(Mutation::OwnRowForgotten)
-            } else {
-                let (owner, of) = row.owner;
-                let (seen, at) = self.ledger.beats[owner];
-                let dead = seen != of || self.now.millis_since(at) > SILENCE_MILLIS;
-                // Broken on purpose: whoever beats takes what it sees.
-                dead || self.ledger.careless
-            };
+            let standing = self.standing(who, id, row.owner);
+            let mine = matches!(standing, Standing::Mine { .. });
+            let forgets = mine && self.breaks(Mutation::OwnRowForgotten);
+            // Broken on purpose: whoever beats takes what it sees.
+            let takes = !mine && self.ledger.careless;
+            let adopts = standing.is_orphan() && !forgets || takes;
             if adopts {
                 let row = row.clone();
                 let owner = row.owner;
@@ -52,6 +42,21 @@ impl NovaWorld {
                     self.check_orphan(who, owner);
                 }
             }
+        }
+    }
+
+    /// Whose a row is, for a scheduler that looks.
+    fn standing(&self, who: usize, id: Uuid, owner: super::ledger::Owner) -> Standing {
+        let scheduler = &self.schedulers[who];
+        if owner == scheduler.owner() {
+            let begun = scheduler.driven.contains_key(&id) || scheduler.writing.contains_key(&id);
+            return Standing::Mine { begun };
+        }
+        let (node, life) = owner;
+        let (seen, at) = self.ledger.beats[node];
+        Standing::Of {
+            lives: seen == life,
+            silent_millis: self.now.millis_since(at),
         }
     }
 
@@ -98,17 +103,11 @@ impl NovaWorld {
             return false;
         }
         let mut record = row.record;
-        if record.state == State::Planned {
-            // Whether its swap was sent nobody knows.
-            record.in_doubt = true;
-        }
-        if caller.is_some() {
-            record.answerer = Some(self.schedulers[who].name.clone());
-        }
+        let name = self.schedulers[who].name.clone();
+        record.adopted(caller.map(|_| name.as_str()));
         let Written::Updated(version) = self.ledger.adopt(id, row.version, owner, &record) else {
             return false;
         };
-        let name = self.schedulers[who].name.clone();
         self.tell(|_| {
             format!(
                 "{name} goes on with a preemption that is {}",
@@ -146,19 +145,20 @@ impl NovaWorld {
         let Some(record) = self.ledger.record(id).cloned() else {
             return false;
         };
-        if record.answered {
-            let gave_room = !matches!(record.state, State::Refused | State::Withdrawn);
-            if gave_room {
+        let name = self.schedulers[who].name.clone();
+        match record.comes_again(&name, from_another) {
+            ComesAgain::Answer => {
                 self.answer_with(who, n, &record);
+                return true;
             }
-            return gave_room;
+            ComesAgain::Nothing => return false,
+            ComesAgain::LeaveIt => {
+                self.requests[n].drop_holder(who);
+                return true;
+            }
+            ComesAgain::GoOn => {}
         }
-        let mine = Some(self.schedulers[who].name.clone());
-        if record.answerer != mine && !from_another {
-            // Whoever has it answers; our message is done with.
-            self.requests[n].drop_holder(who);
-            return true;
-        }
+        let mine = Some(name);
         if let Some(driven) = self.schedulers[who].driven.get_mut(&id) {
             // An earlier delivery of the same message waited here: this one is answered.
             let earlier = driven.caller.replace(n);
