@@ -47,8 +47,10 @@
 //! (`devstack/agent-user --scheduler`), because a queue that exists cannot change its arguments.
 //!
 //! **Durability.** With [`AmqpBus`](crate::AmqpBus): messages and queues survive a crash of the
-//! broker. With [`InProcessBus`](crate::InProcessBus): they live as long as the process; the embedded
-//! mode relies on the outbox for anything longer.
+//! broker, with one exception. RabbitMQ with Mnesia writes a new queue to its disk some moments after
+//! it has confirmed the declaration; a crash in between takes the queue and what was confirmed in it.
+//! (Notices are repeated until the agent answers.) With [`InProcessBus`](crate::InProcessBus): they
+//! live as long as the process; the embedded mode relies on the outbox for anything longer.
 //!
 //! **Message id.** Travels beside the body. A message of a foreign publisher that carries none, or one
 //! that is no UUID, gets one derived from queue and body, the same at every redelivery.

@@ -90,7 +90,12 @@ impl Traffic {
     }
 
     /// Stops the publishers and checks that everything confirmed was received.
-    async fn settle(mut self) -> usize {
+    async fn settle(self) -> usize {
+        self.settle_or(async || String::new()).await
+    }
+
+    /// As `settle`; a failure is told with what the broker says of its queues.
+    async fn settle_or(mut self, queues: impl AsyncFnOnce() -> String) -> usize {
         self.stop.cancel();
         while let Some(done) = soon("the publishers end", self.publishers.join_next()).await {
             done.unwrap();
@@ -101,11 +106,8 @@ impl Traffic {
         match tokio::time::timeout(PATIENCE, all_there).await {
             Ok(seen) => drop(seen.unwrap()),
             Err(_) => {
-                let seen = latest.borrow();
-                panic!(
-                    "{} confirmed messages were lost",
-                    confirmed.difference(&seen).count()
-                );
+                let lost = confirmed.difference(&latest.borrow()).count();
+                panic!("{lost} confirmed messages were lost; {}", queues().await);
             }
         }
         soon("close", self.bus.close()).await;
@@ -121,6 +123,13 @@ async fn nothing_confirmed_is_lost_when_the_broker_is_killed_or_stopped_and_rest
         .await
         .unwrap();
     let mut traffic = Traffic::start(bus).await;
+    // RabbitMQ 3.10 writes a new queue to its disk some moments after it has confirmed it (Mnesia's
+    // log). Killed before that, it forgets the queue with all that was confirmed: seen in 5 of 60
+    // runs on a busy machine.
+    broker
+        .control(&["eval", "mnesia:sync_log()."])
+        .await
+        .unwrap();
     traffic.flows().await;
     // A crash, then an orderly end, then a crash right after it came back.
     for crash in [true, false, true] {
@@ -138,7 +147,16 @@ async fn nothing_confirmed_is_lost_when_the_broker_is_killed_or_stopped_and_rest
         broker.restart().await.unwrap();
         traffic.flows().await;
     }
-    let confirmed = traffic.settle().await;
+    let queues = [
+        "list_queues",
+        "name",
+        "messages_ready",
+        "messages_unacknowledged",
+        "consumers",
+    ];
+    let confirmed = traffic
+        .settle_or(async || broker.control(&queues).await.unwrap())
+        .await;
     println!("{confirmed} messages confirmed and received");
 }
 
