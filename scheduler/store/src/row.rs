@@ -29,6 +29,9 @@ pub(crate) struct Encoder {
 
 type Encoded = Result<Row, StoreError>;
 
+/// Under how many of its servers' identifiers the decision about a refused request is found.
+const LINKS_OF_REFUSED: usize = 32;
+
 impl Encoder {
     pub(crate) fn host(&self, host: &Host) -> Encoded {
         let columns = vec![
@@ -122,11 +125,17 @@ impl Encoder {
         self.with_record(&DECISIONS, &id, columns, decision)
     }
 
-    /// One row for each server that the decision was about, with the key of the row.
+    /// One row for each server that the decision was about, with the key of the row. Of a refused request the first ones suffice to find
+    /// it: its servers are not there, and a thousand rows were most of what a request costs that nothing comes of.
     pub(crate) fn decision_servers(decision: &Decision) -> impl Iterator<Item = (String, Row)> {
         let id = decision.id.to_string();
         let at = decision.at;
-        decision.request.server_ids.iter().map(move |server| {
+        let links = match decision.outcome {
+            Outcome::Placed(_) => usize::MAX,
+            Outcome::NoValidHost(_) => LINKS_OF_REFUSED,
+        };
+        let servers = decision.request.server_ids.iter().take(links);
+        servers.map(move |server| {
             let server = server.to_string();
             let row = Row {
                 bytes: 128,

@@ -4,7 +4,8 @@
 //! every project that waits may have as many instances decided as any other. A large request is
 //! decided in a batch of its own, so that small ones of other projects wait for one large request
 //! at most. All other work (reports, confirmations, deletions, looks) never waits for requests for
-//! servers.
+//! servers that were there before it, but for a large one that has begun: it is dealt with in a
+//! batch before the next large one, and the one after that is the large one's.
 
 use super::Work;
 use ebbtide_region::{Command, Input};
@@ -28,6 +29,8 @@ pub(super) struct Fair {
     order: VecDeque<String>,
     projects: HashMap<String, Project>,
     requests: usize,
+    /// A large request has let a batch of other work go first.
+    has_let_pass: bool,
 }
 
 #[derive(Default)]
@@ -81,6 +84,11 @@ impl Fair {
     /// The next batch, of at most so many inputs.
     pub(super) fn batch(&mut self, most: usize) -> Vec<Work> {
         let mut batch = self.take_other(most);
+        if !batch.is_empty() && !self.has_let_pass && self.next_is_large() {
+            self.has_let_pass = true;
+            return batch;
+        }
+        self.has_let_pass = false;
         while batch.len() < most && !self.order.is_empty() {
             let requests = self.round(most - batch.len());
             let some = !requests.is_empty();
@@ -117,9 +125,28 @@ impl Fair {
         self.other.drain(..count).collect()
     }
 
+    /// How much a project may have decided in each round.
+    fn turn(&self) -> usize {
+        (ROUND / self.order.len().max(1)).max(1)
+    }
+
+    /// Whether the request that the next rounds take first is a large one.
+    fn next_is_large(&self) -> bool {
+        let fronts = self.order.iter().filter_map(|name| {
+            let project = self.projects.get(name)?;
+            let (instances, _) = project.waiting.front()?;
+            let missing = instances.saturating_sub(project.credit);
+            // The first round suffices for whoever misses nothing, too.
+            Some((missing.div_ceil(self.turn()).max(1), *instances))
+        });
+        // Of equal ones the first in the order.
+        let first = fronts.min_by_key(|(rounds, _)| *rounds);
+        first.is_some_and(|(_, instances)| instances > LARGE)
+    }
+
     /// One round over all projects. A large request is the only one of its round.
     fn round(&mut self, most: usize) -> Vec<Work> {
-        let turn = (ROUND / self.order.len().max(1)).max(1);
+        let turn = self.turn();
         let mut taken = Vec::new();
         let mut large = false;
         let mut next = None;

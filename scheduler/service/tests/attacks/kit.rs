@@ -23,7 +23,21 @@ pub(crate) struct Region {
     pub(crate) operator: String,
     pub(crate) greedy: String,
     pub(crate) modest: String,
-    _dir: TempDir,
+    /// The configuration, for another start on the same database.
+    config: String,
+    dir: TempDir,
+}
+
+/// A scheduler with this configuration.
+async fn run(config: &str) -> (Running, CancellationToken) {
+    let config: Config = toml::from_str(config).unwrap();
+    let stop = CancellationToken::new();
+    let carrier = Carrier {
+        name: "in-process",
+        bus: Arc::new(InProcessBroker::new().connect()),
+    };
+    let running = ebbtide_scheduler::start(config, carrier, stop.clone()).await;
+    (running.unwrap(), stop)
 }
 
 impl Region {
@@ -47,15 +61,7 @@ impl Region {
              [database]\nurl = {url:?}\n[auth]\ntokens = {:?}\n{sections}",
             file.display().to_string()
         );
-        let config: Config = toml::from_str(&text).unwrap();
-        let stop = CancellationToken::new();
-        let carrier = Carrier {
-            name: "in-process",
-            bus: Arc::new(InProcessBroker::new().connect()),
-        };
-        let running = ebbtide_scheduler::start(config, carrier, stop.clone())
-            .await
-            .unwrap();
+        let (running, stop) = run(&text).await;
         let region = Self {
             grpc: running.grpc,
             http: running.http,
@@ -64,7 +70,8 @@ impl Region {
             operator,
             greedy,
             modest,
-            _dir: dir,
+            config: text,
+            dir,
         };
         let mut admin = AdminClient::new(region.channel().await.unwrap());
         let flavor = v1::CreateFlavorRequest {
@@ -111,6 +118,23 @@ impl Region {
         let line = format!("ebbtide_refusals_total{{kind=\"{kind}\"}} ");
         let count = text.lines().find_map(|text| text.strip_prefix(&line));
         count.map_or(0, |count| count.parse().unwrap())
+    }
+
+    /// What the database takes on the disk, its log included.
+    pub(crate) fn database_bytes(&self) -> u64 {
+        let files = ["region.db", "region.db-wal"];
+        let size =
+            |name| std::fs::metadata(self.dir.path().join(name)).map_or(0, |file| file.len());
+        files.into_iter().map(size).sum()
+    }
+
+    /// Ends the scheduler and starts another one on the same database.
+    pub(crate) async fn restart(&mut self) {
+        self.stop.cancel();
+        self.running.take().unwrap().finish().await.unwrap();
+        let (running, stop) = run(&self.config).await;
+        (self.grpc, self.http) = (running.grpc, running.http);
+        (self.running, self.stop) = (Some(running), stop);
     }
 
     pub(crate) async fn end(mut self) {

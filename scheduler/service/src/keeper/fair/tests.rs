@@ -119,3 +119,56 @@ fn nothing_is_lost_and_the_order_within_a_project_stays() {
         assert_eq!(own, sizes);
     }
 }
+
+#[test]
+fn what_needs_no_decision_goes_before_the_next_large_request_and_starves_none() {
+    let mut fair = Fair::default();
+    for _ in 0..3 {
+        fair.push(ask("greedy", 1000));
+    }
+    for _ in 0..3 {
+        // One comes while the others are dealt with, each time.
+        fair.push(tick());
+        assert_eq!(batch(&mut fair), [of("-", 0)]);
+        fair.push(tick());
+        assert_eq!(batch(&mut fair), [of("-", 0), of("greedy", 1000)]);
+    }
+    assert!(fair.is_empty());
+}
+
+/// A caller who asks one thing after the other, a look for each request: between two of its answers, one large request at most.
+#[test]
+fn each_step_of_a_modest_caller_waits_for_one_large_request_at_most() {
+    let mut fair = Fair::default();
+    for _ in 0..26 {
+        fair.push(ask("greedy", 1000));
+    }
+    let mut large = 0;
+    for step in 0..20 {
+        let wanted = match step % 2 {
+            0 => {
+                fair.push(tick());
+                of("-", 0)
+            }
+            _ => {
+                fair.push(ask("modest", 1));
+                of("modest", 1)
+            }
+        };
+        let mut between = 0;
+        loop {
+            let now = batch(&mut fair);
+            between += now
+                .iter()
+                .filter(|work| **work == of("greedy", 1000))
+                .count();
+            fair.push(ask("greedy", 1000));
+            if now.contains(&wanted) {
+                break;
+            }
+        }
+        assert!(between <= 1, "{between} large ones before step {step}");
+        large += between;
+    }
+    assert!(large > 0, "large ones are decided, too");
+}
