@@ -2,12 +2,18 @@
 
 use crate::ModelError;
 
+mod hidden;
+
+pub use hidden::{hidden, shown, shown_cell, shown_json, shown_lines};
+
 /// Longest name of a host, project, flavor, server, zone: as in Nova's tables.
 pub const MAX_NAME: usize = 255;
 /// Longest host name: it becomes part of a queue name, and AMQP allows 255 bytes for all of it.
 pub const MAX_HOST_NAME: usize = 200;
 
-/// Checks a host name: letters, digits, `.`, `-` and `_`, as host names and queue names allow.
+/// Checks a host name: letters, digits, `.`, `-` and `_`, as host names and queue names allow. A name
+/// becomes a part of paths and an argument of commands: it begins with none of `.` and `-`, and no
+/// label between its dots is empty.
 ///
 /// # Errors
 /// [`ModelError::Name`] with what is allowed.
@@ -16,19 +22,23 @@ pub fn check_host_name(name: &str) -> Result<(), ModelError> {
         && name.len() <= MAX_HOST_NAME
         && name
             .bytes()
-            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'));
+            .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'-' | b'_'))
+        && !name.starts_with('-')
+        && name.split('.').all(|label| !label.is_empty());
     if good {
         Ok(())
     } else {
         Err(ModelError::Name {
             what: "host name",
             value: shorten(name),
-            allowed: "use 1 to 200 letters, digits, '.', '-' and '_'",
+            allowed: "use 1 to 200 letters, digits, '.', '-' and '_', no '-' at the beginning, and \
+                      something on both sides of every '.'",
         })
     }
 }
 
-/// Checks the name of a server, flavor, project, zone, aggregate or group: printable, not blank at either end.
+/// Checks the name of a server, flavor, project, zone, aggregate or group: visible
+/// characters, not blank at either end.
 ///
 /// # Errors
 /// [`ModelError::Name`] with what is allowed.
@@ -36,14 +46,15 @@ pub fn check_name(what: &'static str, name: &str) -> Result<(), ModelError> {
     let good = !name.is_empty()
         && name.len() <= MAX_NAME
         && name.trim() == name
-        && !name.chars().any(char::is_control);
+        && hidden(name).next().is_none();
     if good {
         Ok(())
     } else {
         Err(ModelError::Name {
             what,
             value: shorten(name),
-            allowed: "use 1 to 255 printable characters, no blanks at either end",
+            allowed: "use 1 to 255 bytes of visible characters (none that reverses the direction \
+                      of text or has no width), no blanks at either end",
         })
     }
 }
@@ -109,7 +120,10 @@ mod tests {
     #[test]
     fn host_names_fit_into_queue_names() {
         assert!(check_host_name("host-A.example_1").is_ok());
-        for bad in ["", "a b", "ä", "a/b", &"x".repeat(201)] {
+        let long = "x".repeat(201);
+        for bad in [
+            "", "a b", "ä", "a/b", ".", "..", "-rf", ".a", "a.", "a..b", &long,
+        ] {
             assert!(check_host_name(bad).is_err(), "{bad:?} was taken");
         }
     }
@@ -138,8 +152,24 @@ mod tests {
 
     #[test]
     fn names_are_printable() {
-        assert!(check_name("server", "web 1 · ü").is_ok());
-        for bad in ["", " a", "a\n", &"x".repeat(256)] {
+        for good in [
+            "web 1 · ü",
+            "1\u{fe0f}\u{20e3}",
+            "\u{1f468}\u{200d}\u{1f469}",
+            "-rf",
+        ] {
+            assert!(check_name("server", good).is_ok(), "{good:?} was refused");
+        }
+        let long = "x".repeat(256);
+        for bad in [
+            "",
+            " a",
+            "a\n",
+            "a\u{202e}b",
+            "a\u{200d}b",
+            "a\u{e0041}",
+            &long,
+        ] {
             assert!(check_name("server", bad).is_err(), "{bad:?} was taken");
         }
     }
