@@ -90,6 +90,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "./devstack/advisories",
         "fetches a database from the internet",
     ),
+    ("docs/security.md", "cargo nextest", MINUTES),
     (
         "docs/security.md",
         "ebbtide token create",

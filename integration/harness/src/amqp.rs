@@ -1,5 +1,5 @@
 //! As much of AMQP 0-9-1 as it takes to know that a broker is ready (a login and the opening of the
-//! virtual host), and to publish what no client of Ebbtide would.
+//! virtual host), and to do what no client of Ebbtide would: publish what is too large, purge and delete queues.
 //!
 //! Not a client: Ebbtide talks to brokers through `ebbtide-bus`. The harness must not depend on what it is there to test.
 
@@ -21,6 +21,10 @@ const CHANNEL_OPEN: (u16, u16) = (20, 10);
 const CHANNEL_OPEN_OK: (u16, u16) = (20, 11);
 const PUBLISH: (u16, u16) = (60, 40);
 const ACK: (u16, u16) = (60, 80);
+const PURGE: (u16, u16) = (50, 30);
+const PURGE_OK: (u16, u16) = (50, 31);
+const DELETE: (u16, u16) = (50, 40);
+const DELETE_OK: (u16, u16) = (50, 41);
 const CONFIRM: (u16, u16) = (85, 10);
 const CONFIRM_OK: (u16, u16) = (85, 11);
 
@@ -120,6 +124,27 @@ impl Connection {
             self.expect(1, ACK).await?;
         }
         Ok(())
+    }
+
+    /// Throws away what is in a queue and not on its way to a consumer.
+    pub(crate) async fn purge(&mut self, queue: &str) -> Result<()> {
+        self.about(queue, PURGE, PURGE_OK).await
+    }
+
+    /// Removes a queue with all that is in it.
+    pub(crate) async fn delete(&mut self, queue: &str) -> Result<()> {
+        self.about(queue, DELETE, DELETE_OK).await
+    }
+
+    /// Asks for something that a queue's name says all of, on channel 1, which it opens.
+    async fn about(&mut self, queue: &str, ask: (u16, u16), answer: (u16, u16)) -> Result<()> {
+        self.send(1, CHANNEL_OPEN, &[0]).await?;
+        self.expect(1, CHANNEL_OPEN_OK).await?;
+        let mut arguments = vec![0, 0];
+        short_string(&mut arguments, queue);
+        arguments.push(0); // no conditions, and an answer
+        self.send(1, ask, &arguments).await?;
+        self.expect(1, answer).await.map(drop)
     }
 
     /// Says goodbye, so that the broker's log has no complaint.

@@ -85,6 +85,12 @@ impl Peer {
         self.process.pid()
     }
 
+    /// True if it does not run any more.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.process.exit_status().is_some()
+    }
+
     async fn clients(&self) -> Result<Clients> {
         Ok(Clients::connect(&self.endpoint()?, &Credentials::default()).await?)
     }

@@ -143,10 +143,38 @@ impl RabbitMq {
             connection.publish(to, user, bodies).await?;
             connection.close().await
         };
-        published.await.map_err(|reason| Error::BadAnswer {
-            name: Rabbit::NAME.to_owned(),
-            reason,
-        })
+        published.await.map_err(refused)
+    }
+
+    /// Throws away the messages of a queue of the virtual host `/` that are not on their way to a
+    /// consumer, as an administrator might.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadAnswer`] if the broker is away or has no such queue.
+    pub async fn purge(&self, queue: &str) -> Result<()> {
+        let port = self.place.port();
+        let purged = async {
+            let mut connection = amqp::Connection::open(port).await?;
+            connection.purge(queue).await?;
+            connection.close().await
+        };
+        purged.await.map_err(refused)
+    }
+
+    /// Removes a queue of the virtual host `/` with its messages, whoever reads it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadAnswer`] if the broker is away. A queue that is not there counts as removed.
+    pub async fn delete_queue(&self, queue: &str) -> Result<()> {
+        let port = self.place.port();
+        let deleted = async {
+            let mut connection = amqp::Connection::open(port).await?;
+            connection.delete(queue).await?;
+            connection.close().await
+        };
+        deleted.await.map_err(refused)
     }
 
     /// Runs `rabbitmqctl` on this broker, as an administrator would, and returns what it printed.
@@ -179,6 +207,13 @@ impl RabbitMq {
             status: status.to_string(),
             output: said,
         })
+    }
+}
+
+fn refused(reason: String) -> Error {
+    Error::BadAnswer {
+        name: Rabbit::NAME.to_owned(),
+        reason,
     }
 }
 

@@ -1,0 +1,173 @@
+//! Those who ask for servers: normal ones that take room, and preemptible ones that fill what is left.
+
+use crate::asker::{Asker, PATIENCE};
+use ebbtide_bench::seeded::Seeded;
+use ebbtide_harness::Deadline;
+use ebbtide_proto::v1;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+use tonic::Code;
+use uuid::Uuid;
+
+/// `(name, VCPUs, grace period of a preemptible one)`
+pub(crate) const FLAVORS: [(&str, u32, Option<u32>); 4] = [
+    ("half", 4, None),
+    ("whole", 8, None),
+    ("victim", 4, Some(0)),
+    ("patient", 4, Some(1)),
+];
+const POLL: Duration = Duration::from_millis(50);
+
+/// What a caller knows of its server.
+#[derive(Debug, Clone)]
+pub(crate) struct Entry {
+    pub(crate) normal: bool,
+    /// The region has said that it has it.
+    pub(crate) acknowledged: bool,
+    /// Its owner has asked for its end.
+    pub(crate) deleted: bool,
+}
+
+/// What callers have asked for, by the identifier of the server.
+#[derive(Debug, Default)]
+pub(crate) struct Ledger(Mutex<BTreeMap<String, Entry>>);
+
+impl Ledger {
+    fn note(&self, id: &str, normal: bool) {
+        let entry = Entry {
+            normal,
+            acknowledged: false,
+            deleted: false,
+        };
+        self.0.lock().unwrap().insert(id.to_owned(), entry);
+    }
+
+    fn change(&self, id: &str, change: impl FnOnce(&mut Entry)) {
+        change(self.0.lock().unwrap().get_mut(id).unwrap());
+    }
+
+    pub(crate) fn all(&self) -> BTreeMap<String, Entry> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// One caller.
+pub(crate) struct Caller {
+    pub(crate) asker: Asker,
+    pub(crate) dice: Seeded,
+    pub(crate) ledger: Arc<Ledger>,
+    pub(crate) over: Arc<AtomicBool>,
+}
+
+impl Caller {
+    async fn pause(&mut self, at_most_ms: u64) {
+        let pause = Duration::from_millis(self.dice.below(at_most_ms));
+        tokio::time::sleep(pause).await;
+    }
+
+    /// Creates a server under an identifier that is known before, so that it can be asked for again.
+    async fn create(&mut self, flavor: &str, normal: bool) -> v1::Server {
+        let number = u128::from(self.dice.draw()) << 64 | u128::from(self.dice.draw());
+        let id = Uuid::from_u128(number).to_string();
+        self.ledger.note(&id, normal);
+        let create = v1::CreateServersRequest {
+            name: flavor.to_owned(),
+            request: Some(v1::PlacementRequest {
+                count: 1,
+                flavor: flavor.to_owned(),
+                project_id: "murphy".to_owned(),
+                server_ids: vec![id.clone()],
+                ..Default::default()
+            }),
+            ..Default::default()
+        };
+        let call = async |mut clients: ebbtide_cli::client::Region| {
+            clients.servers.create_servers(create.clone()).await
+        };
+        let created = self.asker.ask("create", call).await;
+        let mut created = created.unwrap_or_else(|status| panic!("create {id}: {status}"));
+        self.ledger.change(&id, |entry| entry.acknowledged = true);
+        created.servers.remove(0)
+    }
+
+    async fn get(&mut self, id: &str) -> v1::Server {
+        let get = v1::GetServerRequest { id: id.to_owned() };
+        let call = async |mut clients: ebbtide_cli::client::Region| {
+            clients.servers.get_server(get.clone()).await
+        };
+        let got = self.asker.ask("get", call).await;
+        let got = got.unwrap_or_else(|status| panic!("{id} was acknowledged: {status}"));
+        got.server.unwrap()
+    }
+
+    async fn until(&mut self, id: &str, wanted: &[&str]) -> v1::Server {
+        let deadline = Deadline::after(PATIENCE);
+        loop {
+            let server = self.get(id).await;
+            if wanted.contains(&server.status.as_str()) {
+                return server;
+            }
+            assert!(
+                !deadline.has_passed(),
+                "{id} is {} for {PATIENCE:?}, not {wanted:?}: {server:?}",
+                server.status
+            );
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn delete(&mut self, id: &str) {
+        self.ledger.change(id, |entry| entry.deleted = true);
+        let delete = v1::DeleteServerRequest { id: id.to_owned() };
+        let call = async |mut clients: ebbtide_cli::client::Region| {
+            clients.servers.delete_server(delete.clone()).await
+        };
+        match self.asker.ask("delete", call).await {
+            Ok(_) => {}
+            // An attempt was heard whose answer was not.
+            Err(status) if status.code() == Code::NotFound => {}
+            Err(status) => panic!("delete {id}: {status}"),
+        }
+    }
+
+    /// One normal server after the other: asked for, waited for, ended; one of ten is not waited for.
+    pub(crate) async fn preempt(mut self) {
+        while !self.over.load(Ordering::Relaxed) {
+            let flavor = match self.dice.below(5) {
+                0 => "whole",
+                _ => "half",
+            };
+            let server = self.create(flavor, true).await;
+            if self.dice.below(10) == 0 {
+                self.pause(400).await;
+            } else {
+                let now = self.until(&server.id, &["active", "error"]).await;
+                if now.status == "active" {
+                    self.pause(200).await;
+                }
+            }
+            self.delete(&server.id).await;
+            self.until(&server.id, &["deleted"]).await;
+        }
+    }
+
+    /// Preemptible servers for as long as there is room. One of twenty is ended by its owner.
+    pub(crate) async fn fill(mut self) {
+        while !self.over.load(Ordering::Relaxed) {
+            let flavor = match self.dice.below(3) {
+                0 => "patient",
+                _ => "victim",
+            };
+            let server = self.create(flavor, false).await;
+            if server.status == "error" {
+                self.delete(&server.id).await;
+                self.pause(300).await;
+            } else if self.dice.below(20) == 0 {
+                self.pause(300).await;
+                self.delete(&server.id).await;
+            }
+        }
+    }
+}
