@@ -323,3 +323,13 @@ fn panels_below_one_another_have_the_same_time_axis() {
         assert_eq!(places[above].0, places[below].0);
     }
 }
+
+#[test]
+fn what_hides_in_a_name_is_seen() {
+    let name = "a\u{202e}b\u{200b}\u{2028}\u{e0041}\u{7}<c>";
+    let shown = "a\\u{202e}b\\u{200b}\\u{2028}\\u{e0041}\\u{7}&lt;c&gt;";
+    let panel =
+        Panel::new(Axis::new("time"), Axis::new(name)).with(Line::new(name, vec![(0.0, 1.0)]));
+    let svg = Figure::new(name).panel(panel).svg().unwrap();
+    assert!(svg.matches(shown).count() >= 3, "{svg}");
+}

@@ -8,7 +8,7 @@ use crate::caller::{Caller, Role};
 use crate::certificate::check_projects;
 use crate::error::AccessError;
 use crate::token::{self, Token};
-use ebbtide_model::{Timestamp, toml_text};
+use ebbtide_model::{Timestamp, names, toml_text};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -191,9 +191,9 @@ impl TokenFile {
         expires_at: Option<Timestamp>,
     ) -> Result<Token, AccessError> {
         check_projects(role, &projects).map_err(AccessError::Invalid)?;
-        if name.len() > 255 || name.chars().any(char::is_control) {
+        if name.len() > 255 || names::hidden(name).next().is_some() {
             return Err(AccessError::Invalid(
-                "the name of a token has at most 255 bytes and no control characters".to_owned(),
+                "the name of a token has at most 255 bytes, all of visible characters".to_owned(),
             ));
         }
         if self.rows.len() >= MAX_TOKENS {

@@ -79,7 +79,8 @@ pub(crate) fn figure(figure: &Figure) -> Result<String, ChartError> {
         }
         root.present().map_err(gave_up)?;
     }
-    Ok(with_words(&svg, figure))
+    let svg = with_words(&svg, figure);
+    Ok(ebbtide_model::names::shown_lines(&svg).into_owned())
 }
 
 /// The SVG with its title and description for screen readers, which plotters does not write.
