@@ -239,6 +239,12 @@ pub fn message<M: Contract>(message: &M) -> Json {
     }
 }
 
+/// Several texts as a JSON list.
+#[must_use]
+pub fn texts(texts: &[String]) -> Json {
+    Json::List(texts.iter().map(|text| text.as_str().into()).collect())
+}
+
 /// Several messages as a JSON list.
 #[must_use]
 pub fn list<M: Contract>(messages: &[M]) -> Json {

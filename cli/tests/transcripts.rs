@@ -67,6 +67,7 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         MINUTES,
     ),
     ("docs/libvirt.md", "", "needs a hypervisor"),
+    ("docs/market.md", "./devstack/up", SYSTEM),
     ("docs/market.md", "ebbtide price list", REGION),
     ("docs/market.md", "ebbtide server create", REGION),
     ("docs/market.md", "ebbtide billing hours", REGION),

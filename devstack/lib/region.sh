@@ -61,6 +61,7 @@ region_wait_for() {
     done
 }
 
+# region_start_scheduler AMQP POLICY MARKET: with a market if MARKET is not empty, whose prices can be watched.
 region_start_scheduler() {
     cat > "$region_dir/scheduler.toml" <<EOF
 [grpc]
@@ -73,6 +74,13 @@ url = "sqlite://$region_dir/region.db"
 urls = ["$1"]
 [engine]
 policy = "$2"
+EOF
+    [ -z "$3" ] || cat >> "$region_dir/scheduler.toml" <<EOF
+[region.market]
+enabled = true
+interval_seconds = 10
+steepness = 2
+step_percent = 50
 EOF
     region_start scheduler "$region_bin/ebbtide-scheduler" --config "$region_dir/scheduler.toml" --ready-file "$region_dir/ready.json"
     region_wait_for "$region_dir/ready.json" scheduler
@@ -120,6 +128,17 @@ region_wait_for_host() {
         process_alive "$region_dir/pid/agent-$1" || { echo "devstack: the agent of $1 has ended; its log says why:" >&2; return 1; }
         tries=$((tries + 1))
         [ "$tries" -lt 600 ] || { echo "devstack: host $1 has not registered after a minute" >&2; return 1; }
+        sleep 0.1
+    done
+}
+
+# region_wait_for_hosts N: until so many hosts are up.
+region_wait_for_hosts() {
+    local tries=0 endpoint
+    endpoint=http://$(region_json "$region_dir/ready.json" grpc)
+    until [ "$("$region_bin/ebbtide" --endpoint "$endpoint" host list -o value -c name -c health 2>/dev/null | grep -c ' up$')" -ge "$1" ]; do
+        tries=$((tries + 1))
+        [ "$tries" -lt 600 ] || { echo "devstack: not all of $1 hosts are up after a minute" >&2; return 1; }
         sleep 0.1
     done
 }

@@ -131,8 +131,12 @@ pub async fn run(context: &mut Context, args: CreateArgs) -> Result<(), CliError
     };
     let decision = answer.decision.unwrap_or_default();
     let mut servers = answer.servers;
+    let warnings = answer.warnings;
+    for warning in &warnings {
+        context.output.say(&format!("note: {warning}"));
+    }
     if let Some(nowhere) = &decision.no_valid_host {
-        print(context, &servers, &decision)?;
+        print(context, &servers, &decision, &warnings)?;
         return Err(CliError::NoValidHost {
             reason: nowhere.reason.clone(),
             decision_id: decision.id,
@@ -145,7 +149,7 @@ pub async fn run(context: &mut Context, args: CreateArgs) -> Result<(), CliError
             .await
             .err();
     }
-    print(context, &servers, &decision)?;
+    print(context, &servers, &decision, &warnings)?;
     failed.map_or(Ok(()), Err)
 }
 
@@ -175,10 +179,12 @@ fn print(
     context: &mut Context,
     servers: &[v1::Server],
     decision: &v1::Decision,
+    warnings: &[String],
 ) -> Result<(), CliError> {
     if context.output.format() == Format::Json {
         let json = Json::object([("servers", json::list(servers))])
-            .with("decision", json::message(decision));
+            .with("decision", json::message(decision))
+            .with("warnings", json::texts(warnings));
         return context.output.json(&json);
     }
     match servers {

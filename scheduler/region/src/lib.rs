@@ -39,6 +39,7 @@ mod lifetimes;
 mod lives;
 mod market;
 mod memory;
+mod prices;
 mod record;
 mod remains;
 mod reports;

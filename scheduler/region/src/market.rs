@@ -1,18 +1,12 @@
-//! Prices of preemptible capacity, and servers whose owners do not pay them.
-//!
-//! Supply and demand are counted in places for a flavor on hosts that may take servers: supply is how many there are beside the normal instances
-//! (state `h_n`), demand how many of them preemptible instances of any flavor take, and how many servers of this one wait to come back. Which
-//! hosts a flavor's traits or aggregates allow is not looked at.
+//! What preemptible capacity costs, what owners pay at most, and servers whose owners do not pay the price. How prices are made
+//! is in `prices`.
 
 use crate::evacuate::Why;
 use crate::step::Step;
 use crate::{Region, RegionError};
-use ebbtide_engine::{ClassUsage, HostUsage};
 use ebbtide_market::Rule;
-use ebbtide_model::record::Change;
 use ebbtide_model::{
-    EvacuationCause, Flavor, FlavorId, HostHealth, Money, PricePoint, Resources, Server, ServerId,
-    ServerStatus, Timestamp,
+    EvacuationCause, Flavor, FlavorId, Money, PricePoint, Server, ServerId, ServerStatus, Timestamp,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,11 +33,13 @@ pub struct FlavorPrice {
 #[derive(Debug, Default)]
 pub(crate) struct Market {
     /// None without a market.
-    rule: Option<Rule>,
+    pub(crate) rule: Option<Rule>,
     /// The last price of each flavor.
-    prices: BTreeMap<FlavorId, PricePoint>,
+    pub(crate) prices: BTreeMap<FlavorId, PricePoint>,
     /// The last interval for which prices were made here.
-    made_at: Timestamp,
+    pub(crate) made_at: Timestamp,
+    /// What the region was like (its improvements, its catalog) when flavors without a price were looked at last.
+    pub(crate) opened_at: Option<(u64, u64)>,
     /// Who pays less than the price, and has not been told to go.
     outbid: BTreeSet<ServerId>,
 }
@@ -92,14 +88,19 @@ impl Region {
         }
     }
 
-    /// What an hour of a flavor costs now.
+    /// What an hour of a flavor costs now. Before its first price was made: the one that it would begin with.
     #[must_use]
     pub fn price_of(&self, flavor: &Flavor) -> Money {
+        let published = self.published_price(flavor);
+        let price = published.or_else(|| self.opening_price(flavor));
+        price.unwrap_or_else(|| base_of(flavor))
+    }
+
+    /// The market's last price of a flavor, if it has made one.
+    fn published_price(&self, flavor: &Flavor) -> Option<Money> {
         let published = self.market.prices.get(&flavor.id);
-        match published.filter(|_| self.market.rule.is_some()) {
-            Some(point) => point.price,
-            None => base_of(flavor),
-        }
+        let published = published.filter(|_| self.market.rule.is_some());
+        published.map(|point| point.price)
     }
 
     /// What a server's owner pays for an hour at most; for those who did not say so what the market takes at most.
@@ -112,10 +113,37 @@ impl Region {
         server.max_price.unwrap_or_else(most)
     }
 
-    /// Whether a server's owner pays the present price.
+    /// Whether a server's owner pays the present price. Before there is one everybody does.
     pub(crate) fn pays(&self, server: &Server) -> bool {
-        let price = || self.price_of(&server.flavor);
+        let price = || match self.market.rule {
+            Some(_) => self.published_price(&server.flavor).unwrap_or_default(),
+            None => base_of(&server.flavor),
+        };
         server.max_price.is_none_or(|most| price() <= most)
+    }
+
+    /// Why a maximum price has no effect, for those who name one: no price can rise above it.
+    #[must_use]
+    pub fn idle_bid(&self, flavor: &Flavor, most: Money) -> Option<String> {
+        let base = base_of(flavor);
+        let why = if base == Money::default() {
+            format!("flavor {:?} has no price", flavor.name)
+        } else if self.market.rule.is_none() {
+            format!(
+                "this region has no market: an hour of flavor {:?} costs {base}, whatever is wanted",
+                flavor.name
+            )
+        } else {
+            return None;
+        };
+        // Who pays least may be chosen first all the same.
+        let chosen_by = match self.engine.config().cost_module.as_str() {
+            "lowest_bid" => " but for the choice of victims (cost module lowest_bid)",
+            _ => "",
+        };
+        Some(format!(
+            "the maximum price {most} has no effect{chosen_by}: {why}"
+        ))
     }
 
     /// Refuses a request whose owner does not pay the present price.
@@ -144,105 +172,7 @@ impl Region {
         )))
     }
 
-    /// Makes prices at each interval, and sends those away whose owners do not pay them.
-    pub(crate) fn look_after_market(&mut self, step: &mut Step<'_>) {
-        let Some(rule) = self.market.rule.clone() else {
-            self.end_market(step);
-            return;
-        };
-        let every = rule.interval().as_millis().max(1);
-        let now = step.now.as_millis();
-        let interval = Timestamp::from_millis(now - now.rem_euclid(every));
-        if self.market.made_at < interval {
-            self.market.made_at = interval;
-            self.make_prices(step, &rule, interval);
-            self.find_outbid();
-        }
-        self.send_outbid_away(step);
-    }
-
-    fn make_prices(&mut self, step: &mut Step<'_>, rule: &Rule, interval: Timestamp) {
-        let up = self.hosts.iter();
-        let up = up.filter(|(_, entry)| entry.health == HostHealth::Up);
-        let usages: BTreeMap<&str, HostUsage> = up
-            .filter_map(|(name, _)| Some((name.as_str(), self.table.usage(name)?)))
-            .collect();
-        let waiting = self.waiting_by_flavor();
-        let mut made = Vec::new();
-        for flavor in self.flavors.values() {
-            let base = base_of(flavor);
-            let before = self.market.prices.get(&flavor.id);
-            // Another scheduler was on duty when this interval began.
-            let is_made = before.is_some_and(|point| point.at >= interval);
-            if is_made || base == Money::default() || !flavor.is_preemptible() {
-                continue;
-            }
-            let Ok(properties) = flavor.properties() else {
-                continue;
-            };
-            // Its extra specs were read when it was created.
-            let Ok(hosts) = self.table.hosts_that_take(flavor) else {
-                continue;
-            };
-            let places = |free: fn(&ClassUsage) -> i64| -> u64 {
-                let all = hosts.iter().filter_map(|host| usages.get(host));
-                all.map(|usage| places_on(usage, &properties.resources, free))
-                    .sum()
-            };
-            let supply = places(|class| class.free_normal);
-            let taken = supply.saturating_sub(places(|class| class.free_full));
-            let demand = taken + waiting.get(&flavor.id).copied().unwrap_or(0);
-            let price = rule.next(before.map(|point| point.price), base, supply, demand);
-            let point = |at, price| PricePoint {
-                flavor_id: flavor.id,
-                flavor: flavor.name.clone(),
-                at,
-                price,
-                supply,
-                demand,
-            };
-            if before.is_none() {
-                // What it cost while there was no market, for bills.
-                made.push(point(Timestamp::default(), base));
-            }
-            if before.is_none_or(|point| point.price != price) {
-                made.push(point(step.now, price));
-            }
-        }
-        self.publish(step, made);
-    }
-
-    fn publish(&mut self, step: &mut Step<'_>, made: Vec<PricePoint>) {
-        for point in made {
-            step.effects.changes.push(Change::PutPrice(point.clone()));
-            self.market.put(point);
-        }
-    }
-
-    /// A market that was switched off leaves prices behind: they are what flavors say again.
-    fn end_market(&mut self, step: &mut Step<'_>) {
-        let published = self.market.prices.values();
-        let changed = published.filter_map(|point| {
-            let base = base_of(self.flavors.get(&point.flavor_id)?);
-            (point.price != base).then(|| PricePoint {
-                at: step.now,
-                price: base,
-                ..point.clone()
-            })
-        });
-        let changed = changed.collect();
-        self.publish(step, changed);
-    }
-
-    fn waiting_by_flavor(&self) -> BTreeMap<FlavorId, u64> {
-        let mut waiting = BTreeMap::new();
-        for server in self.servers.values().filter(|s| s.waits_to_come_back()) {
-            *waiting.entry(server.flavor.id).or_default() += 1;
-        }
-        waiting
-    }
-
-    fn find_outbid(&mut self) {
+    pub(crate) fn find_outbid(&mut self) {
         let bids = self.servers.values().filter(|s| s.max_price.is_some());
         let outbid = bids.filter(|s| s.status == ServerStatus::Active && !s.external);
         self.market.outbid = outbid
@@ -252,7 +182,7 @@ impl Region {
     }
 
     /// Whose host is silent is told when it is heard again, and whose notice has failed after its rest.
-    fn send_outbid_away(&mut self, step: &mut Step<'_>) {
+    pub(crate) fn send_outbid_away(&mut self, step: &mut Step<'_>) {
         for id in std::mem::take(&mut self.market.outbid) {
             let Some(server) = self.servers.get(&id).cloned() else {
                 continue;
@@ -281,20 +211,9 @@ impl Region {
 }
 
 /// What a flavor says that an hour costs. It was read when the flavor was created.
-fn base_of(flavor: &Flavor) -> Money {
+pub(crate) fn base_of(flavor: &Flavor) -> Money {
     flavor
         .properties()
         .map(|p| p.price_per_hour)
         .unwrap_or_default()
-}
-
-/// How many instances that take this fit into what is free on a host.
-fn places_on(usage: &HostUsage, takes: &Resources, free: fn(&ClassUsage) -> i64) -> u64 {
-    let of_class = takes.iter().filter(|(_, amount)| *amount > 0);
-    let places = of_class.map(|(class, amount)| {
-        let known = usage.classes.iter().find(|known| known.class == *class);
-        let free = known.map_or(0, |known| u64::try_from(free(known)).unwrap_or(0));
-        free / amount
-    });
-    places.min().unwrap_or(0)
 }

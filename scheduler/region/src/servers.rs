@@ -99,6 +99,7 @@ impl Region {
         step.effects
             .events
             .push(Event::Decision(Box::new(decision.clone())));
+        self.open_price(step, &create.request.flavor);
         let mut servers = self.servers_for(&create, &decision, step.now);
         match &decision.outcome {
             Outcome::Placed(placements) => {

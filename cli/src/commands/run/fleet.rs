@@ -282,9 +282,13 @@ impl Fleet {
             }
             Err(_) => return None,
         };
-        let refused = answer
-            .decision
-            .and_then(|decision| decision.no_valid_host)?;
+        // Said of the first server only: it is true of all.
+        let note = answer.warnings.into_iter().next();
+        let note = note.filter(|_| self.count == 1);
+        let refused = answer.decision.and_then(|it| it.no_valid_host);
+        let Some(refused) = refused else {
+            return note.map(|warning| News::Talk(format!("note: {warning}")));
+        };
         self.refused = self.pending.take();
         self.count -= 1;
         self.wait(&format!("no room for a server now: {}", refused.reason))

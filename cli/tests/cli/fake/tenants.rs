@@ -74,6 +74,7 @@ impl Servers for Fake {
                 Ok::<_, Status>(CreateServersResponse {
                     servers,
                     decision: Some(decision),
+                    warnings: Vec::new(),
                 })
             })
         });

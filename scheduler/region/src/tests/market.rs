@@ -89,6 +89,82 @@ fn a_price_rises_and_falls_with_what_is_taken_and_is_the_same_after_a_restart() 
 }
 
 #[test]
+fn the_first_price_follows_from_supply_and_demand_before_any_interval_is_over() {
+    // Without hosts nobody has anything of it, and a low bid fails for want of hosts only.
+    let mut empty = world(&[]);
+    let flavor = priced(&mut empty, 1, &[]);
+    assert_eq!(price(&empty, &flavor), "0.10");
+    buy(&mut empty, &flavor, Some("0.10")).expect("it is not the price that refuses it");
+    empty.run(2 * EVERY);
+    assert!(empty.database.prices.is_empty(), "nothing is known");
+    let mut world = world(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[]);
+    assert_eq!(price(&world, &flavor), "0.10");
+    world.run(1);
+    let last = |world: &World, flavor: &Flavor| {
+        let all = world.region.flavor_prices();
+        let of = all.into_iter().find(|price| price.flavor == flavor.name);
+        of.and_then(|price| price.last)
+    };
+    let first = last(&world, &flavor).expect("its host is there");
+    assert_eq!((first.supply, first.demand), (4, 0));
+    assert_eq!(first.price, money("0.10"));
+    // Half of the places are taken when this flavor comes; it does not wait for the interval.
+    for _ in 0..2 {
+        buy(&mut world, &flavor, Some("0.10")).expect("it costs 0.10");
+    }
+    let late = priced(&mut world, 2, &[]);
+    assert_eq!(price(&world, &late), "0.55");
+    let refused = buy(&mut world, &late, Some("0.54")).expect_err("too little");
+    assert!(refused.contains("costs 0.55 now"), "{refused}");
+    assert!(last(&world, &late).is_none());
+    buy(&mut world, &late, Some("0.55")).expect("exactly the price");
+    // It is billed by that price, not by what the flavor says.
+    let point = last(&world, &late).expect("with its first server");
+    assert_eq!((point.price, point.at), (money("0.55"), world.now));
+    world.restart_scheduler();
+    assert_eq!(price(&world, &late), "0.55", "not that of a full host");
+}
+
+#[test]
+fn a_price_stays_while_no_host_is_heard_that_takes_the_flavor() {
+    let mut world = world(&[("host-a", 4)]);
+    let flavor = priced(&mut world, 1, &[("ebbtide:interruption", "stop")]);
+    world.run(EVERY);
+    let poor = buy(&mut world, &flavor, Some("0.50")).expect("it costs 0.10");
+    world.run(40 * EVERY);
+    let before = price(&world, &flavor);
+    assert_eq!(before, "0.325", "a quarter is taken");
+    world.broker_up = false;
+    world.run(10 * EVERY);
+    assert_eq!(price(&world, &flavor), before);
+    world.broker_up = true;
+    world.run(EVERY);
+    assert_eq!(price(&world, &flavor), before);
+    assert_eq!(world.status(poor), ServerStatus::Active);
+}
+
+#[test]
+fn a_maximum_price_that_nothing_can_rise_above_is_said_to_have_no_effect() {
+    let said = |world: &World, flavor: &Flavor| world.region.idle_bid(flavor, money("0.05"));
+    let mut market = world(&[]);
+    let flavor = priced(&mut market, 1, &[]);
+    assert_eq!(said(&market, &flavor), None);
+    let unpriced = said(&market, &spot(1)).expect("it has no price");
+    assert!(
+        unpriced.contains("0.05 has no effect") && unpriced.contains("has no price"),
+        "{unpriced}"
+    );
+    let none = World::new(&[]);
+    let words = said(&none, &flavor).expect("its price stays");
+    assert!(
+        words.contains("no market") && words.contains("costs 1.00"),
+        "{words}"
+    );
+    assert!(said(&none, &spot(1)).is_some());
+}
+
+#[test]
 fn normal_servers_take_supply_and_make_it_dearer() {
     let mut world = world(&[("host-a", 4)]);
     let flavor = priced(&mut world, 1, &[]);

@@ -75,10 +75,19 @@ impl v1::servers_server::Servers for Door {
             request,
             external: false,
         };
+        let idle_bid = match create.max_price {
+            Some(most) => {
+                let flavor = create.request.flavor.clone();
+                let look = move |region: &Region| region.idle_bid(&flavor, most);
+                self.api.keeper.look(look).await?
+            }
+            None => None,
+        };
         let (servers, decision) = self.create(create).await?;
         Ok(Response::new(v1::CreateServersResponse {
             servers: servers.iter().map(|s| convert::server(s, None)).collect(),
             decision: Some(convert::decision(&guard::seen(decision, &who))),
+            warnings: idle_bid.into_iter().collect(),
         }))
     }
 

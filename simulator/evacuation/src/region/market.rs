@@ -116,8 +116,9 @@ impl RegionWorld {
         let before = self.database.server(server.id);
         let back = server.status == ServerStatus::Building
             && before.is_some_and(Server::waits_to_come_back);
-        // One that had been forgotten and is found is as it was when it was taken in.
-        let new = before.is_none() && server.status != ServerStatus::Active;
+        // One that had been forgotten and is found is as it was when it was taken in; one in error got no place.
+        let taken_in = !matches!(server.status, ServerStatus::Active | ServerStatus::Error);
+        let new = before.is_none() && taken_in;
         if (back || new) && self.is_outbid(server, changes, at) {
             let what = match back {
                 true => "a server comes back that does not pay",

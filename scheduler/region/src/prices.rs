@@ -1,0 +1,219 @@
+//! How the market makes prices.
+//!
+//! Supply and demand are counted in places for a flavor on the hosts that are up and take it: supply is how many there are beside the
+//! normal instances (state `h_n`), demand how many of them preemptible instances of any flavor take, and how many servers of this
+//! flavor wait to come back.
+//!
+//! A flavor's first price is where supply and demand want it, and is made as soon as a host is up that takes the flavor, or with its
+//! first server. While no such host is up nothing is known of its supply: its price stays as it is.
+
+use crate::Region;
+use crate::market::base_of;
+use crate::step::Step;
+use ebbtide_engine::{ClassUsage, HostUsage};
+use ebbtide_market::Rule;
+use ebbtide_model::record::Change;
+use ebbtide_model::{Flavor, FlavorId, HostHealth, Money, PricePoint, Resources, Timestamp};
+use std::collections::BTreeMap;
+
+/// What prices are made of: what is used on the hosts that are up, and who waits to come back.
+struct Known<'r> {
+    region: &'r Region,
+    usages: BTreeMap<&'r str, HostUsage>,
+    waiting: BTreeMap<FlavorId, u64>,
+}
+
+/// Places for a flavor.
+#[derive(Debug, Clone, Copy)]
+struct Places {
+    supply: u64,
+    demand: u64,
+}
+
+impl<'r> Known<'r> {
+    fn of(region: &'r Region) -> Self {
+        let up = region.hosts.iter();
+        let up = up.filter(|(_, entry)| entry.health == HostHealth::Up);
+        let usages = up
+            .filter_map(|(name, _)| Some((name.as_str(), region.table.usage(name)?)))
+            .collect();
+        let mut waiting = BTreeMap::new();
+        for server in region.servers.values().filter(|s| s.waits_to_come_back()) {
+            *waiting.entry(server.flavor.id).or_default() += 1;
+        }
+        Self {
+            region,
+            usages,
+            waiting,
+        }
+    }
+
+    /// Supply and demand of a flavor; `None` if no host is up that takes it.
+    fn places(&self, flavor: &Flavor) -> Option<Places> {
+        // Its extra specs were read when it was created.
+        let properties = flavor.properties().ok()?;
+        let hosts = self.region.table.hosts_that_take(flavor).ok()?;
+        let usages = hosts.iter().filter_map(|host| self.usages.get(host));
+        let usages: Vec<&HostUsage> = usages.collect();
+        if usages.is_empty() {
+            return None;
+        }
+        let places = |free: fn(&ClassUsage) -> i64| -> u64 {
+            let all = usages.iter();
+            all.map(|usage| places_on(usage, &properties.resources, free))
+                .sum()
+        };
+        let supply = places(|class| class.free_normal);
+        let taken = supply.saturating_sub(places(|class| class.free_full));
+        Some(Places {
+            supply,
+            demand: taken + self.waiting.get(&flavor.id).copied().unwrap_or(0),
+        })
+    }
+
+    /// What is to be published of a flavor: nothing if its price stays as it is.
+    fn next(&self, flavor: &Flavor, rule: &Rule, now: Timestamp) -> Vec<PricePoint> {
+        let Some(Places { supply, demand }) = self.places(flavor) else {
+            return Vec::new();
+        };
+        let base = base_of(flavor);
+        let before = self.region.market.prices.get(&flavor.id);
+        let price = rule.next(before.map(|point| point.price), base, supply, demand);
+        let point = |at, price| PricePoint {
+            flavor_id: flavor.id,
+            flavor: flavor.name.clone(),
+            at,
+            price,
+            supply,
+            demand,
+        };
+        match before {
+            Some(before) if before.price == price => Vec::new(),
+            Some(_) => vec![point(now, price)],
+            // And what it cost while there was no market, for bills.
+            None => vec![point(Timestamp::default(), base), point(now, price)],
+        }
+    }
+}
+
+impl Region {
+    /// Makes prices at each interval, and sends those away whose owners do not pay them.
+    pub(crate) fn look_after_market(&mut self, step: &mut Step<'_>) {
+        let Some(rule) = self.market.rule.clone() else {
+            self.end_market(step);
+            return;
+        };
+        self.open_market(step, &rule);
+        let every = rule.interval().as_millis().max(1);
+        let now = step.now.as_millis();
+        let interval = Timestamp::from_millis(now - now.rem_euclid(every));
+        if self.market.made_at < interval {
+            self.market.made_at = interval;
+            self.make_prices(step, &rule, interval);
+            self.find_outbid();
+        }
+        self.send_outbid_away(step);
+    }
+
+    /// Whether the market makes prices of a flavor.
+    fn is_traded(&self, flavor: &Flavor) -> bool {
+        flavor.is_preemptible()
+            && base_of(flavor) > Money::default()
+            && self.flavors.contains_key(&flavor.id)
+    }
+
+    /// Whether a flavor waits for its first price.
+    fn is_unopened(&self, flavor: &Flavor) -> bool {
+        !self.market.prices.contains_key(&flavor.id) && self.is_traded(flavor)
+    }
+
+    /// The price that a flavor begins with; `None` if the market has made one, or makes none of it. Where no host takes it nobody has
+    /// anything of it, and nobody can get it: the floor.
+    pub(crate) fn opening_price(&self, flavor: &Flavor) -> Option<Money> {
+        let rule = self.market.rule.as_ref()?;
+        if !self.is_unopened(flavor) {
+            return None;
+        }
+        let base = base_of(flavor);
+        let places = Known::of(self).places(flavor);
+        let price = |p: Places| rule.next(None, base, p.supply, p.demand);
+        Some(places.map_or_else(|| rule.floor(base), price))
+    }
+
+    /// Publishes the price that a flavor begins with, if it has none yet: its first server is billed by it.
+    pub(crate) fn open_price(&mut self, step: &mut Step<'_>, flavor: &Flavor) {
+        let Some(rule) = self.market.rule.as_ref() else {
+            return;
+        };
+        if self.is_unopened(flavor) {
+            let made = Known::of(self).next(flavor, rule, step.now);
+            self.publish(step, made);
+        }
+    }
+
+    /// Publishes the first prices. Those who take a flavor have come, or the flavor has: only then it is looked again.
+    fn open_market(&mut self, step: &mut Step<'_>, rule: &Rule) {
+        let looked = Some((self.improvements, self.catalog));
+        if self.market.opened_at == looked {
+            return;
+        }
+        self.market.opened_at = looked;
+        let unopened = self.flavors.values().filter(|f| self.is_unopened(f));
+        let unopened: Vec<&Flavor> = unopened.collect();
+        if unopened.is_empty() {
+            return;
+        }
+        let known = Known::of(self);
+        let made = unopened.iter();
+        let made = made.flat_map(|flavor| known.next(flavor, rule, step.now));
+        let made = made.collect();
+        self.publish(step, made);
+    }
+
+    fn make_prices(&mut self, step: &mut Step<'_>, rule: &Rule, interval: Timestamp) {
+        let known = Known::of(self);
+        // Another scheduler was on duty when this interval began, or it has just got its first price.
+        let is_made = |flavor: &Flavor| {
+            let last = self.market.prices.get(&flavor.id);
+            last.is_some_and(|point| point.at >= interval)
+        };
+        let due = self.flavors.values();
+        let due = due.filter(|flavor| self.is_traded(flavor) && !is_made(flavor));
+        let made = due.flat_map(|flavor| known.next(flavor, rule, step.now));
+        let made = made.collect();
+        self.publish(step, made);
+    }
+
+    fn publish(&mut self, step: &mut Step<'_>, made: Vec<PricePoint>) {
+        for point in made {
+            step.effects.changes.push(Change::PutPrice(point.clone()));
+            self.market.put(point);
+        }
+    }
+
+    /// A market that was switched off leaves prices behind: they are what flavors say again.
+    fn end_market(&mut self, step: &mut Step<'_>) {
+        let published = self.market.prices.values();
+        let changed = published.filter_map(|point| {
+            let base = base_of(self.flavors.get(&point.flavor_id)?);
+            (point.price != base).then(|| PricePoint {
+                at: step.now,
+                price: base,
+                ..point.clone()
+            })
+        });
+        let changed = changed.collect();
+        self.publish(step, changed);
+    }
+}
+
+/// How many instances that take this fit into what is free on a host.
+fn places_on(usage: &HostUsage, takes: &Resources, free: fn(&ClassUsage) -> i64) -> u64 {
+    let of_class = takes.iter().filter(|(_, amount)| *amount > 0);
+    let places = of_class.map(|(class, amount)| {
+        let known = usage.classes.iter().find(|known| known.class == *class);
+        let free = known.map_or(0, |known| u64::try_from(free(known)).unwrap_or(0));
+        free / amount
+    });
+    places.min().unwrap_or(0)
+}
