@@ -212,16 +212,22 @@ impl Model {
         ))
     }
 
-    pub(crate) fn set_traits(
-        &mut self,
-        uuid: Uuid,
-        request: Request<'_>,
-    ) -> Result<Answer, Refusal> {
+    /// The body of a request that changes a provider, if it names the generation that it has.
+    fn of_present<'r>(&self, uuid: Uuid, request: Request<'r>) -> Result<&'r Value, Refusal> {
         let body = request.body.unwrap_or(&Value::Null);
         let generation = self.known(uuid)?.generation;
         if body["resource_provider_generation"].as_u64() != Some(generation) {
             return Err(Refusal::new(409, CONCURRENT, GENERATION_CHANGED));
         }
+        Ok(body)
+    }
+
+    pub(crate) fn set_traits(
+        &mut self,
+        uuid: Uuid,
+        request: Request<'_>,
+    ) -> Result<Answer, Refusal> {
+        let body = self.of_present(uuid, request)?;
         let names = body["traits"].as_array().into_iter().flatten();
         let wanted: BTreeSet<String> = names.filter_map(Value::as_str).map(str::to_owned).collect();
         let unknown =
@@ -255,11 +261,7 @@ impl Model {
         uuid: Uuid,
         request: Request<'_>,
     ) -> Result<Answer, Refusal> {
-        let body = request.body.unwrap_or(&Value::Null);
-        let generation = self.known(uuid)?.generation;
-        if body["resource_provider_generation"].as_u64() != Some(generation) {
-            return Err(Refusal::new(409, CONCURRENT, GENERATION_CHANGED));
-        }
+        let body = self.of_present(uuid, request)?;
         let uuids = body["aggregates"].as_array().into_iter().flatten();
         let uuids = uuids.filter_map(Value::as_str);
         let wanted = uuids
