@@ -35,7 +35,8 @@ impl Endpoint for SchedulerApi {
 
     async fn handle(&self, call: IncomingCall) -> Result<Value, RemoteError> {
         if call.method == "select_destinations" {
-            return self.selector.select(call).await;
+            // The future of a whole decision is large: the queue's task should not carry it inline.
+            return Box::pin(self.selector.select(call)).await;
         }
         let args = Wire::from(&Value::Object(call.args));
         follow(&self.selector.facts, &call.method, &args)

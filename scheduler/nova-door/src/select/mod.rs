@@ -205,7 +205,7 @@ impl Selector {
     pub(crate) async fn select(&self, call: IncomingCall) -> Result<Value, RemoteError> {
         let caller = call.state.clone();
         let watch = Stopwatch::start();
-        let answer = self.answer(call).await;
+        let answer = Box::pin(self.answer(call)).await;
         if answer.is_err() && caller.stopping().is_cancelled() {
             // It may come of our ending, and then it says nothing about the cloud: the next scheduler decides.
             caller.end(Ending::GivenBack);
