@@ -2,7 +2,9 @@
 //! need not be remembered any more.
 
 use crate::Region;
+use crate::heartbeat::HostEntry;
 use crate::step::Step;
+use ebbtide_model::message::{Hosted, HostedState};
 use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{
     Evacuation, EvacuationId, EvacuationState, HostHealth, MessageId, Seconds, ServerId,
@@ -138,6 +140,10 @@ impl Region {
                     self.asked.waits(id, step.now.plus(allowed));
                 }
                 ServerStatus::Building if server.resumes() => self.resume_again(step, server),
+                // It runs, as its host says: only the report of that is lost, and is said again.
+                ServerStatus::Building if self.is_said_to_run(&host, id) => {
+                    self.resume_again(step, server);
+                }
                 ServerStatus::Building => {
                     let why = format!("the agent did not start the server within {allowed}");
                     self.start_failed(step, id, &host, &why);
@@ -151,6 +157,17 @@ impl Region {
                 _ => {}
             }
         }
+    }
+
+    /// Whether the agent of a host that is up has said with its last heartbeat that a server runs there.
+    fn is_said_to_run(&self, host: &str, id: ServerId) -> bool {
+        let entry = self.hosts.get(host);
+        let up = entry.filter(|entry| entry.health == HostHealth::Up);
+        let heard = up.and_then(HostEntry::heard);
+        heard.is_some_and(|(_, hosted)| {
+            let runs = |h: &Hosted| h.server_id == id && h.state == HostedState::Running;
+            hosted.iter().any(runs)
+        })
     }
 
     /// Evacuations have limits of their own. A claim that waits for something else (a deletion) waits for as long as an agent may take to

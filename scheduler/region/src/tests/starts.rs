@@ -64,6 +64,32 @@ fn a_server_that_does_not_start_is_tried_elsewhere_and_its_room_stays_taken_unti
     everything_is_over(&world);
 }
 
+/// It would be ended and begun anew on another host otherwise, with all that its owner has done in it since.
+#[test]
+fn a_server_that_runs_stays_where_it_is_although_the_report_of_its_start_is_lost() {
+    let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
+    world.broker_up = false;
+    let pet = world.create(&normal(4));
+    let host = world.place(pet).unwrap().to_owned();
+    world.broker_up = true;
+    world.send_one(&host);
+    let now = world.now;
+    world.host(&host).deliver(now);
+    world.host(&host).complete_all(now);
+    // The queue of reports is purged.
+    while world.confirm_one(&host) {}
+    world.reports.clear();
+    assert!(world.hosts[&host].runs(pet));
+    world.run(590);
+    assert_eq!(world.status(pet), ServerStatus::Building);
+    world.run(20);
+    assert_eq!(world.status(pet), ServerStatus::Active);
+    assert_eq!(world.place(pet), Some(host.as_str()));
+    assert!(world.hosts[&host].runs(pet));
+    assert_eq!(world.database.servers.len(), 1, "nothing was given up");
+    everything_is_over(&world);
+}
+
 #[test]
 fn remains_outlive_the_server_and_the_scheduler() {
     let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);
