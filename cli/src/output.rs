@@ -8,6 +8,7 @@ use crate::errors::CliError;
 use crate::json::Json;
 use crate::layout::{Layout, layout, prose};
 use crate::render::{Tone, paint};
+use ebbtide_model::names::{shown_json, shown_lines};
 use std::io::Write;
 use std::path::PathBuf;
 use time::OffsetDateTime;
@@ -146,7 +147,7 @@ impl Cell {
     /// A plain cell.
     pub fn new(text: impl ToString) -> Self {
         Self {
-            text: text.to_string(),
+            text: shown_lines(&text.to_string()).into_owned(),
             ..Self::default()
         }
     }
@@ -161,7 +162,7 @@ impl Cell {
     /// The same with another text for `--output value`.
     #[must_use]
     pub fn value(mut self, value: impl ToString) -> Self {
-        self.value = Some(value.to_string());
+        self.value = Some(shown_lines(&value.to_string()).into_owned());
         self
     }
 
@@ -274,10 +275,11 @@ impl Output {
     /// Colours a piece of data, if colours are wanted.
     #[must_use]
     pub fn paint(&self, text: &str, tone: Tone) -> String {
+        let text = shown_lines(text);
         if self.color {
-            paint(text, tone)
+            paint(&text, tone)
         } else {
-            text.to_owned()
+            text.into_owned()
         }
     }
 
@@ -300,7 +302,7 @@ impl Output {
     /// # Errors
     /// [`CliError::Write`].
     pub fn raw(&mut self, text: &str) -> Result<(), CliError> {
-        writeln!(self.io.out, "{text}")?;
+        writeln!(self.io.out, "{}", painted(text, self.color))?;
         self.io.out.flush()?;
         Ok(())
     }
@@ -308,7 +310,7 @@ impl Output {
     /// One line of talk, unless `--quiet`. Losing talk is not an error.
     pub fn say(&mut self, text: &str) {
         if !self.quiet {
-            let _ = writeln!(self.io.err, "{text}");
+            let _ = writeln!(self.io.err, "{}", painted(text, self.color_err));
             let _ = self.io.err.flush();
         }
     }
@@ -329,13 +331,15 @@ impl Output {
                     .with("next", next.map_or(Json::Null, Json::from))
                     .with("exit_code", u32::from(error.exit_code())),
             )]);
-            serde_json::to_string(&json).unwrap_or_default()
+            let text = serde_json::to_string(&json).unwrap_or_default();
+            shown_json(&text).into_owned()
         } else if self.color_err {
             let plain = error.text_with(next);
+            let plain = shown_lines(&plain);
             let (code, rest) = plain.split_once(':').unwrap_or(("", &plain));
             format!("{}:{rest}", paint(code, Tone::Bad))
         } else {
-            error.text_with(next)
+            shown_lines(&error.text_with(next)).into_owned()
         };
         let _ = writeln!(self.io.err, "{text}");
         let _ = self.io.err.flush();
@@ -347,7 +351,7 @@ impl Output {
     /// [`CliError::Write`].
     pub fn json(&mut self, json: &Json) -> Result<(), CliError> {
         let text = serde_json::to_string_pretty(json).map_err(std::io::Error::from)?;
-        self.line(&text)
+        self.line(&shown_json(&text))
     }
 
     /// JSON on one line, for streams.
@@ -356,7 +360,7 @@ impl Output {
     /// [`CliError::Write`].
     pub fn json_line(&mut self, json: &Json) -> Result<(), CliError> {
         let text = serde_json::to_string(json).map_err(std::io::Error::from)?;
-        self.line(&text)
+        self.line(&shown_json(&text))
     }
 
     /// Many things, in the format asked for.
@@ -531,5 +535,45 @@ impl Output {
                 })
         };
         self.columns.iter().map(find).collect()
+    }
+}
+
+/// A text with escapes for what does not show itself. Where colours are wanted those that
+/// [`paint`] wrote stay.
+fn painted(text: &str, color: bool) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once("\u{1b}[").filter(|_| color) {
+        out.push_str(&shown_lines(before));
+        let end = after.find(|c: char| !c.is_ascii_digit() && c != ';');
+        rest = match end.filter(|&end| after[end..].starts_with('m')) {
+            Some(end) => {
+                out.push_str("\u{1b}[");
+                out.push_str(&after[..=end]);
+                &after[end + 1..]
+            }
+            None => {
+                out.push_str(&shown_lines("\u{1b}"));
+                out.push('[');
+                after
+            }
+        };
+    }
+    out.push_str(&shown_lines(rest));
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_colours_that_are_wanted_stay() {
+        let text = "\u{1b}[31mred\u{1b}[0m \u{1b}[2J\u{202e}x\ny";
+        let shown = "\u{1b}[31mred\u{1b}[0m \\u{1b}[2J\\u{202e}x\ny";
+        assert_eq!(painted(text, true), shown);
+        assert_eq!(painted(text, false), shown.replace('\u{1b}', "\\u{1b}"));
+        assert_eq!(Cell::new("a\u{2028}b").text, "a\\u{2028}b");
+        assert_eq!(Cell::new("").value("\u{1b}[1m").bare(), "\\u{1b}[1m");
     }
 }

@@ -103,8 +103,9 @@ impl Lives {
                 Ended::Preempted => "preempted",
                 Ended::Stopped => "stopped",
             };
+            let flavor = ebbtide_model::names::shown_cell(&lived.flavor);
             // Writing to a text cannot fail. No flavor of a replay has a comma in its name.
-            let _ = writeln!(text, "{},{ended},{}", lived.seconds / HOUR, lived.flavor);
+            let _ = writeln!(text, "{},{ended},{flavor}", lived.seconds / HOUR);
         }
         text
     }

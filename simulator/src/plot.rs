@@ -36,7 +36,7 @@ pub fn utilisation_svg(title: &str, samples: &[Sample]) -> Result<String, SimErr
         let root = SVGBackend::with_string(&mut svg, (WIDTH, height)).into_drawing_area();
         draw(&root, title, &panels).map_err(|problem| SimError::Plot(problem.to_string()))?;
     }
-    Ok(svg)
+    Ok(ebbtide_model::names::shown_lines(&svg).into_owned())
 }
 
 /// The points of each class, in the order of the classes' names.

@@ -15,6 +15,7 @@ use crate::render::{Tone, when};
 use clap::{Args, Subcommand};
 use ebbtide_market::PriceLine;
 use ebbtide_market::billing::{Billed, BilledHour, Charge, Sum, hours};
+use ebbtide_model::names::shown_cell;
 use ebbtide_model::{FlavorId, LifeEnd, Money, PricePoint, Timestamp};
 use ebbtide_proto::v1;
 use ebbtide_simulator::SimError;
@@ -287,7 +288,10 @@ fn write_csv(path: &Path, rows: &[Row<'_>]) -> Result<(), CliError> {
     let mut file = csv::Writer::from_path(path).map_err(failed)?;
     file.write_record(COLUMNS).map_err(failed)?;
     for row in rows {
-        file.write_record(row.texts()).map_err(failed)?;
+        // None of its numbers is negative: whatever begins like a formula is a text.
+        let texts = row.texts();
+        let cells = texts.iter().map(|text| shown_cell(text).into_owned());
+        file.write_record(cells).map_err(failed)?;
     }
     file.flush().map_err(|error| failed(error.into()))
 }

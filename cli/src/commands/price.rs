@@ -11,6 +11,7 @@ use crate::pages;
 use crate::render::{Tone, when, yes};
 use clap::{Args, Subcommand};
 use ebbtide_chart::{Axis, Colour, Figure, Line, Panel};
+use ebbtide_model::names::shown_cell;
 use ebbtide_model::{Money, Timestamp};
 use ebbtide_proto::v1;
 use ebbtide_simulator::SimError;
@@ -225,7 +226,7 @@ fn write_csv(
         .map_err(failed)?;
     for (at, price) in steps(changes, since, until) {
         let row = [
-            flavor.to_owned(),
+            shown_cell(flavor).into_owned(),
             (at / 1000).to_string(),
             price.to_string(),
         ];
