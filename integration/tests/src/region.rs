@@ -237,6 +237,12 @@ impl Region {
         })
     }
 
+    /// Where the region's state is.
+    #[must_use]
+    pub fn database_url(&self) -> &str {
+        &self.database_url
+    }
+
     /// Where the region's files are.
     #[must_use]
     pub fn dir(&self) -> &Path {

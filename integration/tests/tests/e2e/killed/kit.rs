@@ -134,6 +134,15 @@ pub(super) async fn only_evacuation(region: &Region, victim: &str) -> v1::Evacua
     its.remove(0)
 }
 
+/// The host of [`one_host`], as the region knows it.
+pub(super) async fn the_host(region: &Region) -> v1::Host {
+    let mut admin = region.admin().await.unwrap();
+    let hosts = admin.list_hosts(v1::ListHostsRequest {}).await.unwrap();
+    let mut hosts = hosts.into_inner().hosts;
+    assert_eq!(hosts.len(), 1, "{hosts:?}");
+    hosts.remove(0)
+}
+
 /// `ebbtide audit`, as an operator runs it, has nothing to say; asked until what is under way has come to rest.
 pub(super) async fn audited(region: &Region) {
     the_audit_is_clean(region).await;

@@ -1,7 +1,7 @@
 //! Packets are dropped between network namespaces, in one direction or in both, for longer than every heartbeat and timeout.
 
 use super::kit::{
-    LIMITS, audited, delete, flavors, insist, one_host, only_evacuation, runs_exactly,
+    LIMITS, audited, delete, flavors, hypervisor, insist, one_host, only_evacuation, runs_exactly,
 };
 use crate::at::{create_at, until_at};
 use crate::kit::{create, request, until, until_evacuation};
@@ -13,7 +13,6 @@ use ebbtide_proto::v1;
 use futures::future::join_all;
 use std::net::Ipv4Addr;
 use std::path::Path;
-use std::time::Duration;
 use uuid::Uuid;
 
 const HOSTS: [&str; 2] = ["host-A", "host-B"];
@@ -107,14 +106,30 @@ async fn an_agent_is_cut_off(broker: &RabbitMq, first: u8, direction: Direction)
         }
     })
     .await;
+    let lost = || lost_connections(&region, &refused);
+    let before = lost();
     network(&refused).cut(port, direction).unwrap();
-    tokio::time::sleep(Duration::from_secs(5)).await;
+    // Its agent has noticed, and has ended the victim all the same.
+    eventually(PATIENCE, async || {
+        let there = hypervisor(&region, &refused);
+        match there.iter().any(|(id, _)| *id == on(&refused)) || lost() == before {
+            true => Err(format!("{there:?}, lost {} connections", lost() - before)),
+            false => Ok(()),
+        }
+    })
+    .await;
     network(&refused).heal().unwrap();
     let again = until(&region, &again.id, "active").await;
     assert_eq!(again.host, refused, "{direction:?}");
     runs_exactly(&region, &refused, &[&again.id]).await;
     region.wait_for_hosts_up().await.unwrap();
     audited(&region).await;
+}
+
+/// How often an agent has said that its broker is away.
+fn lost_connections(region: &Region, host: &str) -> usize {
+    let log = region.agent_log(host);
+    log.matches("lost the connection to the broker").count()
 }
 
 async fn region_has_room_for_a_pet(region: &Region) -> bool {

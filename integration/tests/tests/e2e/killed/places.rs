@@ -1,17 +1,22 @@
 //! Scheduler and agent die at every named place of a preemption, and start again.
 
 use super::kit::{
-    audited, delete, flavors, insist, one_host, only_evacuation, runs_exactly, try_to_create,
-    try_to_delete,
+    audited, delete, flavors, insist, one_host, only_evacuation, runs_exactly, the_host,
+    try_to_create, try_to_delete,
 };
 use crate::kit::{until, until_evacuation};
 use ebbtide_fail_points::Point;
+use ebbtide_harness::eventually;
+use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Region, RegionOptions, Surroundings};
+use ebbtide_model::{Seconds, Timestamp};
 use futures::future::join_all;
-use std::time::Duration;
 use uuid::Uuid;
 
 const HOST: &str = "host-A";
+
+/// What was at rest for so long when its host was heard is audited (see `LIMITS`).
+const AT_REST: Seconds = Seconds(3);
 
 /// Regions that are looked after at the same time: most of the time each of them waits for a lease or a grace period.
 const LANES: usize = 4;
@@ -170,8 +175,16 @@ async fn lane(database: Database, points: Vec<Point>) {
     }
     // Something at rest for long enough to be audited.
     let last = insist(&region, "last", "pet", Uuid::from_u128(1)).await.id;
-    until(&region, &last, "active").await;
-    tokio::time::sleep(Duration::from_secs(4)).await;
+    let launched = until(&region, &last, "active").await.launched_at;
+    let launched: Timestamp = launched.parse().unwrap();
+    eventually(PATIENCE, async || {
+        let seen = the_host(&region).await.last_seen;
+        match seen.parse::<Timestamp>().unwrap() > launched.plus(AT_REST) {
+            true => Ok(()),
+            false => Err(format!("heard at {seen}, launched at {launched}")),
+        }
+    })
+    .await;
     audited(&region).await;
 }
 

@@ -3,11 +3,12 @@
 use super::kit::{LIMITS, audited};
 use crate::at;
 use crate::kit::{evacuations, fill, nothing_is_overcommitted, until};
-use ebbtide_harness::RabbitMq;
+use ebbtide_harness::{RabbitMq, eventually};
+use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Database, Peer, Region, RegionOptions};
 use ebbtide_proto::v1;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::path::Path;
 use uuid::Uuid;
 
 async fn create_at(peer: &Peer, n: u128) -> v1::Server {
@@ -18,6 +19,45 @@ async fn create_at(peer: &Peer, n: u128) -> v1::Server {
         Uuid::from_u128(0xbee0 + n),
     )
     .await
+}
+
+/// Waits until every queue would survive that its broker is killed.
+///
+/// Of a quorum queue that was declared within the last moment a RabbitMQ of one node that is killed knows nothing afterwards but its name: it neither
+/// takes nor gives messages until it is deleted (seen with 3.10, 0.4 s after the declaration). Its directory of such queues is a
+/// file that is written with a delay, and there the names are seen.
+async fn queues_are_durable(broker: &RabbitMq) {
+    let queues = broker.control(&["list_queues", "name", "type"]).await;
+    let queues = queues.unwrap();
+    let quorum = queues.lines().filter_map(|line| line.split_once('\t'));
+    let quorum: Vec<&str> = quorum
+        .filter(|(_, kind)| *kind == "quorum")
+        .map(|(name, _)| name)
+        .collect();
+    assert!(!quorum.is_empty(), "{queues}");
+    eventually(PATIENCE, async || {
+        let written = files_named(&broker.directory().join("quorum"), "names.dets");
+        let missing = quorum.iter().filter(|name| !written.contains(*name));
+        match missing.copied().collect::<Vec<&str>>().as_slice() {
+            [] => Ok(()),
+            missing => Err(format!("not written yet: {missing:?}")),
+        }
+    })
+    .await;
+}
+
+/// The text of all files of a name below a directory.
+fn files_named(directory: &Path, name: &str) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(directory).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text.push_str(&files_named(&path, name));
+        } else if path.ends_with(name) {
+            text.push_str(&String::from_utf8_lossy(&std::fs::read(&path).unwrap()));
+        }
+    }
+    text
 }
 
 #[tokio::test]
@@ -36,9 +76,7 @@ async fn three_schedulers_over_quorum_queues_lose_nothing_when_broker_and_schedu
     let second = region.start_peer("second").await.unwrap();
     let third = region.start_peer("third").await.unwrap();
     fill(&region, 2).await;
-    // Of a quorum queue that was declared within the last moment a RabbitMQ of one node that is killed knows nothing afterwards but its name: it neither
-    // takes nor gives messages until somebody deletes it (seen with 3.10, 0.4 s after the declaration). No poll shows when that is over.
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    queues_are_durable(&broker).await;
     // Half of them while everything is there, half of them while the broker is not, decided by two schedulers; the one on duty dies as well.
     let mut pets = Vec::new();
     for n in 0..2 {

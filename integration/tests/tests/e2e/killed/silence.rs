@@ -1,6 +1,8 @@
 //! Agent and broker stand still for longer than anybody waits for them, and go on.
 
-use super::kit::{LIMITS, audited, flavors, insist, one_host, only_evacuation, runs_exactly};
+use super::kit::{
+    LIMITS, audited, flavors, insist, one_host, only_evacuation, runs_exactly, the_host,
+};
 use crate::kit::{create, request, until, until_evacuation};
 use ebbtide_harness::{RabbitMq, Signal, eventually};
 use ebbtide_integration_tests::region::PATIENCE;
@@ -82,7 +84,12 @@ async fn a_broker_that_stood_still_delays_a_preemption_and_nothing_else() {
         }
     })
     .await;
-    tokio::time::sleep(std::time::Duration::from_secs(8)).await;
+    // Longer than a host may be silent.
+    eventually(PATIENCE, async || match the_host(&region).await.health {
+        health if health == "down" => Ok(()),
+        health => Err(health),
+    })
+    .await;
     runs_exactly(&region, "host-A", &[&victim.id]).await;
     broker.thaw().unwrap();
     until(&region, &pet.id, "active").await;
