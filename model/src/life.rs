@@ -1,6 +1,6 @@
 //! The life of a server as its owner sees it: one word, since when, until when, and why. Made from what is written, and nothing else.
 
-use crate::{Evacuation, EvacuationState, Server, ServerStatus, Timestamp};
+use crate::{Evacuation, EvacuationCause, EvacuationState, Server, ServerStatus, Timestamp};
 use std::fmt;
 
 /// What a server's owner wants to know at a glance.
@@ -116,16 +116,20 @@ impl Life {
     }
 
     fn leaving(evacuation: Option<&Evacuation>) -> Self {
-        let needed = "a normal request needs its room";
         let Some(e) = evacuation else {
             return Self {
                 state: LifeState::Warned,
                 since: None,
                 until: None,
-                reason: needed.to_owned(),
+                reason: "it has to leave".to_owned(),
             };
         };
-        let end = format!("{needed} ({}, {} grace)", e.behaviour, e.grace);
+        let cause = match e.cause {
+            EvacuationCause::Preemption => "a normal request needs its room",
+            EvacuationCause::MaxLifetime => "it has lived as long as its flavor allows",
+            EvacuationCause::OutOfBid => "the price is above the most that it pays",
+        };
+        let end = format!("{cause} ({}, {} grace)", e.behaviour, e.grace);
         let reason = match &e.reason {
             Some(why) if e.spare_requested => format!("it may stay if it is not too late: {why}"),
             _ => end,

@@ -120,6 +120,23 @@ fn a_victim_is_warned_then_draining_until_its_deadline() {
     let draining = evacuation(EvacuationState::Draining);
     let is = told(&victim, Some(&draining), 33);
     assert_eq!(is, (LifeState::Draining, 32, 62, needs));
+    for (cause, words) in [
+        (
+            EvacuationCause::MaxLifetime,
+            "it has lived as long as its flavor allows",
+        ),
+        (
+            EvacuationCause::OutOfBid,
+            "the price is above the most that it pays",
+        ),
+    ] {
+        let other = Evacuation {
+            cause,
+            ..draining.clone()
+        };
+        let (_, _, _, why) = told(&victim, Some(&other), 33);
+        assert_eq!(why, format!("{words} (hibernate, 30 s grace)"));
+    }
     let spared = Evacuation {
         spare_requested: true,
         reason: Some("other room became free".to_owned()),
