@@ -104,6 +104,10 @@ const NOT_RUN: &[(&str, &str, &str)] = &[
         "a snapshot of cli/tests/cli",
     ),
     ("docs/tenant-guide.md", "ebbtide --project", REGION),
+    ("docs/tenant-guide.md", "ebbtide price", REGION),
+    ("docs/tenant-guide.md", "ebbtide server create", REGION),
+    ("docs/tenant-guide.md", "ebbtide evacuation", REGION),
+    ("docs/tenant-guide.md", "ebbtide billing", REGION),
     ("docs/tenants.md", "ebbtide advice", REGION),
     (
         "docs/tenants.md",
