@@ -12,6 +12,7 @@ mod bad_input;
 mod command;
 mod documents;
 mod fences;
+mod hostile;
 mod killed;
 mod kit;
 mod life;

@@ -18,7 +18,7 @@ const FLOOD: usize = 40;
 const KEPT: usize = 20;
 
 /// Most memory that the scheduler has had, in MiB.
-fn peak_mib(region: &Region) -> u64 {
+pub(crate) fn peak_mib(region: &Region) -> u64 {
     let pid = region.scheduler_process().unwrap().pid();
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
