@@ -3,8 +3,8 @@
 use crate::Context;
 use crate::commands::{
     advice, aggregate, audit, bag, bench, billing, budget, burst, completion, config, conform,
-    decision, evacuation, explain, flavor, host, model, plan, plugin, price, replay, run, server,
-    simulate, status, token, watch, what_if,
+    decision, evacuation, explain, flavor, host, init, model, plan, plugin, price, replay, run,
+    server, simulate, status, token, watch, what_if,
 };
 use crate::output::{ColorChoice, Format};
 use clap::{Args, Parser, Subcommand};
@@ -47,6 +47,7 @@ pub const GROUPS: [(&str, &[&str]); 5] = [
     (
         "Operating a region",
         &[
+            "init",
             "status",
             "host",
             "aggregate",
@@ -220,6 +221,8 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// The region at a glance: hosts, servers, what is used and free
     Status(status::StatusArgs),
+    /// Make what a small region needs to be safe: certificates, a token, logins to the broker, configuration
+    Init(Box<init::InitArgs>),
     /// Tokens: who may talk to a region; needs the token file only
     #[command(subcommand)]
     Token(token::TokenCommand),

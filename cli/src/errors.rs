@@ -1,5 +1,7 @@
 //! Everything that can go wrong, with its code, its next step and its exit code.
 
+mod next_steps;
+
 use ebbtide_access::AccessError;
 use ebbtide_bag::BagError;
 use ebbtide_bench::BenchError;
@@ -38,6 +40,14 @@ pub enum CliError {
         /// Which file.
         path: PathBuf,
         /// What is wrong with it, with the key.
+        problem: String,
+    },
+    /// A file of `ebbtide init` cannot be read, made or understood.
+    #[error("{}: {problem}", path.display())]
+    Init {
+        /// Which file or directory.
+        path: PathBuf,
+        /// What is wrong.
         problem: String,
     },
     /// Nobody answers at the endpoint, or the connection broke.
@@ -233,6 +243,7 @@ impl CliError {
             Self::Write(_) => "EB-CLI-013",
             Self::Corpus { .. } => "EB-CLI-014",
             Self::Configuration { .. } => "EB-CLI-015",
+            Self::Init { .. } => "EB-CLI-016",
             Self::Door(error) => error.code(),
             Self::Lifetime { error, .. } => error.code(),
             Self::Chart(error) => error.code(),
@@ -304,6 +315,10 @@ impl CliError {
             Self::Config { .. } => {
                 Some("correct the file, or name another one with EBBTIDE_CONFIG".to_owned())
             }
+            Self::Init { .. } => Some(
+                "what was made stays: correct this and run it again, or move the file away to have it made anew"
+                    .to_owned(),
+            ),
             Self::Configuration { .. } => Some(
                 "`ebbtide config explain KEY` says what a key may be; docs/errors.md has the codes"
                     .to_owned(),
@@ -318,9 +333,9 @@ impl CliError {
             ),
             Self::BagFile { .. } => Some("docs/bags.md says what stands in it".to_owned()),
             Self::Sim(error) => error.next_step(),
-            Self::Lifetime { error, .. } => next_step_of(error).map(str::to_owned),
-            Self::Checkpointing { error, .. } => next_step_with_prices(error).map(str::to_owned),
-            Self::Elastic { error, .. } => next_step_with_trace(error).map(str::to_owned),
+            Self::Lifetime { error, .. } => next_steps::lifetimes(error).map(str::to_owned),
+            Self::Checkpointing { error, .. } => next_steps::checkpointing(error).map(str::to_owned),
+            Self::Elastic { error, .. } => next_steps::elastic(error).map(str::to_owned),
             Self::Bench(error) => error.next_step(),
             Self::Run(fault) => fault.next_step(),
             _ => None,
@@ -409,28 +424,6 @@ impl From<LifetimeError> for CliError {
     }
 }
 
-/// What to do about an error of lifetimes, on this command line.
-fn next_step_of(error: &LifetimeError) -> Option<&'static str> {
-    match error {
-        LifetimeError::Observation { .. } => Some(
-            "lifetimes are hours; --max-lifetime says how long instances live at most (none for no maximum)",
-        ),
-        LifetimeError::TooFew { .. } => Some(
-            "give more lifetimes, or coarser groups; instances that only their users stopped never say how long they would have lived",
-        ),
-        LifetimeError::Row { .. } | LifetimeError::Columns { .. } => {
-            Some("docs/tenants.md has the format")
-        }
-        LifetimeError::Description { .. } => Some(
-            "a model looks like bathtub:A=0.414,tau1=0.94,tau2=0.77,b=24.45; `ebbtide model fit FILE -o json > model.json` makes one of lifetimes",
-        ),
-        LifetimeError::NeverEnds { .. } => {
-            Some("make checkpoints cheaper or steps shorter, or use instances that live longer")
-        }
-        _ => None,
-    }
-}
-
 impl From<ElasticError> for CliError {
     fn from(error: ElasticError) -> Self {
         Self::Elastic {
@@ -440,46 +433,12 @@ impl From<ElasticError> for CliError {
     }
 }
 
-/// What to do about an error of a trace or a partition, on this command line.
-fn next_step_with_trace(error: &ElasticError) -> Option<&'static str> {
-    match error {
-        ElasticError::Line { .. } | ElasticError::Empty => Some("docs/elastic.md has the format"),
-        ElasticError::Unsorted { .. } => Some("`sort -g` puts the lines in order"),
-        ElasticError::TooMany { .. } => Some("give a part of the trace"),
-        ElasticError::NoRoom { .. } => {
-            Some("raise --servers, lower --short-only, or raise --cutoff if no job is long")
-        }
-        ElasticError::Setting { .. } | ElasticError::Event { .. } => None,
-    }
-}
-
 impl From<CheckpointingError> for CliError {
     fn from(error: CheckpointingError) -> Self {
         Self::Checkpointing {
             place: String::new(),
             error,
         }
-    }
-}
-
-/// What to do about an error of price histories and bids, on this command line.
-fn next_step_with_prices(error: &CheckpointingError) -> Option<&'static str> {
-    match error {
-        CheckpointingError::Empty
-        | CheckpointingError::OneRow { .. }
-        | CheckpointingError::Row { .. }
-        | CheckpointingError::Header { .. } => Some("docs/checkpointing.md has the format"),
-        CheckpointingError::Unsorted { .. } => Some("sort the file by unix_ts_utc"),
-        CheckpointingError::Duplicate { .. } => {
-            Some("keep one of the rows; or a column that tells two series apart is missing")
-        }
-        CheckpointingError::Gap { .. } => {
-            Some("if the price held all that time, allow it with --max-gap, for example 90d")
-        }
-        CheckpointingError::NeverRuns { .. } => {
-            Some("raise the bids, or leave --bids out to take the price's own band")
-        }
-        CheckpointingError::NeverEnds { .. } | CheckpointingError::Question { .. } => None,
     }
 }
 

@@ -61,63 +61,65 @@ region_wait_for() {
     done
 }
 
-# region_start_scheduler AMQP POLICY MARKET: with a market if MARKET is not empty, whose prices can be watched.
+# region_hosts N PATTERN: their names, one a line: host-A, host-B… or names by the pattern, where {n} counts from 0, {server} is n/2 and
+# {numa} is n%2.
+region_hosts() {
+    local n name letters=ABCDEFGHIJKLMNOPQRSTUVWXYZ
+    for ((n = 0; n < $1; n++)); do
+        if [ -n "$2" ]; then
+            name=${2//\{n\}/$n}
+            name=${name//\{server\}/$((n / 2))}
+            name=${name//\{numa\}/$((n % 2))}
+        elif [ "$1" -le 26 ]; then
+            name=host-${letters:n:1}
+        else
+            name=$(printf 'host-%03d' "$n")
+        fi
+        printf '%s\n' "$name"
+    done
+}
+
+# region_init AMQP HOST…: the configuration, and logins to the broker that let each agent speak for its own host only.
+region_init() {
+    local amqp=$1 hosts=()
+    shift
+    hosts=("${@/#/--host=}")
+    "$region_bin/ebbtide" --quiet init "$region_dir" --open --listen 127.0.0.1:0 --driver simulated --broker "$amqp" "${hosts[@]}" >/dev/null
+    "$region_dir/services/rabbitmq/rabbitmqctl" import_definitions "$region_dir/broker/definitions.json" >/dev/null
+}
+
+# region_start_scheduler POLICY MARKET: with a market if MARKET is not empty, whose prices can be watched.
 region_start_scheduler() {
-    cat > "$region_dir/scheduler.toml" <<EOF
-[grpc]
-listen = "127.0.0.1:0"
-[http]
-listen = "127.0.0.1:0"
-[database]
-url = "sqlite://$region_dir/region.db"
-[bus]
-urls = ["$1"]
+    cat >> "$region_dir/scheduler/scheduler.toml" <<EOF
 [engine]
-policy = "$2"
+policy = "$1"
 EOF
-    [ -z "$3" ] || cat >> "$region_dir/scheduler.toml" <<EOF
+    [ -z "$2" ] || cat >> "$region_dir/scheduler/scheduler.toml" <<EOF
 [region.market]
 enabled = true
 interval_seconds = 10
 steepness = 2
 step_percent = 50
 EOF
-    region_start scheduler "$region_bin/ebbtide-scheduler" --config "$region_dir/scheduler.toml" --ready-file "$region_dir/ready.json"
+    region_start scheduler "$region_bin/ebbtide-scheduler" --config "$region_dir/scheduler/scheduler.toml" --ready-file "$region_dir/ready.json"
     region_wait_for "$region_dir/ready.json" scheduler
 }
 
-# region_start_agents AMQP HOSTS VCPUS RAM_MB DISK_GB PATTERN INSTANT: host-A, host-B… or names by the pattern, where {n} counts from 0,
-# {server} is n/2 and {numa} is n%2.
+# region_start_agents VCPUS RAM_MB DISK_GB ORDERED INSTANT HOST…: one after another if ORDERED is not empty.
 region_start_agents() {
-    local n name times= letters=ABCDEFGHIJKLMNOPQRSTUVWXYZ
-    [ -z "$7" ] || times=$(printf '%s_seconds = 0.0\n' start notice terminate stop hibernate delete)
-    mkdir -p "$region_dir/agents"
-    for ((n = 0; n < $2; n++)); do
-        if [ -n "$6" ]; then
-            name=${6//\{n\}/$n}
-            name=${name//\{server\}/$((n / 2))}
-            name=${name//\{numa\}/$((n % 2))}
-        elif [ "$2" -le 26 ]; then
-            name=host-${letters:n:1}
-        else
-            name=$(printf 'host-%03d' "$n")
-        fi
-        cat > "$region_dir/agents/$name.toml" <<EOF
-host = "$name"
-state_dir = "$region_dir/agents/$name"
+    local vcpus=$1 ram_mb=$2 disk_gb=$3 ordered=$4 instant=$5 name times=
+    shift 5
+    [ -z "$instant" ] || times=$(printf '%s_seconds = 0.0\n' start notice terminate stop hibernate delete)
+    for name in "$@"; do
+        sed -i "s/^inventory = .*/inventory = { VCPU = $vcpus, MEMORY_MB = $ram_mb, DISK_GB = $disk_gb }/" "$region_dir/agents/$name/agent.toml"
+        cat >> "$region_dir/agents/$name/agent.toml" <<EOF
+$times
 [agent]
 heartbeat_seconds = 5.0
-[bus]
-urls = ["$1"]
-[driver]
-kind = "simulated"
-[driver.simulated]
-inventory = { VCPU = $3, MEMORY_MB = $4, DISK_GB = $5 }
-$times
 EOF
-        region_start "agent-$name" "$region_bin/ebbtide-agent" run --config "$region_dir/agents/$name.toml"
+        region_start "agent-$name" "$region_bin/ebbtide-agent" run --config "$region_dir/agents/$name/agent.toml"
         # Hosts come in the order of their registration where everything else is equal (and always with first-fit).
-        [ -z "$6" ] || region_wait_for_host "$name"
+        [ -z "$ordered" ] || region_wait_for_host "$name"
     done
 }
 

@@ -16,6 +16,7 @@ pub mod evacuation;
 pub mod explain;
 pub mod flavor;
 pub mod host;
+pub mod init;
 pub mod model;
 pub mod plan;
 pub mod plugin;
@@ -60,6 +61,7 @@ pub async fn run(context: &mut Context, command: Command) -> Result<(), CliError
         Command::Evacuation(command) => evacuation::run(context, command).await,
         Command::Watch(args) => watch::run(context, args).await,
         Command::Status(args) => status::run(context, args).await,
+        Command::Init(args) => init::run(context, &args),
         Command::Token(command) => token::run(context, command),
         Command::Audit(args) => Box::pin(audit::run(context, args)).await,
         Command::Replay(args) => Box::pin(replay::run(context, *args)).await,

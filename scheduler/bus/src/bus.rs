@@ -44,7 +44,7 @@
 //! message that the broker let in, also of one that is larger than any that [`Bus::publish`] takes.
 //! The queue shall be bounded ([`MAX_DEAD_LETTERS`], [`MAX_DEAD_LETTERS_BYTES`]), so that the
 //! oldest letters go when it is full: in-process by itself, at a broker by a policy
-//! (`devstack/agent-user --scheduler`), because a queue that exists cannot change its arguments.
+//! ([`Definitions::scheduler`](crate::Definitions::scheduler)), because a queue that exists cannot change its arguments.
 //!
 //! **Durability.** With [`AmqpBus`](crate::AmqpBus): messages and queues survive a crash of the
 //! broker, with one exception. RabbitMQ with Mnesia writes a new queue to its disk some moments after

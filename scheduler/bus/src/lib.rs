@@ -19,6 +19,7 @@ mod clock;
 mod delivery;
 mod error;
 mod inprocess;
+mod logins;
 mod name;
 mod rejects;
 mod status;
@@ -32,6 +33,7 @@ pub use bus::{BodyLimit, Bus, MAX_BODY_BYTES, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS
 pub use delivery::{DEAD_LETTER_BODY_BYTES, DeadLetterNote, Delivery, Hold, Subscription};
 pub use error::BusError;
 pub use inprocess::{InProcessBroker, InProcessBus};
+pub use logins::{Definitions, Login};
 pub use name::{DEFAULT_PREFIX, QueueName, QueuePrefix};
 pub use rejects::{Rejected, Rejects};
 pub use status::BusStatus;

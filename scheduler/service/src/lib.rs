@@ -27,6 +27,7 @@ pub mod nova;
 mod outbox;
 mod places;
 mod plugins;
+mod posture;
 mod run;
 mod speakers;
 mod task;

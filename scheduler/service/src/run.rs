@@ -13,6 +13,7 @@ use crate::keeper::{self, Holdings, Keeper};
 use crate::metrics::Metrics;
 use crate::outbox::{self, Outbox, Sender};
 use crate::plugins::Plugins;
+use crate::posture::{self, Listening};
 use crate::speakers::Speakers;
 use crate::task::Tasks;
 use crate::wire::{Port, TlsServer};
@@ -150,15 +151,13 @@ pub async fn start(
     let http_tls = tls("http", config.http.tls.as_ref(), &[b"http/1.1"])?;
     let metrics = Metrics::new();
     let gate = Gate::open(&config, metrics.clone())?;
-    for (section, at, tls) in [
-        ("grpc", grpc_port.address, &config.grpc.tls),
-        ("http", http_port.address, &config.http.tls),
-    ] {
-        if tls.is_none() && !at.ip().is_loopback() {
-            tracing::warn!(
-                "{section} listens on {at} in plain text, as {section}.insecure allows: something in front has to do TLS"
-            );
-        }
+    let at = Listening {
+        grpc: grpc_port.address,
+        http: http_port.address,
+        broker: carrier == "amqp",
+    };
+    for line in posture::warnings(&config, &at) {
+        tracing::warn!("{line}");
     }
     let mut store_config = StoreConfig::new(&config.database.url)?;
     store_config.max_connections = config.database.max_connections;

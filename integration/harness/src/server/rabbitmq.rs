@@ -14,7 +14,9 @@ use crate::eventually::Pace;
 use crate::process::{Process, Signal};
 use crate::programs;
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::net::Ipv4Addr;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use tokio::net::TcpStream;
 
@@ -41,6 +43,9 @@ const BROKER_LIBRARIES: [&str; 8] = [
     "osiris",
     "observer_cli",
 ];
+
+/// The file that [`RabbitMq::control`] runs; people may, too.
+const CONTROL: &str = "rabbitmqctl";
 
 impl Kind for Rabbit {
     const NAME: &'static str = "RabbitMQ";
@@ -69,6 +74,7 @@ impl Kind for Rabbit {
             });
         };
         let scripts = programs::rabbitmq_scripts()?;
+        write_control(place, epmd_port, &scripts)?;
         let epmd = place
             .command("epmd", programs::find("epmd", "rabbitmq")?)
             .args(["-address", "127.0.0.1", "-port"])
@@ -185,17 +191,9 @@ impl RabbitMq {
     pub async fn control(&self, arguments: &[&str]) -> Result<String> {
         let place = &self.place;
         let log = place.join("rabbitmqctl.log");
-        let epmd_port = place.ports.get(2).copied().unwrap_or_default();
         let process = place
-            .command(
-                "rabbitmqctl",
-                programs::rabbitmq_scripts()?.join("rabbitmqctl"),
-            )
-            .args(["--quiet", "--node"])
-            .arg(node_name(place)?)
+            .command("rabbitmqctl", place.join(CONTROL))
             .args(arguments.iter().copied())
-            .env("ERL_EPMD_PORT", epmd_port.to_string())
-            .env("RABBITMQ_CONF_ENV_FILE", place.join("rabbitmq-env.conf"))
             .spawn(&log)?;
         let status = process.wait_exit(place.deadline).await?;
         let said = std::fs::read_to_string(&log).unwrap_or_default();
@@ -208,6 +206,22 @@ impl RabbitMq {
             output: said,
         })
     }
+}
+
+/// Writes a `rabbitmqctl` for this broker: Debian's own speaks to the broker of the machine.
+fn write_control(place: &Place, epmd_port: u16, scripts: &Path) -> Result<()> {
+    let text = format!(
+        "#!/bin/sh\n# rabbitmqctl for the broker of this directory.\n\
+         export HOME='{}' LC_ALL=C.UTF-8 ERL_EPMD_PORT={epmd_port} RABBITMQ_CONF_ENV_FILE='{}'\n\
+         exec '{}' --quiet --node '{}' \"$@\"\n",
+        place.path().display(),
+        place.join("rabbitmq-env.conf").display(),
+        scripts.join("rabbitmqctl").display(),
+        node_name(place)?,
+    );
+    let path = place.home.write(CONTROL, &text)?;
+    std::fs::set_permissions(&path, Permissions::from_mode(0o755))
+        .map_err(Error::io("set the mode of", &path))
 }
 
 fn refused(reason: String) -> Error {

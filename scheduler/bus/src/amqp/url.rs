@@ -96,6 +96,24 @@ impl BrokerUrl {
         &self.uri.authority.userinfo.username
     }
 
+    /// The name or address of the broker.
+    #[must_use]
+    pub fn host(&self) -> &str {
+        &self.uri.authority.host
+    }
+
+    /// The virtual host.
+    #[must_use]
+    pub fn vhost(&self) -> &str {
+        &self.uri.vhost
+    }
+
+    /// Whether the connection is encrypted.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.uri.scheme == AMQPScheme::AMQPS
+    }
+
     /// Refuses plain text on the way to another machine, unless somebody has decided so.
     ///
     /// # Errors
@@ -107,7 +125,7 @@ impl BrokerUrl {
             || host
                 .parse::<std::net::IpAddr>()
                 .is_ok_and(|address| address.is_loopback());
-        if allow_plain || near || self.uri.scheme == AMQPScheme::AMQPS {
+        if allow_plain || near || self.is_tls() {
             return Ok(());
         }
         Err(BusError::InvalidUrl {

@@ -54,13 +54,6 @@ impl Gate {
             Some(path) => TokenFile::read(path)?,
             None => TokenFile::default(),
         };
-        if !config.auth.is_configured() {
-            tracing::warn!(
-                grpc = %config.grpc.listen, http = %config.http.listen,
-                "NOBODY IS ASKED WHO THEY ARE: everybody who can connect is an operator. Right for a machine of your own; else set \
-                 auth.tokens (see docs/security.md)"
-            );
-        }
         Ok(Self {
             inner: Arc::new(Inner {
                 auth: config.auth.clone(),

@@ -1,8 +1,8 @@
 //! Agents act for their own host only: with the real RabbitMQ, its rights, and its validated user-id.
 
 use super::kit::soon;
-use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Identity, Outgoing, QueuePrefix};
-use ebbtide_harness::{Command, RabbitMq};
+use ebbtide_bus::{AmqpBus, AmqpConfig, Bus, Definitions, Identity, Login, Outgoing, QueuePrefix};
+use ebbtide_harness::RabbitMq;
 use ebbtide_integration_tests::region::PATIENCE;
 use ebbtide_integration_tests::{Region, RegionOptions};
 use ebbtide_model::message::{Body, Heartbeat, Message};
@@ -10,40 +10,10 @@ use ebbtide_model::{MessageId, ServerId};
 use ebbtide_proto::v1;
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 use uuid::Uuid;
 
-pub(super) const PASSWORD: &str = "geheim";
-
-/// Runs devstack/agent-user; what it would have rabbitmqctl do is done on the test's own broker.
-async fn make_login(broker: &RabbitMq, dir: &Path, arguments: &[&str]) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let (calls, password) = (dir.join("calls"), dir.join("password"));
-    std::fs::write(&password, PASSWORD).unwrap();
-    let _ = std::fs::remove_file(&calls);
-    let recorder: PathBuf = dir.join("record");
-    let script = format!(
-        "#!/bin/sh\n[ \"$1\" = add_user ] && set -- \"$@\" \"$(cat)\"\nfor word in \"$@\"; do printf '%s\\n' \"$word\"; done >> {0}\necho -- >> {0}\n",
-        calls.display()
-    );
-    std::fs::write(&recorder, script).unwrap();
-    std::fs::set_permissions(&recorder, std::fs::Permissions::from_mode(0o755)).unwrap();
-    let process = Command::new("agent-user", root.join("devstack/agent-user"))
-        .args(arguments.iter().copied())
-        .arg("--password-file")
-        .arg(&password)
-        .env("RABBITMQCTL", &recorder)
-        .spawn(dir.join("agent-user.log"))
-        .unwrap();
-    let status = process.wait_exit(PATIENCE).await.unwrap();
-    assert!(status.success(), "{}", process.log_tail());
-    let calls = std::fs::read_to_string(&calls).unwrap();
-    for call in calls.split("--\n").filter(|call| !call.is_empty()) {
-        let words: Vec<&str> = call.lines().collect();
-        broker.control(&words).await.unwrap();
-    }
-}
+pub(crate) const PASSWORD: &str = "geheim";
 
 pub(super) fn url(broker: &RabbitMq, user: &str) -> String {
     broker
@@ -58,7 +28,7 @@ pub(super) async fn connected(broker: &RabbitMq, user: &str, identity: Identity)
     AmqpBus::connect(config, PATIENCE).await.unwrap()
 }
 
-fn heartbeat(host: &str) -> Outgoing {
+pub(crate) fn heartbeat(host: &str) -> Outgoing {
     let heartbeat = Heartbeat {
         host: host.to_owned(),
         session: Uuid::from_u128(7),
@@ -86,6 +56,28 @@ fn outgoing(body: Body, host: &str) -> Outgoing {
     }
 }
 
+/// Makes the logins of the scheduler and of these hosts' agents, with the rights that `ebbtide init` gives them.
+pub(crate) async fn make_logins(broker: &RabbitMq, region: &Region, hosts: &[&str]) {
+    let prefix = QueuePrefix::new(region.prefix()).unwrap();
+    let login = |user: &str| Login::new(user, PASSWORD, [1, 2, 3, 4]);
+    let mut definitions = Definitions::default();
+    definitions.scheduler(&login("ebbtide"), &prefix, "/");
+    for host in hosts {
+        let login = login(&format!("agent-{host}"));
+        definitions.agent(&login, &prefix, "/", host).unwrap();
+    }
+    let file = broker.directory().join("definitions.json");
+    std::fs::write(&file, serde_json::to_string(&definitions).unwrap()).unwrap();
+    // The broker's user reads it, not the test's.
+    let mode = std::fs::Permissions::from_mode(0o644);
+    std::fs::set_permissions(&file, mode).unwrap();
+    let file = file.display().to_string();
+    broker
+        .control(&["import_definitions", &file])
+        .await
+        .unwrap();
+}
+
 pub(super) async fn cloud(queue_type: &str) -> (RabbitMq, Region) {
     let broker = RabbitMq::start().await.unwrap();
     let hosts = ["host-1.example", "host-2.example"];
@@ -103,16 +95,7 @@ pub(super) async fn cloud(queue_type: &str) -> (RabbitMq, Region) {
     })
     .await
     .unwrap();
-    let (dir, prefix) = (region.dir().to_owned(), region.prefix().to_owned());
-    make_login(
-        &broker,
-        &dir,
-        &["--scheduler", "ebbtide", "--prefix", &prefix],
-    )
-    .await;
-    for host in hosts {
-        make_login(&broker, &dir, &[host, "--prefix", &prefix]).await;
-    }
+    make_logins(&broker, &region, &hosts).await;
     region.start_scheduler().await.unwrap();
     for host in hosts {
         region.start_agent(host).unwrap();

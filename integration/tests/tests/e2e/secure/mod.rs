@@ -1,10 +1,11 @@
 //! Who may do what, tried on real processes.
 
-mod agents;
+pub(crate) mod agents;
 mod broker;
-mod certificates;
+pub(crate) mod certificates;
 mod clones;
-mod floods;
+pub(crate) mod floods;
+mod init;
 mod kit;
 mod limits;
 mod tenants;

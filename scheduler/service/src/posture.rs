@@ -1,0 +1,79 @@
+//! What the scheduler says at each start about who may do what, where the configuration leaves it open.
+
+use crate::config::{AgentIdentity, Config};
+use std::net::SocketAddr;
+
+/// Where each port really listens.
+pub(crate) struct Listening {
+    pub(crate) grpc: SocketAddr,
+    pub(crate) http: SocketAddr,
+    /// Whether agents are reached over a broker, and not in this process.
+    pub(crate) broker: bool,
+}
+
+/// A line for each thing that is open.
+pub(crate) fn warnings(config: &Config, at: &Listening) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (section, address, tls) in [
+        ("grpc", at.grpc, &config.grpc.tls),
+        ("http", at.http, &config.http.tls),
+    ] {
+        if tls.is_none() && !address.ip().is_loopback() {
+            lines.push(format!(
+                "{section} listens on {address} in plain text, as {section}.insecure allows: something in front has to do TLS"
+            ));
+        }
+    }
+    if !config.auth.is_configured() {
+        lines.push(format!(
+            "there is no [auth]: everybody who can connect to {} is an operator. `ebbtide init` makes certificates and a token, \
+             docs/security.md has the rest",
+            at.grpc
+        ));
+    }
+    if at.broker && config.bus.agent_identity == AgentIdentity::None {
+        lines.push(
+            "bus.agent_identity = \"none\": everybody with a login to the broker speaks for every host. `ebbtide init` makes a login for each \
+             agent; then set it to \"user-id\""
+                .to_owned(),
+        );
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Bus;
+    use std::path::PathBuf;
+
+    fn at(grpc: &str, broker: bool) -> Listening {
+        Listening {
+            grpc: grpc.parse().unwrap(),
+            http: "127.0.0.1:2".parse().unwrap(),
+            broker,
+        }
+    }
+
+    #[test]
+    fn what_is_open_is_said_and_what_is_closed_is_not() {
+        let open = Config::default();
+        let lines = warnings(&open, &at("127.0.0.1:1", true));
+        assert_eq!(lines.len(), 2, "{lines:?}");
+        assert!(lines[0].contains("no [auth]") && lines[0].contains("127.0.0.1:1"));
+        assert!(lines[1].contains("agent_identity"));
+        assert_eq!(warnings(&open, &at("127.0.0.1:1", false)).len(), 1);
+        let lines = warnings(&open, &at("0.0.0.0:1", false));
+        assert!(lines[0].contains("plain text"), "{lines:?}");
+
+        let mut closed = Config {
+            bus: Bus {
+                agent_identity: AgentIdentity::UserId,
+                ..Bus::default()
+            },
+            ..Config::default()
+        };
+        closed.auth.tokens = Some(PathBuf::from("tokens.toml"));
+        assert_eq!(warnings(&closed, &at("127.0.0.1:1", true)), [""; 0]);
+    }
+}
