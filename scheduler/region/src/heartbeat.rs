@@ -5,7 +5,9 @@ use crate::{Event, Region, servers};
 use ebbtide_model::message::{Heartbeat, Hosted, HostedState};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
-use ebbtide_model::{Host, HostHealth, ServerId, ServerStatus, Timestamp, names};
+use ebbtide_model::{
+    EvacuationState, Host, HostHealth, Server, ServerId, ServerStatus, Timestamp, names,
+};
 use std::collections::BTreeSet;
 use uuid::Uuid;
 
@@ -291,6 +293,7 @@ impl Region {
                     }
                     if !before.contains(&id) || may_be_elsewhere {
                         missing.insert(id);
+                        self.ask_for_its_end(step, host, &server);
                         continue;
                     }
                     server.fault = Some(Fault {
@@ -310,12 +313,38 @@ impl Region {
                     server.ended_at = None;
                     self.save_server(step, server);
                 }
+                (ServerStatus::Error, false) if self.was_lost_lately(&server, step.now) => {
+                    self.ask_for_its_end(step, host, &server);
+                }
                 _ => {}
             }
         }
         if let Some(entry) = self.hosts.get_mut(host) {
             entry.missing = missing;
         }
+    }
+
+    /// A server that is not there any more may have left by an evacuation that was given up because the report of its end was lost, and
+    /// with it the question whether the server lives. Its agent knows, and answers the same question again.
+    fn ask_for_its_end(&self, step: &mut Step<'_>, host: &str, server: &Server) {
+        let failed = self.evacuations.values().filter(|e| {
+            e.victim_id == server.id
+                && e.victim_starts == server.starts
+                && e.host == host
+                && e.state == EvacuationState::Failed
+        });
+        for evacuation in failed {
+            self.send_spare(step, host, evacuation.id, server.id);
+        }
+    }
+
+    fn was_lost_lately(&self, server: &Server, now: Timestamp) -> bool {
+        let lost = server
+            .fault
+            .as_ref()
+            .is_some_and(|f| f.code == servers::LOST);
+        let until = |at: Timestamp| at.plus(self.config.failed_victim_rest_seconds);
+        lost && server.ended_at.is_some_and(|at| now < until(at))
     }
 
     /// Notices hosts whose agents have become silent.

@@ -238,6 +238,35 @@ fn a_victim_that_was_ended_but_holds_its_room_is_found_by_the_heartbeats() {
     );
 }
 
+/// It would be in error otherwise, as if it had been lost, and its hour charged.
+#[test]
+fn a_victim_whose_end_was_reported_in_vain_is_asked_for_again_and_was_preempted() {
+    let mut world = World::new(&[("host-a", 4)]);
+    let victim = world.create(&with(&spot(4), &[("ebbtide:grace_seconds", "5")]));
+    world.run(2);
+    world.create(&normal(4));
+    // The queue of reports is purged all the time, until the scheduler has given up.
+    for _ in 0..120 {
+        world.now = world.now.plus(Seconds(1));
+        while world.send_one("host-a") {}
+        let now = world.now;
+        let host = world.host("host-a");
+        host.deliver(now);
+        host.tick(now);
+        host.complete_all(now);
+        while world.confirm_one("host-a") {}
+        world.reports.clear();
+        world.tick();
+    }
+    assert_eq!(world.hosts["host-a"].ended[&victim], 1);
+    assert_eq!(world.state(victim), EvacuationState::Failed);
+    assert_eq!(world.status(victim), ServerStatus::Active);
+    world.run(30);
+    assert_eq!(world.state(victim), EvacuationState::Evacuated);
+    assert_eq!(world.status(victim), ServerStatus::Preempted);
+    everything_is_over(&world);
+}
+
 #[test]
 fn who_acts_after_the_scheduler_has_given_up_is_believed() {
     let mut world = World::new(&[("host-a", 4)]);
