@@ -221,7 +221,8 @@ pub enum Command {
     Watch(watch::WatchArgs),
     /// The region at a glance: hosts, servers, what is used and free
     Status(status::StatusArgs),
-    /// Make what a small region needs to be safe: certificates, a token, logins to the broker, configuration
+    /// Make what a small region needs to be safe: certificates, a token, logins to the broker,
+    /// configuration
     Init(Box<init::InitArgs>),
     /// Tokens: who may talk to a region; needs the token file only
     #[command(subcommand)]

@@ -39,12 +39,13 @@
 //! **Dead letters.** [`Delivery::dead_letter`] first publishes the message to `PREFIX.dead-letter`
 //! with the reason and the queue it came from, and only then acks it. A crash in between makes a
 //! duplicate, never a loss. The dead letter queue can be read like any other; there,
-//! [`Delivery::dead_letter`](field@crate::Delivery::dead_letter) tells reason and origin. Of a body of more than
-//! [`DEAD_LETTER_BODY_BYTES`](crate::DEAD_LETTER_BODY_BYTES) only the beginning is kept, so that a reader gets rid of every
-//! message that the broker let in, also of one that is larger than any that [`Bus::publish`] takes.
-//! The queue shall be bounded ([`MAX_DEAD_LETTERS`], [`MAX_DEAD_LETTERS_BYTES`]), so that the
-//! oldest letters go when it is full: in-process by itself, at a broker by a policy
-//! ([`Definitions::scheduler`](crate::Definitions::scheduler)), because a queue that exists cannot change its arguments.
+//! [`Delivery::dead_letter`](field@crate::Delivery::dead_letter) tells reason and origin. Of a body
+//! of more than [`DEAD_LETTER_BODY_BYTES`](crate::DEAD_LETTER_BODY_BYTES) only the beginning is
+//! kept, so that a reader gets rid of every message that the broker let in, also of one that is
+//! larger than any that [`Bus::publish`] takes. The queue shall be bounded ([`MAX_DEAD_LETTERS`],
+//! [`MAX_DEAD_LETTERS_BYTES`]), so that the oldest letters go when it is full: in-process by
+//! itself, at a broker by a policy ([`Definitions::scheduler`](crate::Definitions::scheduler)),
+//! because a queue that exists cannot change its arguments.
 //!
 //! **Durability.** With [`AmqpBus`](crate::AmqpBus): messages and queues survive a crash of the
 //! broker, with one exception. RabbitMQ with Mnesia writes a new queue to its disk some moments after

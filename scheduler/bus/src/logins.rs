@@ -1,8 +1,9 @@
 //! The logins of a region on RabbitMQ and what each may do, as a definitions file.
 //!
-//! `rabbitmqctl import_definitions FILE` makes all of them with one call, and so does `load_definitions`
-//! of rabbitmq.conf. The file holds hashes of passwords, so that it can be copied to the broker.
-//! With these rights, and `bus.agent_identity = "user-id"`, an agent speaks for its own host only.
+//! `rabbitmqctl import_definitions FILE` makes all of them with one call, and so does
+//! `load_definitions` of rabbitmq.conf. The file holds hashes of passwords, so that it can be
+//! copied to the broker. With these rights, and `bus.agent_identity = "user-id"`, an agent speaks
+//! for its own host only.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -12,7 +13,8 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{BusError, MAX_DEAD_LETTERS, MAX_DEAD_LETTERS_BYTES, QueuePrefix};
 
-/// Two connections with up to 64 publishes in flight, and as many that the broker has not found dead yet.
+/// Two connections with up to 64 publishes in flight, and as many that the broker has not found
+/// dead yet.
 const AGENT_CONNECTIONS: u32 = 6;
 const AGENT_CHANNELS: u32 = 256;
 /// Above this the broker refuses agents' reports, and the agents try again.
@@ -26,9 +28,11 @@ pub struct Login {
 }
 
 impl Login {
-    /// A login with a password. The salt has to be random; it protects equal passwords from being seen as equal.
+    /// A login with a password. The salt has to be random; it protects equal passwords from being
+    /// seen as equal.
     ///
-    /// The hash is RabbitMQ's `rabbit_password_hashing_sha256`: base64 of the salt and of the SHA-256 of salt and password.
+    /// The hash is RabbitMQ's `rabbit_password_hashing_sha256`: base64 of the salt and of the
+    /// SHA-256 of salt and password.
     #[must_use]
     pub fn new(user: &str, password: &str, salt: [u8; 4]) -> Self {
         let digest = Sha256::new().chain_update(salt).chain_update(password);
@@ -41,8 +45,8 @@ impl Login {
     }
 }
 
-/// The logins of one region, in the form that RabbitMQ exports and imports. What it has besides (other users,
-/// queues) RabbitMQ leaves alone when it imports this.
+/// The logins of one region, in the form that RabbitMQ exports and imports. What it has besides
+/// (other users, queues) RabbitMQ leaves alone when it imports this.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Definitions {
     #[serde(default)]
@@ -62,8 +66,9 @@ impl Definitions {
         self.users.iter().any(|entry| entry["name"] == user)
     }
 
-    /// Adds the scheduler's login, or gives it another password: it makes and reads its own queue, the dead letters and the
-    /// exchange of reports, and writes to every agent's queue, by the default exchange. Bounds both queues.
+    /// Adds the scheduler's login, or gives it another password: it makes and reads its own queue,
+    /// the dead letters and the exchange of reports, and writes to every agent's queue, by the
+    /// default exchange. Bounds both queues.
     pub fn scheduler(&mut self, login: &Login, prefix: &QueuePrefix, vhost: &str) {
         let own = format!("^{prefix}\\.(scheduler|dead-letter|reports)$");
         let write = format!("^(amq\\.default|{prefix}\\.(scheduler|dead-letter|reports))$");
@@ -77,8 +82,8 @@ impl Definitions {
         self.policy(&format!("{prefix}.scheduler"), vhost, &reports);
     }
 
-    /// Adds the login of a host's agent, or gives it another password: it makes and reads its host's queue, and reports under its own
-    /// routing key.
+    /// Adds the login of a host's agent, or gives it another password: it makes and reads its
+    /// host's queue, and reports under its own routing key.
     ///
     /// # Errors
     /// [`BusError::InvalidName`] if this is no name of a host.
@@ -95,7 +100,8 @@ impl Definitions {
             login,
             &json!({ "max-connections": AGENT_CONNECTIONS, "max-channels": AGENT_CHANNELS }),
         );
-        // To make a quorum queue that gives messages up to the exchange, RabbitMQ wants to see the queue readable and the exchange writable.
+        // To make a quorum queue that gives messages up to the exchange, RabbitMQ wants to see the
+        // queue readable and the exchange writable.
         self.permission(login, vhost, [&queue, &pattern(&exchange), &queue]);
         let key = pattern(&login.user);
         let key = format!("^(report|dead-letter)\\.{}", key.trim_start_matches('^'));
@@ -139,7 +145,8 @@ impl Definitions {
     }
 }
 
-/// A regular expression for exactly this name. Of the characters that names may have only the dot means something in one.
+/// A regular expression for exactly this name. Of the characters that names may have only the dot
+/// means something in one.
 fn pattern(name: &str) -> String {
     format!("^{}$", name.replace('.', "\\."))
 }

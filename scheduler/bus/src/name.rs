@@ -15,8 +15,8 @@ use ebbtide_model::names::check_host_name;
 /// The prefix that is used unless the operator sets another.
 pub const DEFAULT_PREFIX: &str = "ebbtide";
 
-/// AMQP 0-9-1 carries a queue name as a short string of at most 255 bytes (section 4.2.5.3). This leaves
-/// room for `.agent.` and a host name of 200 bytes, which is what `ebbtide-model` allows.
+/// AMQP 0-9-1 carries a queue name as a short string of at most 255 bytes (section 4.2.5.3). This
+/// leaves room for `.agent.` and a host name of 200 bytes, which is what `ebbtide-model` allows.
 const MAX_PREFIX_BYTES: usize = 48;
 
 /// Errors repeat at most this much of an offending name.

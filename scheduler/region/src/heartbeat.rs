@@ -324,8 +324,9 @@ impl Region {
         }
     }
 
-    /// A server that is not there any more may have left by an evacuation that was given up because the report of its end was lost, and
-    /// with it the question whether the server lives. Its agent knows, and answers the same question again.
+    /// A server that is not there any more may have left by an evacuation that was given up because
+    /// the report of its end was lost, and with it the question whether the server lives. Its agent
+    /// knows, and answers the same question again.
     fn ask_for_its_end(&self, step: &mut Step<'_>, host: &str, server: &Server) {
         let failed = self.evacuations.values().filter(|e| {
             e.victim_id == server.id

@@ -159,7 +159,8 @@ impl Region {
         }
     }
 
-    /// Whether the agent of a host that is up has said with its last heartbeat that a server runs there.
+    /// Whether the agent of a host that is up has said with its last heartbeat that a server runs
+    /// there.
     fn is_said_to_run(&self, host: &str, id: ServerId) -> bool {
         let entry = self.hosts.get(host);
         let up = entry.filter(|entry| entry.health == HostHealth::Up);

@@ -1,4 +1,5 @@
-//! What the scheduler says at each start about who may do what, where the configuration leaves it open.
+//! What the scheduler says at each start about who may do what, where the configuration leaves it
+//! open.
 
 use crate::config::{AgentIdentity, Config};
 use std::net::SocketAddr;

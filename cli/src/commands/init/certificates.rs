@@ -55,10 +55,12 @@ impl Authority {
         })
     }
 
-    /// Makes `NAME.crt` and `NAME.key` of a server with these names and addresses, unless both are there.
+    /// Makes `NAME.crt` and `NAME.key` of a server with these names and addresses, unless both are
+    /// there.
     ///
     /// # Errors
-    /// [`CliError::Init`] for a name that a certificate cannot hold, and files that cannot be written.
+    /// [`CliError::Init`] for a name that a certificate cannot hold, and files that cannot be
+    /// written.
     pub(super) fn server(
         &self,
         directory: &mut Directory,

@@ -1,4 +1,5 @@
-//! The directory that `ebbtide init` fills: whatever is there stays, and only its owner may read what is new.
+//! The directory that `ebbtide init` fills: whatever is there stays, and only its owner may read
+//! what is new.
 
 use crate::errors::CliError;
 use std::fs::{DirBuilder, OpenOptions};

@@ -1,5 +1,6 @@
-//! `ebbtide init`: everything that a small region needs to be safe, with one call. An authority and certificates, a token for the operator, a login
-//! to the broker for the scheduler and for each agent, and the configuration that uses them.
+//! `ebbtide init`: everything that a small region needs to be safe, with one call. An authority and
+//! certificates, a token for the operator, a login to the broker for the scheduler and for each
+//! agent, and the configuration that uses them.
 
 mod certificates;
 mod files;
@@ -46,7 +47,8 @@ pub struct InitArgs {
     /// Where the scheduler listens; metrics have the next port
     #[arg(long, default_value = "127.0.0.1:7470", value_name = "ADDRESS:PORT")]
     pub listen: SocketAddr,
-    /// A name or address by which the scheduler is called, for its certificate; may be repeated [default: localhost and 127.0.0.1]
+    /// A name or address by which the scheduler is called, for its certificate; may be repeated
+    /// [default: localhost and 127.0.0.1]
     #[arg(long = "name", value_name = "NAME")]
     pub names: Vec<String>,
     /// The broker, without a login
@@ -70,7 +72,8 @@ pub struct InitArgs {
     /// How long certificates are valid
     #[arg(long, default_value_t = 365, value_name = "DAYS", value_parser = clap::value_parser!(u32).range(1..=3650))]
     pub days: u32,
-    /// Neither certificates nor tokens: every process of this machine is an operator (to try things out)
+    /// Neither certificates nor tokens: every process of this machine is an operator (to try things
+    /// out)
     #[arg(long, conflicts_with_all = ["names", "days"])]
     pub open: bool,
 }
@@ -87,7 +90,8 @@ struct Broker<'a> {
 /// Makes what is missing.
 ///
 /// # Errors
-/// [`CliError::Init`] for what cannot be written, [`CliError::Usage`] for addresses and names that do not fit.
+/// [`CliError::Init`] for what cannot be written, [`CliError::Usage`] for addresses and names that
+/// do not fit.
 pub fn run(context: &mut Context, args: &InitArgs) -> Result<(), CliError> {
     let usage = |error: &dyn std::fmt::Display| CliError::Usage(error.to_string());
     for host in &args.hosts {

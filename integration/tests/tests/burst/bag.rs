@@ -30,7 +30,8 @@ async fn submit(bed: &Bed, bag: &str, dir: &str, seconds: u32, partition: &[&str
     assert_eq!(submitted["submitted"], true);
 }
 
-/// Submits the bag, with the primary array in this partition; waits until all is done, for as long as it may take.
+/// Submits the bag, with the primary array in this partition; waits until all is done, for as long
+/// as it may take.
 async fn run(bed: &Bed, dir: &str, partition: &str) -> String {
     let deadline = Deadline::after(DEADLINE);
     submit(bed, BAG, dir, 3, &[partition]).await;

@@ -64,7 +64,8 @@ fn a_server_that_does_not_start_is_tried_elsewhere_and_its_room_stays_taken_unti
     everything_is_over(&world);
 }
 
-/// It would be ended and begun anew on another host otherwise, with all that its owner has done in it since.
+/// It would be ended and begun anew on another host otherwise, with all that its owner has done in
+/// it since.
 #[test]
 fn a_server_that_runs_stays_where_it_is_although_the_report_of_its_start_is_lost() {
     let mut world = World::new(&[("host-a", 4), ("host-b", 4)]);

@@ -1,4 +1,5 @@
-//! Plugins that fail in every way in a running scheduler. Each decision goes on without them; explanation, list, metrics and log name them.
+//! Plugins that fail in every way in a running scheduler. Each decision goes on without them;
+//! explanation, list, metrics and log name them.
 
 use crate::kit::{create, flavor, request, until};
 use crate::secure::floods::peak_mib;
@@ -16,7 +17,8 @@ use tonic::{Request, Response, Status};
 /// A failing plugin is left alone after so many calls.
 const CALLS_BEFORE_REST: u64 = 5;
 
-/// The component of the sandbox's tests, which fails as its settings say. Cargo sees to it that two tests do not build at the same time.
+/// The component of the sandbox's tests, which fails as its settings say. Cargo sees to it that two
+/// tests do not build at the same time.
 fn naughty() -> PathBuf {
     let guests = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../weighers/wasm/tests/guests");
     let target: PathBuf = [env!("CARGO_TARGET_TMPDIR"), "guests", "weigher"]
@@ -45,7 +47,8 @@ async fn plugins(region: &Region) -> Vec<v1::Plugin> {
     listed.into_inner().plugins
 }
 
-/// Ten servers are decided and run; the first decision names all of these. Then none of them is asked any more.
+/// Ten servers are decided and run; the first decision names all of these. Then none of them is
+/// asked any more.
 async fn decided_without(region: &Region, names: &[&str]) {
     flavor(region, "small", 1, &[]).await;
     for n in 0..10 {

@@ -1,4 +1,5 @@
-//! The stolen login of an agent where everything is as large clouds have it: AMQP over TLS, quorum queues, several schedulers on PostgreSQL.
+//! The stolen login of an agent where everything is as large clouds have it: AMQP over TLS, quorum
+//! queues, several schedulers on PostgreSQL.
 
 use crate::kit::{create, flavor, preemptible, request, until};
 use crate::secure::agents::{PASSWORD, heartbeat, make_logins};

@@ -109,7 +109,8 @@ async fn a_hosts_clock_that_is_set_takes_no_time_from_its_guests_and_gives_none(
     audited(&region).await;
 }
 
-/// When the lease of the scheduler on duty ends, as its row says. A request for it at the beginning of time never succeeds.
+/// When the lease of the scheduler on duty ends, as its row says. A request for it at the beginning
+/// of time never succeeds.
 async fn lease_ends(region: &Region) -> Result<Timestamp, String> {
     let config = StoreConfig::new(region.database_url()).map_err(|e| e.to_string())?;
     let store = Store::open(&config).await.map_err(|e| e.to_string())?;

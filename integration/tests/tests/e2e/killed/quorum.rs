@@ -23,9 +23,10 @@ async fn create_at(peer: &Peer, n: u128) -> v1::Server {
 
 /// Waits until every queue would survive that its broker is killed.
 ///
-/// Of a quorum queue that was declared within the last moment a RabbitMQ of one node that is killed knows nothing afterwards but its name: it neither
-/// takes nor gives messages until it is deleted (seen with 3.10, 0.4 s after the declaration). Its directory of such queues is a
-/// file that is written with a delay, and there the names are seen.
+/// Of a quorum queue that was declared within the last moment a RabbitMQ of one node that is killed
+/// knows nothing afterwards but its name: it neither takes nor gives messages until it is deleted
+/// (seen with 3.10, 0.4 s after the declaration). Its directory of such queues is a file that is
+/// written with a delay, and there the names are seen.
 async fn queues_are_durable(broker: &RabbitMq) {
     let queues = broker.control(&["list_queues", "name", "type"]).await;
     let queues = queues.unwrap();

@@ -56,7 +56,8 @@ fn outgoing(body: Body, host: &str) -> Outgoing {
     }
 }
 
-/// Makes the logins of the scheduler and of these hosts' agents, with the rights that `ebbtide init` gives them.
+/// Makes the logins of the scheduler and of these hosts' agents, with the rights that `ebbtide
+/// init` gives them.
 pub(crate) async fn make_logins(broker: &RabbitMq, region: &Region, hosts: &[&str]) {
     let prefix = QueuePrefix::new(region.prefix()).unwrap();
     let login = |user: &str| Login::new(user, PASSWORD, [1, 2, 3, 4]);

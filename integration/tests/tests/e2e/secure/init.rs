@@ -1,4 +1,5 @@
-//! The short way to a region: `ebbtide init`, and what it wrote used as it says, over TLS with logins for each agent.
+//! The short way to a region: `ebbtide init`, and what it wrote used as it says, over TLS with
+//! logins for each agent.
 
 use ebbtide_harness::{Command, Process, RabbitMq, Settings, eventually, free_port};
 use ebbtide_integration_tests::bin;
