@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Shows that the tests which need no server would see a fault in how allocations are claimed, swapped, given back and adopted: each patch of
-# integration/seeded-faults is applied to a copy of the tree, and the tests over the model of Placement must fail there. On the copy as it is they must pass.
+# Shows that the tests which need no server would see a fault in how allocations are claimed, swapped, given back and adopted, or in the loop that drives a
+# preemption: each patch of integration/seeded-faults is applied to a copy of the tree, and the tests over the model of Placement must fail there. On the
+# copy as it is they must pass.
 #
 #   devstack/lib/seeded-faults.sh            all of them (a build of the door's tests for each: half an hour on two cores that have other work)
 #   devstack/lib/seeded-faults.sh NAME…      only these

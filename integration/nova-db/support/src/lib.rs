@@ -32,7 +32,7 @@ pub const NOVA_34: Schema = Schema {
 pub struct Raw {
     pub url: String,
     connection: DatabaseConnection,
-    _keep: Box<dyn Send>,
+    _keep: Box<dyn Send + Sync>,
 }
 
 /// Two databases: the API's, and one cell's which is the scheduler's own, too.
@@ -50,7 +50,7 @@ fn unzip(bytes: &[u8]) -> String {
 }
 
 impl Raw {
-    pub async fn over(url: String, keep: Box<dyn Send>) -> Self {
+    pub async fn over(url: String, keep: Box<dyn Send + Sync>) -> Self {
         // One connection, so that its settings hold for every statement.
         let mut options = ConnectOptions::new(url.clone());
         options

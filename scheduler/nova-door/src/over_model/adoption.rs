@@ -1,9 +1,12 @@
 //! A scheduler died with a preemption in its hands: another one finishes or withdraws it, once.
 
+use super::full_host::{VICTIM, on_host, replay, victim};
 use super::newcomer;
-use super::preemptions::{Stage, VICTIM, on_host, replay, victim};
+use super::preemptions::Stage;
+use crate::clock;
 use crate::evacuate::Outcome;
 use crate::preemption::State;
+use ebbtide_model::message::{Body, Evacuated, EvacuatedHow};
 use oslo_messaging::CallState;
 use serde_json::json;
 
@@ -130,4 +133,34 @@ async fn a_swap_that_its_first_scheduler_sends_after_it_was_withdrawn_is_refused
     let status = placement.model(|model| replay(model, "POST", "/allocations", &swap));
     assert_eq!(status, 409);
     assert_eq!(stage.has(victim(1)), on_host(&VICTIM));
+}
+
+#[tokio::test]
+async fn what_another_scheduler_has_written_of_a_report_counts() {
+    let stage = Stage::new().await;
+    let plan = stage.plan(newcomer(1), &[1, 2], 4).await;
+    let id = plan.id;
+    let mut left: Vec<_> = plan
+        .victims
+        .iter()
+        .map(|v| (v.evacuation, v.server))
+        .collect();
+    // The agent speaks once, and its reports come to the other scheduler.
+    let reports = async {
+        while let Some((evacuation_id, server_id)) = left.pop() {
+            let body = Body::Evacuated(Evacuated {
+                evacuation_id,
+                host: "compute1".to_owned(),
+                server_id,
+                how: EvacuatedHow::Terminated,
+                at: clock::now(),
+                unbilled_seconds: None,
+                storage: None,
+            });
+            stage.reported_to_another(id, &body).await;
+        }
+    };
+    let (outcome, ()) = tokio::join!(stage.carries_out(plan), reports);
+    assert_eq!(outcome, Outcome::Room(json!("the place")));
+    assert_eq!(stage.end_of(id).await.state, State::Done);
 }

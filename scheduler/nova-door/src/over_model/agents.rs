@@ -32,8 +32,13 @@ impl Agent {
     }
 
     async fn hears(&mut self) -> Body {
-        let said = tokio::time::timeout(SOON, self.commands.next()).await;
-        let said = said.expect("a message for the agent").unwrap();
+        let said = tokio::time::timeout(SOON, self.listens()).await;
+        said.expect("a message for the agent")
+    }
+
+    /// Waits for a message, however long it takes.
+    pub(super) async fn listens(&mut self) -> Body {
+        let said = self.commands.next().await.unwrap();
         let message = Message::from_bytes(&said.body).unwrap();
         said.ack().await;
         message.body
@@ -55,7 +60,7 @@ impl Agent {
         }
     }
 
-    async fn says(&self, body: Body) {
+    pub(super) async fn says(&self, body: Body) {
         let id = crate::ids::new();
         let message = Message {
             id: MessageId(id),

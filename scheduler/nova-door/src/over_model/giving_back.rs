@@ -1,7 +1,8 @@
 //! A preemption that is called off gives back what it took: all of it, once, and to nobody else.
 
+use super::full_host::{VICTIM, holding, on_host, replay, victim, write};
 use super::newcomer;
-use super::preemptions::{Stage, VICTIM, holding, on_host, replay, victim, write};
+use super::preemptions::Stage;
 use crate::evacuate::Outcome;
 use ebbtide_placement_model::{Fault, Model, Step};
 use serde_json::Value;
@@ -194,7 +195,7 @@ async fn a_newcomer_that_another_answer_has_brought_to_the_same_place_keeps_it()
     stage.caller_leaves(newcomer(1)).await;
     // Nova runs it where the plan would put it: another scheduler has answered, and there is room
     // for all.
-    stage.comes(newcomer(1)).await;
+    stage.comes(newcomer(1), 9).await;
     let others_leave = |model: &mut Model| {
         for n in [3, 4] {
             assert_eq!(write(model, victim(n), &[]), 204);

@@ -9,11 +9,13 @@
 mod adoption;
 mod agents;
 mod claims;
+mod full_host;
 mod giving_back;
 mod hostile;
 mod meeting;
 mod preemptions;
 mod swaps;
+mod worlds;
 
 use crate::evacuate::Preempting;
 use crate::facts::{Database, Facts, Providers};

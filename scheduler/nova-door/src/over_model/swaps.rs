@@ -1,7 +1,8 @@
 //! The swap: what victims hold becomes what the newcomer holds, in one write or not at all.
 
 use super::agents::Agent;
-use super::preemptions::{Stage, VICTIM, holding, on_host, replay, victim, write};
+use super::full_host::{VICTIM, holding, on_host, replay, victim, write};
+use super::preemptions::Stage;
 use super::{host, newcomer, other_claims};
 use crate::evacuate::Outcome;
 use crate::preemption::{CalledOff, State};
