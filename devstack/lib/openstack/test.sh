@@ -6,7 +6,7 @@ _stack_test_usage() { cat <<X
 
   same-answers   the scenarios against nova-scheduler and against ours, on equal databases; every reply, notification and claim
                  and the databases at the end are compared field by field
-  story          three full hosts, six preemptible servers, normal requests that need their room
+  story          ours starts before all of Nova; three full hosts, six preemptible servers, normal requests that need their room
   bad-days       brokers, databases, APIs and schedulers die in the middle of it
   cells          not part of the default: a second cell, learnt of by SIGHUP; boots and preemptions in both, and while one is disabled
   same-original  not part of the default: the first with nova-scheduler twice; what differs then is chance or haste, not ours
@@ -203,6 +203,8 @@ _stack_test_needs_ours() {
 
 _stack_test_story() {
     _stack_test_needs_ours
+    # What it leaves behind is a cloud as it was.
+    _stack_part 'ours started before all of Nova' stack_tool started_first.py
     _stack_part 'the story' stack_tool story.py
 }
 
