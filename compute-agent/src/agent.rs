@@ -5,8 +5,8 @@
 //! would: all deliveries go back to their queue, and the agent begins anew from what is durable.
 
 mod drive;
+mod fail_points;
 mod lock;
-mod places;
 mod publisher;
 mod session;
 mod steps;

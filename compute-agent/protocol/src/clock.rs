@@ -1,13 +1,13 @@
 //! What is to be done when the host's clock is set: nobody loses time that it was given, and nobody gets more.
 
-use super::core::Turn;
+use super::core::Transition;
 use super::objection::Announced;
 use super::{AgentCore, Phase, Record};
 use ebbtide_model::{EvacuationId, Timestamp};
 
 impl AgentCore {
     /// Moves everything that is waited for by as much as the clock was set. Times that the scheduler has named stay: they are by its clock.
-    pub(super) fn clock_set(&mut self, turn: &mut Turn, by_ms: i64) {
+    pub(super) fn clock_set(&mut self, transition: &mut Transition, by_ms: i64) {
         let ids: Vec<EvacuationId> = self.evacuations.keys().copied().collect();
         for id in ids {
             let Some(mut e) = self.evacuations.remove(&id) else {
@@ -22,11 +22,11 @@ impl AgentCore {
                 e.record = record;
             }
             if before != Record::Evacuation(e.record.clone()) {
-                e.save(turn);
+                e.save(transition);
             }
             if let Phase::Draining(drain) = e.record.phase {
                 // The scheduler shows people when the time is over.
-                self.publish_draining(turn, &mut e, drain);
+                self.publish_draining(transition, &mut e, drain);
             }
             self.evacuations.insert(id, e);
         }

@@ -1,7 +1,7 @@
 //! The state of the protocol, and where inputs are handed on.
 
+use super::dispatch::Job;
 use super::evacuation::Evacuation;
-use super::lane::Job;
 use super::report::PendingReport;
 use super::server::ServerWork;
 use super::{
@@ -32,12 +32,12 @@ pub struct AgentCore {
 
 /// One input being handled: the time, and the answer as it grows.
 #[derive(Debug)]
-pub(super) struct Turn {
+pub(super) struct Transition {
     pub(super) now: Timestamp,
     pub(super) effects: Vec<Effect>,
 }
 
-impl Turn {
+impl Transition {
     fn at(now: Timestamp) -> Self {
         Self {
             now,
@@ -80,13 +80,13 @@ impl AgentCore {
         for record in records {
             core.replay(record, now);
         }
-        let mut turn = Turn::at(now);
+        let mut transition = Transition::at(now);
         let ids: Vec<EvacuationId> = core.evacuations.keys().copied().collect();
         for id in ids {
-            core.report_after_restart(&mut turn, id);
+            core.report_after_restart(&mut transition, id);
         }
-        core.pump(&mut turn);
-        (core, turn.effects)
+        core.pump(&mut transition);
+        (core, transition.effects)
     }
 
     fn replay(&mut self, record: Record, now: Timestamp) {
@@ -112,34 +112,36 @@ impl AgentCore {
 
     /// Takes in what has happened and says what has to be done, in this order.
     pub fn handle(&mut self, now: Timestamp, input: Input) -> Vec<Effect> {
-        let mut turn = Turn::at(now);
+        let mut transition = Transition::at(now);
         match input {
-            Input::Command { token, message } => self.command(&mut turn, token, message),
-            Input::ActionDone { action, result } => self.action_done(&mut turn, action, result),
-            Input::Published(report) => self.published(&mut turn, report),
-            Input::Unpublishable { report, reason } => {
-                self.unpublishable(&mut turn, report, &reason);
+            Input::Command { token, message } => self.command(&mut transition, token, message),
+            Input::ActionDone { action, result } => {
+                self.action_done(&mut transition, action, result)
             }
-            Input::Observed(views) => self.observed(&mut turn, &views),
+            Input::Published(report) => self.published(&mut transition, report),
+            Input::Unpublishable { report, reason } => {
+                self.unpublishable(&mut transition, report, &reason);
+            }
+            Input::Observed(views) => self.observed(&mut transition, &views),
             Input::Tick => {}
-            Input::ClockSet { by_ms } => self.clock_set(&mut turn, by_ms),
+            Input::ClockSet { by_ms } => self.clock_set(&mut transition, by_ms),
         }
-        self.pump(&mut turn);
-        self.forget_surplus(&mut turn);
-        turn.effects
+        self.pump(&mut transition);
+        self.forget_surplus(&mut transition);
+        transition.effects
     }
 
-    fn command(&mut self, turn: &mut Turn, token: Token, message: Message) {
+    fn command(&mut self, transition: &mut Transition, token: Token, message: Message) {
         let command = CommandRef {
             id: message.id,
             time: message.time,
         };
         match message.body {
-            Body::Notice(notice) => self.notice(turn, token, command, &notice),
-            Body::Spare(spare) => self.spare(turn, token, command, &spare),
-            Body::Release(release) => self.release(turn, token, command, &release),
-            Body::Start(start) => self.start(turn, token, command, start),
-            Body::Delete(delete) => self.delete(turn, token, command, delete),
+            Body::Notice(notice) => self.notice(transition, token, command, &notice),
+            Body::Spare(spare) => self.spare(transition, token, command, &spare),
+            Body::Release(release) => self.release(transition, token, command, &release),
+            Body::Start(start) => self.start(transition, token, command, start),
+            Body::Delete(delete) => self.delete(transition, token, command, delete),
             report => {
                 let reason = format!(
                     "{} is a report of host {} for the scheduler, not a command for the agent of {}",
@@ -147,7 +149,7 @@ impl AgentCore {
                     report.reporting_host().unwrap_or("(unnamed)"),
                     self.host
                 );
-                turn.effects.push(Effect::DeadLetter(token, reason));
+                transition.effects.push(Effect::DeadLetter(token, reason));
             }
         }
     }
@@ -214,7 +216,7 @@ impl AgentCore {
     }
 
     /// Forgets the oldest of what is only remembered, an eighth at a time, so that it does not happen at every input.
-    fn forget_surplus(&mut self, turn: &mut Turn) {
+    fn forget_surplus(&mut self, transition: &mut Transition) {
         let keep = self.policy.remember as usize;
         let limit = keep + keep / 8;
         if self.evacuations.len() > limit {
@@ -226,7 +228,7 @@ impl AgentCore {
             let surplus = self.evacuations.len() - keep;
             for (_, evacuation_id) in oldest.into_iter().take(surplus) {
                 self.evacuations.remove(&evacuation_id);
-                turn.journal(Record::ForgetEvacuation { evacuation_id });
+                transition.journal(Record::ForgetEvacuation { evacuation_id });
             }
         }
         // A note about a running server is needed as long as it runs; the hypervisor limits their number.
@@ -237,7 +239,7 @@ impl AgentCore {
             let surplus = oldest.len() - keep;
             for (_, server_id) in oldest.into_iter().take(surplus) {
                 self.notes.remove(&server_id);
-                turn.journal(Record::ForgetServer { server_id });
+                transition.journal(Record::ForgetServer { server_id });
             }
         }
     }

@@ -52,7 +52,7 @@ pub enum DriverError {
     },
     /// It was not even begun, because so much else was to be done that there was no time left for it. Nothing has happened.
     #[error(
-        "the hypervisor was not asked to {what}: {left_ms} ms were left when its turn came, and it takes {takes_ms} ms"
+        "the hypervisor was not asked to {what}: {left_ms} ms were left when its transition came, and it takes {takes_ms} ms"
     )]
     NotBegun {
         /// What it was to be asked to do.

@@ -1,9 +1,9 @@
 //! Evacuations: what notices, spares, releases and looks at the servers do to them.
 //!
-//! What the driver answered is in `lane.rs`. The pattern throughout: take the evacuation out of the map, work on it, put it
+//! What the driver answered is in `dispatch.rs`. The pattern throughout: take the evacuation out of the map, work on it, put it
 //! back; so that reports and notes can be written meanwhile.
 
-use super::core::Turn;
+use super::core::Transition;
 use super::objection::Announced;
 use super::{
     AgentCore, CommandRef, Drain, Effect, EvacuationRecord, Phase, Policy, Record, ReportId, Terms,
@@ -124,14 +124,14 @@ impl Evacuation {
         self.not_before = Timestamp::default();
     }
 
-    pub(super) fn enter(&mut self, turn: &mut Turn, phase: Phase) {
+    pub(super) fn enter(&mut self, transition: &mut Transition, phase: Phase) {
         self.record.phase = phase;
         self.go(Step::Forward);
-        self.save(turn);
+        self.save(transition);
     }
 
-    pub(super) fn save(&self, turn: &mut Turn) {
-        turn.journal(Record::Evacuation(self.record.clone()));
+    pub(super) fn save(&self, transition: &mut Transition) {
+        transition.journal(Record::Evacuation(self.record.clone()));
     }
 
     fn hold(&mut self, token: Token) {
@@ -169,7 +169,12 @@ impl AgentCore {
     }
 
     /// Refuses a message that contradicts what is known.
-    fn contradicts(turn: &mut Turn, e: &Evacuation, server_id: ServerId, token: Token) -> bool {
+    fn contradicts(
+        transition: &mut Transition,
+        e: &Evacuation,
+        server_id: ServerId,
+        token: Token,
+    ) -> bool {
         if e.record.server_id == server_id {
             return false;
         }
@@ -177,13 +182,13 @@ impl AgentCore {
             "evacuation {} is about server {}, this message says {server_id}",
             e.record.evacuation_id, e.record.server_id
         );
-        turn.effects.push(Effect::DeadLetter(token, reason));
+        transition.effects.push(Effect::DeadLetter(token, reason));
         true
     }
 
     pub(super) fn notice(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         token: Token,
         command: CommandRef,
         notice: &Notice,
@@ -203,7 +208,7 @@ impl AgentCore {
             e.record.phase = Phase::Accepted { released: false };
             e
         });
-        if Self::contradicts(turn, &e, notice.server_id, token) {
+        if Self::contradicts(transition, &e, notice.server_id, token) {
             self.evacuations.insert(id, e);
             return;
         }
@@ -218,97 +223,117 @@ impl AgentCore {
             .last_start(notice.server_id)
             .is_some_and(|start| command.time < start)
         {
-            self.close(turn, &mut e);
+            self.close(transition, &mut e);
             self.evacuations.insert(id, e);
             return;
         }
         match e.record.phase.clone() {
-            Phase::ReleasedEarly => Self::accept(turn, &mut e, true),
-            Phase::Accepted { released } if newer => Self::accept(turn, &mut e, released),
+            Phase::ReleasedEarly => Self::accept(transition, &mut e, true),
+            Phase::Accepted { released } if newer => Self::accept(transition, &mut e, released),
             Phase::Withdrawing {
                 then: Verdict::Failed { .. },
-            } if newer => Self::accept(turn, &mut e, false),
+            } if newer => Self::accept(transition, &mut e, false),
             Phase::Done {
                 verdict:
                     Verdict::Failed {
                         still_running: true,
                         ..
                     },
-            } if newer => Self::accept(turn, &mut e, false),
+            } if newer => Self::accept(transition, &mut e, false),
             Phase::Accepted { .. } | Phase::Withdrawing { .. } => {}
             Phase::Draining(drain) | Phase::Acting { drain, .. } => {
-                self.publish_draining(turn, &mut e, drain);
+                self.publish_draining(transition, &mut e, drain);
             }
-            Phase::Done { verdict } => self.publish_verdict(turn, &mut e, &verdict),
+            Phase::Done { verdict } => self.publish_verdict(transition, &mut e, &verdict),
         }
         self.evacuations.insert(id, e);
     }
 
     /// Begins to follow a notice. Whether it is too late for it is looked at when the guest is about to be told.
-    fn accept(turn: &mut Turn, e: &mut Evacuation, released: bool) {
+    fn accept(transition: &mut Transition, e: &mut Evacuation, released: bool) {
         e.announced = Announced::No;
         e.record.settled = false;
         e.final_report = None;
         e.acted = false;
         e.fenced = None;
-        e.enter(turn, Phase::Accepted { released });
+        e.enter(transition, Phase::Accepted { released });
     }
 
-    pub(super) fn too_late(&mut self, turn: &mut Turn, e: &mut Evacuation, terms: Terms) {
+    pub(super) fn too_late(
+        &mut self,
+        transition: &mut Transition,
+        e: &mut Evacuation,
+        terms: Terms,
+    ) {
         let reason = format!(
             "the notice (attempt {}) was to be given before {} and it is {} on host {}: the victim was left alone; if this \
              repeats, compare the clocks of scheduler and host",
-            terms.attempt, terms.begin_before, turn.now, self.host
+            terms.attempt, terms.begin_before, transition.now, self.host
         );
-        self.no_time(turn, e, reason);
+        self.no_time(transition, e, reason);
     }
 
     /// There was no time left to tell the guest. Whoever sent the notice may have sent another one since.
-    pub(super) fn no_time(&mut self, turn: &mut Turn, e: &mut Evacuation, reason: String) {
+    pub(super) fn no_time(
+        &mut self,
+        transition: &mut Transition,
+        e: &mut Evacuation,
+        reason: String,
+    ) {
         let verdict = Verdict::Failed {
             reason,
             still_running: true,
             too_late: true,
         };
-        self.conclude(turn, e, verdict);
+        self.conclude(transition, e, verdict);
     }
 
-    pub(super) fn fail(&mut self, turn: &mut Turn, e: &mut Evacuation, reason: String) {
+    pub(super) fn fail(&mut self, transition: &mut Transition, e: &mut Evacuation, reason: String) {
         let verdict = Verdict::Failed {
             reason,
             still_running: true,
             too_late: false,
         };
-        self.conclude(turn, e, verdict);
+        self.conclude(transition, e, verdict);
     }
 
     /// Ends an evacuation whose victim stays: a guest that was told of its end is told that it may stay, then it is reported.
-    pub(super) fn conclude(&mut self, turn: &mut Turn, e: &mut Evacuation, then: Verdict) {
+    pub(super) fn conclude(
+        &mut self,
+        transition: &mut Transition,
+        e: &mut Evacuation,
+        then: Verdict,
+    ) {
         if e.told {
-            e.enter(turn, Phase::Withdrawing { then });
+            e.enter(transition, Phase::Withdrawing { then });
         } else {
-            self.finish(turn, e, then);
+            self.finish(transition, e, then);
         }
     }
 
-    pub(super) fn finish(&mut self, turn: &mut Turn, e: &mut Evacuation, verdict: Verdict) {
+    pub(super) fn finish(
+        &mut self,
+        transition: &mut Transition,
+        e: &mut Evacuation,
+        verdict: Verdict,
+    ) {
         if matches!(verdict, Verdict::Evacuated { .. }) {
             // First: an evacuation that is over must not leave a late start unanswered, if the journal ends in between.
-            self.note_ended(turn, e.record.server_id, e.record.command);
-            turn.effects.push(Effect::ServersChanged);
+            self.note_ended(transition, e.record.server_id, e.record.command);
+            transition.effects.push(Effect::ServersChanged);
         }
         e.told = false;
         e.record.settled = false;
         let phase = Phase::Done {
             verdict: verdict.clone(),
         };
-        e.enter(turn, phase);
-        self.publish_verdict(turn, e, &verdict);
+        e.enter(transition, phase);
+        self.publish_verdict(transition, e, &verdict);
     }
 
     pub(super) fn spare(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         token: Token,
         command: CommandRef,
         spare: &Spare,
@@ -318,12 +343,12 @@ impl AgentCore {
         let mut e = known.unwrap_or_else(|| {
             self.new_evacuation(id, spare.server_id, command, None, Phase::ReleasedEarly)
         });
-        if !Self::contradicts(turn, &e, spare.server_id, token) {
+        if !Self::contradicts(transition, &e, spare.server_id, token) {
             e.finals.push(token);
             match e.record.phase.clone() {
                 Phase::ReleasedEarly | Phase::Accepted { .. } | Phase::Draining(_) => {
                     e.record.command = command;
-                    self.conclude(turn, &mut e, Verdict::Spared);
+                    self.conclude(transition, &mut e, Verdict::Spared);
                 }
                 // An attempt has failed, and a later one may be on its way: it must not be followed any more. "Failed" would not say
                 // that, because it may be the answer to the earlier attempt.
@@ -335,7 +360,7 @@ impl AgentCore {
                         },
                 } => {
                     e.record.command = command;
-                    self.conclude(turn, &mut e, Verdict::Spared);
+                    self.conclude(transition, &mut e, Verdict::Spared);
                 }
                 Phase::Withdrawing {
                     then:
@@ -348,13 +373,13 @@ impl AgentCore {
                     e.record.phase = Phase::Withdrawing {
                         then: Verdict::Spared,
                     };
-                    e.save(turn);
+                    e.save(transition);
                 }
                 // Too late to be spared, or decided already: it is answered with the end.
                 Phase::Acting { .. } | Phase::Withdrawing { .. } => {}
                 Phase::Done { verdict } => {
                     e.record.command = command;
-                    self.publish_verdict(turn, &mut e, &verdict);
+                    self.publish_verdict(transition, &mut e, &verdict);
                 }
             }
         }
@@ -363,7 +388,7 @@ impl AgentCore {
 
     pub(super) fn release(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         token: Token,
         command: CommandRef,
         release: &Release,
@@ -372,28 +397,28 @@ impl AgentCore {
         let Some(mut e) = self.evacuations.remove(&id) else {
             let phase = Phase::ReleasedEarly;
             let e = self.new_evacuation(id, release.server_id, command, None, phase);
-            e.save(turn);
+            e.save(transition);
             self.evacuations.insert(id, e);
-            turn.ack(token);
+            transition.ack(token);
             return;
         };
-        if !Self::contradicts(turn, &e, release.server_id, token) {
+        if !Self::contradicts(transition, &e, release.server_id, token) {
             match e.record.phase {
                 Phase::Accepted { released: false } => {
                     e.record.phase = Phase::Accepted { released: true };
-                    e.save(turn);
+                    e.save(transition);
                 }
-                Phase::Draining(drain) => e.end_grace(turn, drain),
+                Phase::Draining(drain) => e.end_grace(transition, drain),
                 _ => {}
             }
             // Its effect, a shorter grace period, is durable now; nothing is reported about it.
-            turn.ack(token);
+            transition.ack(token);
         }
         self.evacuations.insert(id, e);
     }
 
     /// Looks for victims that left by themselves, and for guests that need no more time.
-    pub(super) fn observed(&mut self, turn: &mut Turn, views: &[ServerView]) {
+    pub(super) fn observed(&mut self, transition: &mut Transition, views: &[ServerView]) {
         let views: BTreeMap<ServerId, &ServerView> =
             views.iter().map(|view| (view.server_id, view)).collect();
         for e in self.evacuations.values_mut() {
@@ -408,7 +433,7 @@ impl AgentCore {
                 Some(view) => {
                     let released = view.released == Some(e.record.evacuation_id);
                     if released || view.state != HostedState::Running {
-                        e.end_grace(turn, drain);
+                        e.end_grace(transition, drain);
                     }
                 }
             }
@@ -417,7 +442,12 @@ impl AgentCore {
 
     /// A server that is to go on was seen evacuated by the scheduler. Whatever older notice is still open about it is of a life that
     /// is over, and must not end this one.
-    pub(super) fn close_older(&mut self, turn: &mut Turn, server_id: ServerId, start: Timestamp) {
+    pub(super) fn close_older(
+        &mut self,
+        transition: &mut Transition,
+        server_id: ServerId,
+        start: Timestamp,
+    ) {
         let older: Vec<EvacuationId> = self
             .evacuations
             .values()
@@ -428,7 +458,7 @@ impl AgentCore {
             if let Some(mut e) = self.evacuations.remove(&id) {
                 let closed = matches!(e.record.phase, Phase::Done { .. });
                 if !closed {
-                    self.close(turn, &mut e);
+                    self.close(transition, &mut e);
                 }
                 self.evacuations.insert(id, e);
             }
@@ -436,10 +466,10 @@ impl AgentCore {
     }
 
     /// Ends what is open of an evacuation whose victim goes on, or has gone on since; what is decided is said again.
-    fn close(&mut self, turn: &mut Turn, e: &mut Evacuation) {
+    fn close(&mut self, transition: &mut Transition, e: &mut Evacuation) {
         match e.record.phase.clone() {
             Phase::ReleasedEarly | Phase::Accepted { .. } | Phase::Draining(_) => {
-                self.conclude(turn, e, Verdict::Spared);
+                self.conclude(transition, e, Verdict::Spared);
             }
             // The start waits for it; it is answered with the end.
             Phase::Acting { .. } | Phase::Withdrawing { .. } => {}
@@ -449,8 +479,8 @@ impl AgentCore {
                         still_running: true,
                         ..
                     },
-            } => self.finish(turn, e, Verdict::Spared),
-            Phase::Done { verdict } => self.publish_verdict(turn, e, &verdict),
+            } => self.finish(transition, e, Verdict::Spared),
+            Phase::Done { verdict } => self.publish_verdict(transition, e, &verdict),
         }
     }
 
@@ -476,14 +506,14 @@ impl Step {
 }
 
 impl Evacuation {
-    fn end_grace(&mut self, turn: &mut Turn, drain: Drain) {
-        if drain.deadline_at > turn.now {
-            let deadline_at = turn.now;
+    fn end_grace(&mut self, transition: &mut Transition, drain: Drain) {
+        if drain.deadline_at > transition.now {
+            let deadline_at = transition.now;
             self.record.phase = Phase::Draining(Drain {
                 deadline_at,
                 ..drain
             });
-            self.save(turn);
+            self.save(transition);
         }
     }
 }

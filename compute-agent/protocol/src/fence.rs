@@ -3,9 +3,9 @@
 //! It ends a victim that was to be terminated and only that; what the driver could not hibernate or stop is the tenant's work, and stays.
 //! The fence's word is not enough to give the room away: the hypervisor has to say that it is free, as after any other end.
 
-use super::core::Turn;
+use super::core::Transition;
+use super::dispatch::{is_final, wrong_answer};
 use super::evacuation::{Evacuation, Step};
-use super::lane::{is_final, wrong_answer};
 use super::{AgentCore, Done, Phase};
 use crate::DriverError;
 use ebbtide_model::InterruptionBehaviour;
@@ -13,7 +13,12 @@ use ebbtide_model::message::EvacuatedHow;
 
 impl AgentCore {
     /// The driver could not end a victim, or its room does not get free.
-    pub(super) fn not_ended(&mut self, turn: &mut Turn, e: &mut Evacuation, failure: String) {
+    pub(super) fn not_ended(
+        &mut self,
+        transition: &mut Transition,
+        e: &mut Evacuation,
+        failure: String,
+    ) {
         let terminates = matches!(
             e.record.phase,
             Phase::Acting {
@@ -23,19 +28,19 @@ impl AgentCore {
         );
         match e.fenced.take() {
             Some(before) => self.fail(
-                turn,
+                transition,
                 e,
                 format!("{before}; it was fenced, and then: {failure}"),
             ),
             None if terminates && self.policy.fence_tries > 0 => e.go(Step::Fence { failure }),
-            None => self.fail(turn, e, failure),
+            None => self.fail(transition, e, failure),
         }
     }
 
     /// What came of fencing.
     pub(super) fn fenced(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         e: &mut Evacuation,
         failure: String,
         answer: Result<Done, DriverError>,
@@ -51,9 +56,9 @@ impl AgentCore {
         };
         e.tries += 1;
         if e.tries < self.policy.fence_tries && !is_final(&error) {
-            return self.retry_later(turn, e);
+            return self.retry_later(transition, e);
         }
         let reason = format!("{failure}; after that, fencing it: {error}");
-        self.fail(turn, e, reason);
+        self.fail(transition, e, reason);
     }
 }

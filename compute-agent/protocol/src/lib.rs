@@ -20,11 +20,11 @@
 
 mod clock;
 mod core;
+mod dispatch;
 mod effect;
 mod error;
 mod evacuation;
 mod fence;
-mod lane;
 mod objection;
 mod policy;
 mod record;

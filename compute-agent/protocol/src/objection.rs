@@ -7,7 +7,7 @@
 //! An agent that comes late, because it was down, stood still or was cut off, says once more that the grace period runs, and waits for a moment after that
 //! is confirmed: what the scheduler has had to say in the meantime is in its queue, and is read first.
 
-use super::core::Turn;
+use super::core::Transition;
 use super::evacuation::Evacuation;
 use super::{AgentCore, Drain, Phase, Policy, ReportId};
 use ebbtide_model::{EvacuationId, Timestamp};
@@ -45,7 +45,12 @@ impl Evacuation {
 
 impl AgentCore {
     /// The broker has the report that a grace period runs.
-    pub(super) fn announced(&mut self, turn: &Turn, report: ReportId, id: EvacuationId) {
+    pub(super) fn announced(
+        &mut self,
+        transition: &Transition,
+        report: ReportId,
+        id: EvacuationId,
+    ) {
         let Some(e) = self.evacuations.get_mut(&id) else {
             return;
         };
@@ -56,9 +61,9 @@ impl AgentCore {
         let Phase::Draining(drain) = e.record.phase else {
             return;
         };
-        let late = turn.now > later(drain.deadline_at, self.policy.late_ms);
+        let late = transition.now > later(drain.deadline_at, self.policy.late_ms);
         e.announced = if late {
-            Announced::Late(turn.now)
+            Announced::Late(transition.now)
         } else {
             Announced::InTime
         };

@@ -1,6 +1,6 @@
 //! Reports to the scheduler: what they say, how they are recognised, and what waits for their confirmation.
 
-use super::core::Turn;
+use super::core::Transition;
 use super::evacuation::Evacuation;
 use super::{AgentCore, CommandRef, Drain, Effect, Phase, Record, ReportId, Token, Verdict};
 use ebbtide_model::message::{Body, Draining, Evacuated, EvacuationFailed, Message, Spared};
@@ -22,7 +22,7 @@ impl AgentCore {
     /// Sends a report about `command`, and acknowledges `acks` once the broker has confirmed it.
     pub(super) fn publish(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         command: CommandRef,
         body: Body,
         acks: Vec<Token>,
@@ -34,7 +34,7 @@ impl AgentCore {
         let message = Message {
             id: MessageId(Uuid::new_v5(&command.id.0, words.as_bytes())),
             source: format!("/ebbtide/agent/{}", self.host),
-            time: turn.now,
+            time: transition.now,
             body,
         };
         let pending = PendingReport {
@@ -43,11 +43,16 @@ impl AgentCore {
             announces: None,
         };
         self.reports.insert(report, pending);
-        turn.effects.push(Effect::Publish { report, message });
+        transition.effects.push(Effect::Publish { report, message });
         report
     }
 
-    pub(super) fn publish_draining(&mut self, turn: &mut Turn, e: &mut Evacuation, drain: Drain) {
+    pub(super) fn publish_draining(
+        &mut self,
+        transition: &mut Transition,
+        e: &mut Evacuation,
+        drain: Drain,
+    ) {
         let body = Body::Draining(Draining {
             evacuation_id: e.record.evacuation_id,
             host: self.host.clone(),
@@ -56,7 +61,7 @@ impl AgentCore {
             deadline_at: drain.deadline_at,
         });
         let acks = std::mem::take(&mut e.superseded);
-        let report = self.publish(turn, e.record.command, body, acks);
+        let report = self.publish(transition, e.record.command, body, acks);
         if let Some(pending) = self.reports.get_mut(&report) {
             pending.announces = Some(e.record.evacuation_id);
         }
@@ -66,7 +71,7 @@ impl AgentCore {
     /// Says how the evacuation ended, and lets go of all deliveries that waited for its end.
     pub(super) fn publish_verdict(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         e: &mut Evacuation,
         verdict: &Verdict,
     ) {
@@ -113,7 +118,7 @@ impl AgentCore {
         let mut acks = std::mem::take(&mut e.superseded);
         acks.append(&mut e.finals);
         acks.extend(e.token.take());
-        let report = self.publish(turn, e.record.command, body, acks);
+        let report = self.publish(transition, e.record.command, body, acks);
         if let Some(pending) = self.reports.get_mut(&report) {
             pending.settles = Some(evacuation_id);
         }
@@ -121,49 +126,59 @@ impl AgentCore {
     }
 
     /// What may not have arrived before the restart is said again.
-    pub(super) fn report_after_restart(&mut self, turn: &mut Turn, id: EvacuationId) {
+    pub(super) fn report_after_restart(&mut self, transition: &mut Transition, id: EvacuationId) {
         let Some(mut e) = self.evacuations.remove(&id) else {
             return;
         };
         match e.record.phase.clone() {
-            Phase::Draining(drain) => self.publish_draining(turn, &mut e, drain),
+            Phase::Draining(drain) => self.publish_draining(transition, &mut e, drain),
             Phase::Done { verdict } if !e.record.settled => {
-                self.publish_verdict(turn, &mut e, &verdict);
+                self.publish_verdict(transition, &mut e, &verdict);
             }
             _ => {}
         }
         self.evacuations.insert(id, e);
     }
 
-    pub(super) fn published(&mut self, turn: &mut Turn, report: ReportId) {
+    pub(super) fn published(&mut self, transition: &mut Transition, report: ReportId) {
         let Some(pending) = self.reports.remove(&report) else {
             return;
         };
-        self.settle(turn, report, pending.settles);
+        self.settle(transition, report, pending.settles);
         if let Some(id) = pending.announces {
-            self.announced(turn, report, id);
+            self.announced(transition, report, id);
         }
         for token in pending.acks {
-            turn.ack(token);
+            transition.ack(token);
         }
     }
 
-    pub(super) fn unpublishable(&mut self, turn: &mut Turn, report: ReportId, reason: &str) {
+    pub(super) fn unpublishable(
+        &mut self,
+        transition: &mut Transition,
+        report: ReportId,
+        reason: &str,
+    ) {
         let Some(pending) = self.reports.remove(&report) else {
             return;
         };
-        self.settle(turn, report, pending.settles);
+        self.settle(transition, report, pending.settles);
         if let Some(id) = pending.announces {
-            self.announced(turn, report, id);
+            self.announced(transition, report, id);
         }
         for token in pending.acks {
             let reason = format!("followed, but the report about it cannot be sent: {reason}");
-            turn.effects.push(Effect::DeadLetter(token, reason));
+            transition.effects.push(Effect::DeadLetter(token, reason));
         }
     }
 
     /// Notes that a final report need not be repeated after a restart.
-    fn settle(&mut self, turn: &mut Turn, report: ReportId, settles: Option<EvacuationId>) {
+    fn settle(
+        &mut self,
+        transition: &mut Transition,
+        report: ReportId,
+        settles: Option<EvacuationId>,
+    ) {
         let Some(e) = settles.and_then(|id| self.evacuations.get_mut(&id)) else {
             return;
         };
@@ -171,7 +186,7 @@ impl AgentCore {
         if e.final_report == Some(report) && !e.record.settled {
             e.final_report = None;
             e.record.settled = true;
-            turn.journal(Record::Evacuation(e.record.clone()));
+            transition.journal(Record::Evacuation(e.record.clone()));
         }
     }
 }

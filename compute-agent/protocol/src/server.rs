@@ -5,9 +5,9 @@
 //! deletion is always followed.
 
 use super::clock;
-use super::core::Turn;
+use super::core::Transition;
+use super::dispatch::{JobKind, is_final, wrong_answer};
 use super::evacuation::Evacuation;
-use super::lane::{JobKind, is_final, wrong_answer};
 use super::{Action, AgentCore, CommandRef, Done, Effect, Phase, Record, ServerRecord, Token};
 use crate::{DriverError, Occupancy};
 use ebbtide_model::message::{Body, Delete, Deleted, HostedState, Start, StartFailed, Started};
@@ -106,13 +106,13 @@ impl ServerWork {
 impl AgentCore {
     pub(super) fn start(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         token: Token,
         command: CommandRef,
         start: Start,
     ) {
         if start.resume {
-            self.close_older(turn, start.server_id, command.time);
+            self.close_older(transition, start.server_id, command.time);
         }
         let work = self.work.entry(start.server_id).or_default();
         match &mut work.start {
@@ -140,7 +140,7 @@ impl AgentCore {
 
     pub(super) fn delete(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         token: Token,
         command: CommandRef,
         delete: Delete,
@@ -150,7 +150,7 @@ impl AgentCore {
         if followed.is_some_and(|c| c.id == command.id) {
             // If the server has been started anew since, this word is not about that one. It is said again that it was
             // followed, because the report may have got lost in a crash.
-            self.publish_deleted(turn, server_id, command, vec![token]);
+            self.publish_deleted(transition, server_id, command, vec![token]);
             return;
         }
         let work = self.work.entry(server_id).or_default();
@@ -233,32 +233,37 @@ impl AgentCore {
         })
     }
 
-    pub(super) fn start_done(&mut self, turn: &mut Turn, server_id: ServerId, answer: StartAnswer) {
+    pub(super) fn start_done(
+        &mut self,
+        transition: &mut Transition,
+        server_id: ServerId,
+        answer: StartAnswer,
+    ) {
         let Some(mut start) = self.work.get_mut(&server_id).and_then(|w| w.start.take()) else {
             return;
         };
         let policy = &self.policy;
         match answer {
             StartAnswer::Runs(at) => {
-                self.note_started(turn, server_id, start.command);
-                turn.effects.push(Effect::ServersChanged);
-                self.publish_started(turn, start, at);
+                self.note_started(transition, server_id, start.command);
+                transition.effects.push(Effect::ServersChanged);
+                self.publish_started(transition, start, at);
                 return self.tidy(server_id);
             }
             StartAnswer::RunsAlready(at) => {
                 if matches!(start.step, StartStep::Look(Some(_))) {
                     // The start that seemed to fail took effect.
-                    self.note_started(turn, server_id, start.command);
-                    turn.effects.push(Effect::ServersChanged);
+                    self.note_started(transition, server_id, start.command);
+                    transition.effects.push(Effect::ServersChanged);
                 }
-                self.publish_started(turn, start, at);
+                self.publish_started(transition, start, at);
                 return self.tidy(server_id);
             }
             StartAnswer::DoesNotRun => match start.step.clone() {
                 // A newer word came while it was looked.
                 StartStep::Start => {}
                 StartStep::Look(failure) => {
-                    self.start_failed(turn, start, failure, false);
+                    self.start_failed(transition, start, failure, false);
                     return self.tidy(server_id);
                 }
             },
@@ -267,10 +272,10 @@ impl AgentCore {
                 let lost = start.start.resume && matches!(error, DriverError::NotFound { .. });
                 let given_up = start.tries >= policy.start_tries || is_final(&error) || lost;
                 if !given_up {
-                    start.wait(turn, policy.backoff_ms(start.tries));
+                    start.wait(transition, policy.backoff_ms(start.tries));
                 } else if lost {
                     let reason = format!("what was kept of it is not there any more: {error}");
-                    self.start_failed(turn, start, Some(reason), false);
+                    self.start_failed(transition, start, Some(reason), false);
                     return self.tidy(server_id);
                 } else {
                     // An earlier try, perhaps in an earlier life of the agent, may have taken effect too late for anybody to hear of it.
@@ -285,13 +290,13 @@ impl AgentCore {
             StartAnswer::LookError(error) => {
                 start.tries += 1;
                 if start.tries < policy.verify_tries {
-                    start.wait(turn, policy.backoff_ms(start.tries));
+                    start.wait(transition, policy.backoff_ms(start.tries));
                 } else {
                     let seen = match start.step.clone() {
                         StartStep::Look(Some(failure)) => failure,
                         _ => format!("nobody can tell whether it runs: {error}"),
                     };
-                    self.start_failed(turn, start, Some(seen), true);
+                    self.start_failed(transition, start, Some(seen), true);
                     return self.tidy(server_id);
                 }
             }
@@ -301,7 +306,7 @@ impl AgentCore {
 
     pub(super) fn delete_done(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         server_id: ServerId,
         answer: Result<Done, DriverError>,
     ) {
@@ -310,9 +315,9 @@ impl AgentCore {
         };
         match answer {
             Ok(_) | Err(DriverError::NotFound { .. }) => {
-                self.note_ended(turn, server_id, delete.command);
-                turn.effects.push(Effect::ServersChanged);
-                self.publish_deleted(turn, server_id, delete.command, delete.tokens);
+                self.note_ended(transition, server_id, delete.command);
+                transition.effects.push(Effect::ServersChanged);
+                self.publish_deleted(transition, server_id, delete.command, delete.tokens);
                 self.victim_vanished(server_id);
                 self.tidy(server_id);
             }
@@ -321,25 +326,25 @@ impl AgentCore {
                 delete.tries = delete.tries.saturating_add(1);
                 let wait = self.policy.backoff_ms(delete.tries);
                 delete.not_before =
-                    Timestamp::from_millis(turn.now.as_millis().saturating_add(wait));
+                    Timestamp::from_millis(transition.now.as_millis().saturating_add(wait));
                 self.work.entry(server_id).or_default().delete = Some(delete);
             }
         }
     }
 
-    fn publish_started(&mut self, turn: &mut Turn, start: StartWork, at: Timestamp) {
+    fn publish_started(&mut self, transition: &mut Transition, start: StartWork, at: Timestamp) {
         let body = Body::Started(Started {
             server_id: start.start.server_id,
             host: self.host.clone(),
             at,
             attempt: start.start.attempt,
         });
-        self.publish(turn, start.command, body, start.tokens);
+        self.publish(transition, start.command, body, start.tokens);
     }
 
     fn start_failed(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         start: StartWork,
         failure: Option<String>,
         may_run: bool,
@@ -351,7 +356,7 @@ impl AgentCore {
         let failed = note.is_some_and(|n| is_this(n.failed));
         if (failure.is_some() || start.start.resume) && !may_run {
             // Known before it is said: the scheduler gives the room away or tells another host, and the message may come once more.
-            self.note_failed(turn, server_id, start.command);
+            self.note_failed(transition, server_id, start.command);
         }
         let reason = failure.unwrap_or_else(|| {
             // Said even if it was reported before: that report may have got lost in a crash.
@@ -371,19 +376,19 @@ impl AgentCore {
             attempt: start.start.attempt,
             may_run,
         });
-        self.publish(turn, start.command, body, start.tokens);
+        self.publish(transition, start.command, body, start.tokens);
     }
 
     fn publish_deleted(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         server_id: ServerId,
         command: CommandRef,
         tokens: Vec<Token>,
     ) {
         let host = self.host.clone();
         self.publish(
-            turn,
+            transition,
             command,
             Body::Deleted(Deleted { server_id, host }),
             tokens,
@@ -399,7 +404,7 @@ impl AgentCore {
 
     fn note(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         server_id: ServerId,
         change: impl FnOnce(&mut ServerRecord),
     ) {
@@ -413,24 +418,39 @@ impl AgentCore {
         });
         note.order = order;
         change(note);
-        turn.journal(Record::Server(note.clone()));
+        transition.journal(Record::Server(note.clone()));
     }
 
-    fn note_started(&mut self, turn: &mut Turn, server_id: ServerId, command: CommandRef) {
-        self.note(turn, server_id, |note| note.started = Some(command));
+    fn note_started(
+        &mut self,
+        transition: &mut Transition,
+        server_id: ServerId,
+        command: CommandRef,
+    ) {
+        self.note(transition, server_id, |note| note.started = Some(command));
     }
 
     /// Never goes back: a word that has been overtaken says nothing about a newer one.
-    fn note_failed(&mut self, turn: &mut Turn, server_id: ServerId, command: CommandRef) {
+    fn note_failed(
+        &mut self,
+        transition: &mut Transition,
+        server_id: ServerId,
+        command: CommandRef,
+    ) {
         let known = self.notes.get(&server_id).and_then(|note| note.failed);
         if known.is_none_or(|known| known.time < command.time) {
-            self.note(turn, server_id, |note| note.failed = Some(command));
+            self.note(transition, server_id, |note| note.failed = Some(command));
         }
     }
 
     /// A deletion counts as said after the last start even if the clocks of two schedulers disagree: it was followed.
-    pub(super) fn note_ended(&mut self, turn: &mut Turn, server_id: ServerId, command: CommandRef) {
-        self.note(turn, server_id, |note| {
+    pub(super) fn note_ended(
+        &mut self,
+        transition: &mut Transition,
+        server_id: ServerId,
+        command: CommandRef,
+    ) {
+        self.note(transition, server_id, |note| {
             let started = note.started.map(|c| c.time);
             note.ended = Some(CommandRef {
                 time: started.map_or(command.time, |t| t.max(command.time)),
@@ -441,7 +461,7 @@ impl AgentCore {
 }
 
 impl StartWork {
-    fn wait(&mut self, turn: &Turn, millis: i64) {
-        self.not_before = Timestamp::from_millis(turn.now.as_millis().saturating_add(millis));
+    fn wait(&mut self, transition: &Transition, millis: i64) {
+        self.not_before = Timestamp::from_millis(transition.now.as_millis().saturating_add(millis));
     }
 }

@@ -96,7 +96,7 @@ pub struct GuestNotice {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NoticeOutcome {
     /// The guest has been told.
-    Told,
+    Delivered,
     /// There is no running guest that could be told, so there is nothing to wait for.
     NotRunning,
 }

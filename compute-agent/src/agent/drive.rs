@@ -47,7 +47,7 @@ pub(super) async fn drive(
             result,
         };
     }
-    let _turn = driver.turn(&what).await;
+    let _turn = driver.permit(&what).await;
     if let Action::GiveNotice(notice) = &what {
         let left_ms = notice.begin_before.millis_since(clock.now());
         let takes_ms = i64::try_from(driver.notice_takes().as_millis()).unwrap_or(i64::MAX);

@@ -3,7 +3,7 @@
 //! One task sends everything, and a heartbeat's list is taken at the moment of sending. So a heartbeat never contradicts a
 //! report that was sent before it: whoever was reported as started is in the next heartbeat, unless it has ended since.
 
-use super::places;
+use super::fail_points;
 use crate::clock::Clock;
 use crate::driver::{Driver, DriverError, ServerView};
 use crate::protocol::ReportId;
@@ -203,7 +203,7 @@ impl Worker {
         loop {
             let error = match self.publish(&outgoing).await {
                 Ok(()) => {
-                    places::reported(&message.body);
+                    fail_points::reported(&message.body);
                     tracing::info!(
                         report = message.body.event_type(), message_id = %message.id,
                         server_id = message.body.server_id().map(tracing::field::display),

@@ -3,7 +3,7 @@
 //! Everything that happens becomes an [`Input`]; every [`Effect`] is done here, the journal first.
 
 use super::drive::{Answer, drive};
-use super::places;
+use super::fail_points;
 use super::publisher::{Identity, Publisher, Sent, Worker, in_short};
 use super::steps::ClockWatch;
 use super::{Agent, AgentConfig};
@@ -293,7 +293,7 @@ impl Session {
                     server_id = message.body.server_id().map(tracing::field::display),
                     redelivered = delivery.redelivered, "received"
                 );
-                places::read(&message.body);
+                fail_points::read(&message.body);
                 let token = Token(self.next_token);
                 self.next_token += 1;
                 self.deliveries.insert(token, delivery);
@@ -326,7 +326,7 @@ impl Session {
             words,
             result,
         } = answer;
-        places::answered(&result);
+        fail_points::answered(&result);
         match &result {
             Ok(done) => tracing::debug!(%server_id, action = words, ?done, "the hypervisor did it"),
             Err(error) => {
@@ -405,7 +405,7 @@ impl Session {
                 Effect::Publish { report, message } => self.publisher.send(report, message),
                 Effect::Ack(token) => {
                     if let Some(delivery) = self.deliveries.remove(&token) {
-                        places::acknowledge(delivery).await;
+                        fail_points::acknowledge(delivery).await;
                     }
                 }
                 Effect::DeadLetter(token, reason) => {
@@ -442,7 +442,7 @@ impl Session {
             } else {
                 journal.append(&records)
             };
-            written.inspect(|()| places::journaled(&records))
+            written.inspect(|()| fail_points::journaled(&records))
         })
         .await
     }

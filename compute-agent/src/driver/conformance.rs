@@ -270,7 +270,7 @@ async fn notices(bench: &dyn Bench) -> Verdict {
     fine("start", driver.start(&order(bench, 1)).await)?;
     for time in ["notice", "the same notice", "and again"] {
         let outcome = fine(time, driver.give_notice(id(1), &notice(1)).await)?;
-        same(time, &outcome, &NoticeOutcome::Told)?;
+        same(time, &outcome, &NoticeOutcome::Delivered)?;
     }
     let elsewhere = EvacuationId(Uuid::from_u128(2));
     fine(
@@ -310,7 +310,7 @@ async fn notice_of_an_earlier_run(bench: &dyn Bench) -> Verdict {
         let driver = bench.fresh().await;
         fine("start", driver.start(&order(bench, 1)).await)?;
         let outcome = fine("notice", driver.give_notice(id(1), &notice(1)).await)?;
-        same("notice", &outcome, &NoticeOutcome::Told)?;
+        same("notice", &outcome, &NoticeOutcome::Delivered)?;
         if hibernate {
             fine("hibernate", driver.hibernate(id(1)).await)?;
         } else {
@@ -323,7 +323,7 @@ async fn notice_of_an_earlier_run(bench: &dyn Bench) -> Verdict {
             format!("it comes back with a word about its earlier run: {views:?}")
         })?;
         let outcome = fine("next notice", driver.give_notice(id(1), &notice(2)).await)?;
-        same("next notice", &outcome, &NoticeOutcome::Told)?;
+        same("next notice", &outcome, &NoticeOutcome::Delivered)?;
         // Taking back the old one is no reason to let it stay now, and not an error.
         let old = notice(1).evacuation_id;
         fine(

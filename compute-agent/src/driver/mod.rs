@@ -44,11 +44,11 @@ use std::time::Duration;
 
 /// The right to ask a hypervisor for one thing, until it is dropped. The default is for hypervisors that take whatever comes.
 #[derive(Debug, Default)]
-pub struct Turn {
+pub struct HypervisorPermit {
     _permit: Option<tokio::sync::OwnedSemaphorePermit>,
 }
 
-impl Turn {
+impl HypervisorPermit {
     /// One of a limited number.
     #[must_use]
     pub fn of(permit: tokio::sync::OwnedSemaphorePermit) -> Self {
@@ -91,8 +91,8 @@ pub trait Driver: Send + Sync + Debug {
 
     /// Waits until the hypervisor can be asked for one thing more. The agent's time limit for a call begins then, so that calls
     /// which stand in line behind others do not fail for that. The turn ends when what is returned is dropped.
-    async fn turn(&self, _for: &Action) -> Turn {
-        Turn::default()
+    async fn permit(&self, _for: &Action) -> HypervisorPermit {
+        HypervisorPermit::default()
     }
 
     /// How long it has lately taken to give a notice. One for which less time is left is not begun.

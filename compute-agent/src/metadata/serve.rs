@@ -67,7 +67,7 @@ pub trait Source: Send + Sync + Debug {
 
 /// One guest's metadata.
 #[derive(Debug)]
-struct Door {
+struct GuestMetadata {
     server_id: ServerId,
     source: Arc<dyn Source>,
     clock: Arc<dyn Clock>,
@@ -134,7 +134,7 @@ impl Open {
         L::Io: Unpin,
         L::Addr: Debug + http::Address,
     {
-        let door = Arc::new(Door {
+        let guest = Arc::new(GuestMetadata {
             server_id,
             source,
             clock,
@@ -144,7 +144,7 @@ impl Open {
             .fallback(handle)
             .layer(DefaultBodyLimit::max(MAX_BODY))
             .layer(middleware::from_fn(http::calls))
-            .with_state(door)
+            .with_state(guest)
             .into_make_service_with_connect_info::<http::Connection>();
         let reporter = Reporter::new("metadata of a guest", |_| {});
         let listener = http::Limited::new(listener, Seats::new(MOST, reporter), DEADLINES);
@@ -160,7 +160,7 @@ impl Open {
 }
 
 async fn handle(
-    State(door): State<Arc<Door>>,
+    State(guest): State<Arc<GuestMetadata>>,
     method: Method,
     uri: Uri,
     headers: HeaderMap,
@@ -173,17 +173,17 @@ async fn handle(
             request = request.with_header(name.as_str(), value);
         }
     }
-    match door.reply(&request).await {
+    match guest.reply(&request).await {
         Ok(reply) => response(reply, method == Method::HEAD),
         Err(error) => {
-            tracing::warn!(server_id = %door.server_id, %error, "a guest's metadata cannot be read or changed");
+            tracing::warn!(server_id = %guest.server_id, %error, "a guest's metadata cannot be read or changed");
             let problem = Reply::new(503, "text/plain", "503 - Service Unavailable\n");
             response(problem, method == Method::HEAD)
         }
     }
 }
 
-impl Door {
+impl GuestMetadata {
     async fn look(&self, request: &Request) -> io::Result<Answer> {
         let Some(document) = self.source.document(self.server_id).await? else {
             return Ok(Answer::Reply(Reply::not_found()));

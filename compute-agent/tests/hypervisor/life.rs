@@ -11,7 +11,7 @@ async fn a_guest_hears_its_notice_and_that_it_may_stay_and_is_terminated_by_its_
     let id = scene.guest(1, "web").await;
     let notice = notice(1, InterruptionBehaviour::Terminate);
     let told = scene.driver.give_notice(id, &notice).await.unwrap();
-    assert_eq!(told, NoticeOutcome::Told);
+    assert_eq!(told, NoticeOutcome::Delivered);
     for way in ["NOTICE channel {", "NOTICE agent {"] {
         let line = scene.says(id, way, ANSWER).await;
         for part in [

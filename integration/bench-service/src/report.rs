@@ -12,7 +12,7 @@ use std::time::Duration;
 /// From this share of the processors on the machine is the limit: the rest is noise of measuring.
 const MACHINE_IS_FULL: f64 = 0.9;
 /// From this share of the time on the one task that owns the region is the limit.
-const KEEPER_IS_FULL: f64 = 0.85;
+const REGION_ACTOR_IS_FULL: f64 = 0.85;
 
 /// The measured span.
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Report {
     fn bound(&self) -> String {
         let busy = self.scheduler_cores + self.load_cores + self.other_cores;
         let cores = self.machine.cores as f64;
-        let keeper = self.deciding + self.committing;
+        let region_actor = self.deciding + self.committing;
         let larger = if self.deciding > self.committing {
             "deciding"
         } else {
@@ -133,7 +133,7 @@ impl Report {
                 "the machine: {busy:.1} of {cores} processors are busy (scheduler {:.1}, load {:.1}, broker and others {:.1})",
                 self.scheduler_cores, self.load_cores, self.other_cores
             )
-        } else if keeper >= KEEPER_IS_FULL {
+        } else if region_actor >= REGION_ACTOR_IS_FULL {
             format!(
                 "the owner of the region: {:.0} % of the time deciding, {:.0} % writing transactions; first of all {larger}",
                 self.deciding * 100.0,
@@ -142,7 +142,7 @@ impl Report {
         } else {
             format!(
                 "the callers: the owner of the region has nothing to do for {:.0} % of the time; use more --clients",
-                (1.0 - keeper).max(0.0) * 100.0
+                (1.0 - region_actor).max(0.0) * 100.0
             )
         }
     }

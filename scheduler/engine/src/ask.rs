@@ -1,7 +1,7 @@
 //! A request as the engine works with it: extra specs read, classes looked up, group found.
 
 use crate::table::{ClassColumns, HostIndex};
-use crate::{Among, EngineError, HostTable};
+use crate::{EligibleHosts, EngineError, HostTable};
 use ebbtide_model::{FlavorProperties, GroupPolicy, PlacementRequest, ResourceClass, ServerGroup};
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub(crate) struct Ask<'a> {
     pub(crate) needs: Vec<Need<'a>>,
     pub(crate) group: Option<&'a ServerGroup>,
     /// The only hosts that may be used, if somebody else has chosen them.
-    pub(crate) among: Option<&'a Among>,
+    pub(crate) eligible: Option<&'a EligibleHosts>,
     /// The hosts that may be used. Unlike forced ones they have to pass all filters.
     pub(crate) only: Option<BTreeSet<HostIndex>>,
     /// How many instances are placed in one step: all of them under affinity, where one host has to hold all; else one.
@@ -39,7 +39,7 @@ impl<'a> Ask<'a> {
         table: &'a HostTable,
         request: &'a PlacementRequest,
         properties: &'a FlavorProperties,
-        among: Option<&'a Among>,
+        eligible: Option<&'a EligibleHosts>,
     ) -> Result<Self, EngineError> {
         let group = match request.group_id {
             Some(id) => Some(table.group(id).ok_or(EngineError::UnknownGroup(id))?),
@@ -55,7 +55,7 @@ impl<'a> Ask<'a> {
             })
             .collect();
         let together = group.is_some_and(|g| g.policy == GroupPolicy::Affinity)
-            || among.is_some_and(Among::is_together);
+            || eligible.is_some_and(EligibleHosts::is_together);
         let count = i64::try_from(request.server_ids.len()).unwrap_or(i64::MAX);
         let bundle = if together { count } else { 1 };
         Ok(Self {
@@ -63,7 +63,7 @@ impl<'a> Ask<'a> {
             properties,
             needs,
             group,
-            among,
+            eligible,
             only: None,
             bundle,
         })

@@ -30,7 +30,12 @@ pub(crate) fn may_leave(state: &State<'_>, row: &InstanceRow) -> bool {
     let friend = state.ask.policy() == Some(GroupPolicy::Affinity)
         && row.group.is_some()
         && row.group == state.ask.request.group_id;
-    let spared = || state.ask.among.is_some_and(|among| among.spares(row.id));
+    let spared = || {
+        state
+            .ask
+            .eligible
+            .is_some_and(|eligible| eligible.spares(row.id))
+    };
     row.is_staying_preemptible() && !is_protected(state, row) && !friend && !spared()
 }
 

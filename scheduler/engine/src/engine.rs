@@ -4,7 +4,7 @@ use crate::ask::Ask;
 use crate::decide::attempt;
 use crate::plugins::{Broken, UsedWeigher};
 use crate::table::HostIndex;
-use crate::{Among, Budgets, EngineConfig, EngineError, HostTable};
+use crate::{Budgets, EligibleHosts, EngineConfig, EngineError, HostTable};
 use ebbtide_cost_api::CostModule;
 use ebbtide_model::{Decision, DecisionId, PlacementRequest, Timestamp};
 use ebbtide_weigher_api::Weigher;
@@ -121,7 +121,7 @@ impl Engine {
     /// Several instances are placed one after another as long as there is room for the next, which is then the same sequence of choices as
     /// without preemption. As soon as somebody has to leave, all that are left are placed together (policy `tiered`): how many
     /// each host gets and who leaves for them, so that all victims together cost least, then are fewest, within budgets that hold over
-    /// all hosts and with a surcharge (`fairness`) that counts over all hosts. Among equals hosts that Nova's weights prefer get as many as
+    /// all hosts and with a surcharge (`fairness`) that counts over all hosts. EligibleHosts equals hosts that Nova's weights prefer get as many as
     /// possible. Under affinity all go to the one host that holds them all at the least cost, under anti-affinity no host
     /// gets more than the group allows. All or nothing: if one finds no host, none has a place.
     ///
@@ -163,7 +163,7 @@ impl Engine {
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
-        let none = Among::none(table);
+        let none = EligibleHosts::none(table);
         let known = hosts.iter().filter_map(|host| table.find_host(host));
         let only: BTreeSet<HostIndex> = known.collect();
         // Unknown hosts are among none.
@@ -174,8 +174,8 @@ impl Engine {
         self.answer(table, budgets, request, limits, now, seed, id)
     }
 
-    /// The same among hosts that somebody else's filters let pass, with somebody else's weights. Zones, groups and lists of hosts of the
-    /// request are not looked at: they are said by `among`.
+    /// The same for hosts that the caller's filters have let pass, with the caller's weights. The
+    /// engine ignores zones, groups and host lists of the request: `eligible` stands for them.
     ///
     /// # Errors
     /// As [`Self::decide`].
@@ -183,17 +183,25 @@ impl Engine {
         clippy::too_many_arguments,
         reason = "each is one input of a pure function"
     )]
-    pub fn decide_among(
+    pub fn decide_for_eligible(
         &self,
         table: &HostTable,
         budgets: &Budgets,
         request: &PlacementRequest,
-        among: &Among,
+        eligible: &EligibleHosts,
         now: Timestamp,
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
-        self.answer(table, budgets, request, (Some(among), None), now, seed, id)
+        self.answer(
+            table,
+            budgets,
+            request,
+            (Some(eligible), None),
+            now,
+            seed,
+            id,
+        )
     }
 
     #[allow(
@@ -205,14 +213,14 @@ impl Engine {
         table: &HostTable,
         budgets: &Budgets,
         request: &PlacementRequest,
-        (among, only): (Option<&Among>, Option<BTreeSet<HostIndex>>),
+        (eligible, only): (Option<&EligibleHosts>, Option<BTreeSet<HostIndex>>),
         now: Timestamp,
         seed: u64,
         id: DecisionId,
     ) -> Result<Decision, EngineError> {
         request.check()?;
         let properties = request.flavor.properties()?;
-        let mut ask = Ask::new(table, request, &properties, among)?;
+        let mut ask = Ask::new(table, request, &properties, eligible)?;
         ask.only = only;
         let mut broken = Broken::default();
         loop {

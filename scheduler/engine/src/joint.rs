@@ -2,7 +2,7 @@
 //!
 //! When all room is taken, the instances that are left are placed together: how many each host gets, and who leaves for them,
 //! such that all victims cost least in all, then are fewest, within budgets that hold over all hosts, and with a surcharge that counts over
-//! all hosts. Among equal choices hosts that Nova's weights prefer get as many as possible. The search is `ebbtide-solver`'s; here
+//! all hosts. EligibleHosts equal choices hosts that Nova's weights prefer get as many as possible. The search is `ebbtide-solver`'s; here
 //! are the hosts as it asks for them.
 //!
 //! Room that is there is used first, one instance after another as Nova does it. That costs nobody his place: a choice that leaves room

@@ -9,13 +9,13 @@
 //! No clock, no I/O, no global state; chance comes from a seed. Same table, request, budgets, configuration, time and seed:
 //! same decision, bit for bit, in whatever order the instances were put.
 
-mod among;
 mod ask;
 mod budgets;
 mod candidates;
 mod config;
 mod decide;
 mod eligible;
+mod eligible_hosts;
 mod engine;
 mod error;
 mod explain;
@@ -33,9 +33,9 @@ mod state;
 mod table;
 mod victims;
 
-pub use among::{Among, HostNumber};
 pub use budgets::Budgets;
 pub use config::{EngineConfig, PluginFailure, Policy, WeigherConfig, default_weighers};
+pub use eligible_hosts::{EligibleHosts, HostNumber};
 pub use engine::Engine;
 pub use error::EngineError;
 #[cfg(test)]

@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 /// What Nova asks Placement for a request.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Asked {
+pub struct PlacementQuery {
     /// The first query; its text is what goes behind `GET /allocation_candidates?`.
     pub query: Query,
     /// The second, for pinned CPUs, with VCPU for PCPU.
@@ -66,7 +66,7 @@ pub(crate) enum Offer {
     /// The same amounts on the root provider of each host of a set. Of two the first counts first.
     Alike(Vec<(HostSet, BTreeMap<String, u64>)>),
     /// Placement's own words, by place.
-    Told(Arc<HashMap<usize, Vec<AllocationCandidate>>>),
+    Answered(Arc<HashMap<usize, Vec<AllocationCandidate>>>),
 }
 
 /// Hosts that may take a request, before Nova's filters. They are good until a host comes or goes.
@@ -130,7 +130,7 @@ impl Cloud {
     ///
     /// # Errors
     /// What Nova raises: RequestFilterFailed, NoValidHost for a host that nobody knows, and so on.
-    pub fn ask(&self, spec: &mut RequestSpec) -> Result<Asked, Fault> {
+    pub fn ask(&self, spec: &mut RequestSpec) -> Result<PlacementQuery, Fault> {
         let nodes = self.nodes_named(spec);
         let world = World {
             aggregates: &self.aggregate_list,
@@ -153,7 +153,7 @@ impl Cloud {
             }
         }
         let query = asked.asked.unwrap_or_default();
-        Ok(Asked {
+        Ok(PlacementQuery {
             query,
             fallback: asked.asked_fallback,
         })
@@ -197,7 +197,7 @@ impl Cloud {
     ///
     /// # Errors
     /// [`AskPlacement`]: this question is Placement's own.
-    pub fn candidates(&self, asked: &Asked) -> Result<Candidates, AskPlacement> {
+    pub fn candidates(&self, asked: &PlacementQuery) -> Result<Candidates, AskPlacement> {
         let mut sets = Vec::new();
         let mut hosts = HostSet::none(self.at.len());
         for query in [Some(&asked.query), asked.fallback.as_ref()]
@@ -378,7 +378,7 @@ impl Cloud {
         }
         Ok(Candidates {
             hosts,
-            offer: Offer::Told(Arc::new(told)),
+            offer: Offer::Answered(Arc::new(told)),
             layout: self.layout,
             believed: 0,
         })

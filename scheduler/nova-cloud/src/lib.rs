@@ -18,7 +18,7 @@ mod flavor;
 mod plan;
 mod scheduling;
 
-pub use candidates::{AskPlacement, Asked, Candidates};
+pub use candidates::{AskPlacement, Candidates, PlacementQuery};
 pub use cloud::{Cloud, CloudSettings, CostModules, Counts, OpenPreemption, ToRead};
 pub use error::CloudError;
 pub use expected::Expected;

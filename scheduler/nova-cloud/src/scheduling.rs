@@ -1,6 +1,6 @@
 //! One request on its way, step by step: claims are made by the caller, outside any lock.
 
-use crate::candidates::{Asked, Candidates, Offer, candidate};
+use crate::candidates::{Candidates, Offer, PlacementQuery, candidate};
 use crate::cloud::Cloud;
 use crate::error::CloudError;
 use crate::expected::Expected;
@@ -89,7 +89,7 @@ impl Working {
         }
         match &self.offer {
             Offer::Nothing => Vec::new(),
-            Offer::Told(told) => told.get(&at).cloned().unwrap_or_default(),
+            Offer::Answered(told) => told.get(&at).cloned().unwrap_or_default(),
             Offer::Alike(sets) => {
                 let Some(uuid) = self.uuids.get(at).copied().flatten() else {
                     return Vec::new();
@@ -327,7 +327,7 @@ impl Cloud {
         &self,
         spec: &RequestSpec,
         instance: Uuid,
-        asked: &Asked,
+        asked: &PlacementQuery,
         now: i64,
         seed: Option<u64>,
         expected: &Expected,

@@ -9,7 +9,9 @@ use ebbtide_nova::model::Options;
 use ebbtide_nova::weighing::Plugins;
 use ebbtide_nova_cloud::{CloudSettings, CostModules};
 use ebbtide_nova_objects::nova_conf::NovaConf;
-use ebbtide_plugins::{Alone, Entry, PluginError, PluginSet, Services, Sources, read_file};
+use ebbtide_plugins::{
+    Entry, PluginError, PluginSet, Services, Sources, StandaloneWeighers, read_file,
+};
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -18,14 +20,14 @@ use std::time::Duration;
 const AGAIN: Duration = Duration::from_secs(15);
 
 /// What is in use.
-struct Held {
+struct ActivePlugins {
     set: PluginSet,
-    alone: Arc<Alone>,
+    standalone: Arc<StandaloneWeighers>,
 }
 
 /// The plugins in use. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct DoorPlugins(Arc<Mutex<Held>>);
+pub(crate) struct DoorPlugins(Arc<Mutex<ActivePlugins>>);
 
 /// Loads what is new. The rest goes on as it is.
 fn load(conf: &NovaConf, before: &PluginSet, services: Services) -> Result<PluginSet, PluginError> {
@@ -63,10 +65,10 @@ impl DoorPlugins {
     ) -> Result<(Self, Options, CloudSettings), DoorError> {
         let set = load(conf, &PluginSet::default(), Services::MayBeAway)?;
         say(&set);
-        let alone = Arc::new(set.alone(PluginFailure::Ignore));
-        cloud.cost_modules.0.clone_from(&alone.cost_modules);
-        let options = options.with_plugins(Plugins::new(alone.weighers.clone()));
-        let plugins = Self(Arc::new(Mutex::new(Held { set, alone })));
+        let standalone = Arc::new(set.standalone(PluginFailure::Ignore));
+        cloud.cost_modules.0.clone_from(&standalone.cost_modules);
+        let options = options.with_plugins(Plugins::new(standalone.weighers.clone()));
+        let plugins = Self(Arc::new(Mutex::new(ActivePlugins { set, standalone })));
         plugins.wait(tasks);
         Ok((plugins, options, cloud))
     }
@@ -81,22 +83,22 @@ impl DoorPlugins {
         let (plugins, own, facts) = (self.clone(), conf.clone(), facts.clone());
         let done = blocking(move || -> Result<usize, DoorError> {
             let set = load(&own, &before, Services::MustAnswer)?;
-            let alone = set.alone(PluginFailure::Ignore);
+            let standalone = set.standalone(PluginFailure::Ignore);
             let module = crate::configure::cloud(&own).engine.cost_module;
-            let modules = CostModules(alone.cost_modules.clone());
-            let weighers = Plugins::new(alone.weighers.clone());
+            let modules = CostModules(standalone.cost_modules.clone());
+            let weighers = Plugins::new(standalone.weighers.clone());
             facts.write(|cloud| cloud.set_plugins(weighers, modules, module))?;
             say(&set);
             let count = set.plugins().len();
-            let alone = Arc::new(alone);
-            *plugins.held() = Held { set, alone };
+            let standalone = Arc::new(standalone);
+            *plugins.held() = ActivePlugins { set, standalone };
             Ok(count)
         });
         done.await
             .map_err(|error| DoorError::Config(format!("the plugins: {error}")))?
     }
 
-    fn held(&self) -> std::sync::MutexGuard<'_, Held> {
+    fn held(&self) -> std::sync::MutexGuard<'_, ActivePlugins> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -105,10 +107,10 @@ impl DoorPlugins {
         let (plugins, stop) = (self.clone(), tasks.stop().clone());
         tasks.spawn("plugins", async move {
             while pause(&stop, AGAIN).await {
-                let alone = Arc::clone(&plugins.held().alone);
-                if alone.is_waiting() {
+                let standalone = Arc::clone(&plugins.held().standalone);
+                if standalone.is_waiting() {
                     // What becomes of it is written in the log.
-                    let _ = blocking(move || alone.look_again()).await;
+                    let _ = blocking(move || standalone.look_again()).await;
                 }
             }
         });

@@ -70,7 +70,7 @@ impl Door {
             pages::start(address, pages, &tasks).await?;
         }
         let selector = Selector {
-            wanted: crate::select::Wanted::default(),
+            reservations: crate::select::VictimReservations::default(),
             members: crate::select::Members::default(),
             facts: facts.clone(),
             release,

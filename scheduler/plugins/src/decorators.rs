@@ -4,8 +4,8 @@
 
 use crate::Health;
 use crate::absent::Absent;
-use crate::alone::Forgiven;
 use crate::late::Late;
+use crate::standalone::Forgiven;
 use crate::watched::{WatchedCostModule, WatchedWeigher};
 use ebbtide_cost_api::{CostError, CostForm, CostModule, SetCost, VictimBatch};
 use ebbtide_model::Resources;

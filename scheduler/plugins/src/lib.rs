@@ -5,7 +5,6 @@
 //! words; one that fails again and again is left alone for a while, because an endless loop costs every request its whole allowance of work.
 
 mod absent;
-mod alone;
 mod component;
 mod config;
 #[cfg(test)]
@@ -14,21 +13,22 @@ mod engines;
 mod error;
 mod file;
 mod health;
-mod kept;
 mod late;
 mod load;
+mod overrides;
 mod regular;
 mod set;
+mod standalone;
 mod watched;
 
-pub use alone::Alone;
 pub use component::Component;
 pub use config::PluginConfig;
 pub use engines::{Multipliers, Purpose};
 pub use error::PluginError;
 pub use file::read_file;
 pub use health::{Health, HealthReport, Milliseconds};
-pub use kept::{AllKept, ENGINE, Kept, Merged, merge};
 pub use load::{Carrier, PluginKind};
+pub use overrides::{ENGINE, Merged, PluginOverride, PluginOverrides, merge};
 pub use regular::{LARGEST_COMPONENT, read_regular};
 pub use set::{Clock, Entry, Plugin, PluginSet, Randomness, Services, Sources};
+pub use standalone::StandaloneWeighers;

@@ -1,6 +1,6 @@
 //! What operators set: hosts, flavors, aggregates, server groups, disruption budgets.
 
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{Event, Region, RegionError, Reply};
 use ebbtide_model::flavor::{GRACE_SECONDS, MAX_LIFETIME_SECONDS};
 use ebbtide_model::record::Change;
@@ -16,7 +16,7 @@ const MAX_OBJECTS: usize = 100_000;
 impl Region {
     pub(crate) fn set_disabled(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         name: &str,
         reason: Option<String>,
     ) -> Result<Reply, RegionError> {
@@ -32,15 +32,17 @@ impl Region {
             });
         };
         entry.host.disabled_reason = reason;
-        entry.health = entry.health_at(step.now, down_after);
+        entry.health = entry.health_at(transition.now, down_after);
         let (host, health) = (entry.host.clone(), entry.health);
         self.table.set_health(name, health);
         self.improvements += 1;
-        step.change(name);
-        step.effects
+        transition.change(name);
+        transition
+            .effects
             .changes
             .push(Change::PutHost(Box::new(host.clone())));
-        step.effects
+        transition
+            .effects
             .events
             .push(Event::Host(Box::new(host), health));
         Ok(Reply::Done)
@@ -92,7 +94,7 @@ impl Region {
 
     pub(crate) fn create_flavor(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         flavor: Flavor,
     ) -> Result<Reply, RegionError> {
         self.check_lifetime(&flavor)?;
@@ -116,7 +118,10 @@ impl Region {
             };
         }
         room_for_more("flavors", self.flavors.len())?;
-        step.effects.changes.push(Change::PutFlavor(flavor.clone()));
+        transition
+            .effects
+            .changes
+            .push(Change::PutFlavor(flavor.clone()));
         self.flavors.insert(flavor.id, flavor.clone());
         Ok(Reply::Flavor(flavor))
     }
@@ -145,18 +150,18 @@ impl Region {
 
     pub(crate) fn delete_flavor(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         name: &str,
     ) -> Result<Reply, RegionError> {
         let id = self.find_flavor(name)?.id;
         self.flavors.remove(&id);
-        step.effects.changes.push(Change::DeleteFlavor(id));
+        transition.effects.changes.push(Change::DeleteFlavor(id));
         Ok(Reply::Done)
     }
 
     pub(crate) fn put_aggregate(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         mut aggregate: Aggregate,
     ) -> Result<Reply, RegionError> {
         aggregate.check()?;
@@ -186,7 +191,8 @@ impl Region {
                 )));
             }
         }
-        step.effects
+        transition
+            .effects
             .changes
             .push(Change::PutAggregate(aggregate.clone()));
         self.aggregates.insert(aggregate.id, aggregate.clone());
@@ -203,7 +209,7 @@ impl Region {
 
     pub(crate) fn delete_aggregate(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         name: &str,
     ) -> Result<Reply, RegionError> {
         let by_id = AggregateId::from_str(name)
@@ -224,13 +230,13 @@ impl Region {
         self.aggregates.remove(&id);
         self.catalog += 1;
         self.refresh_aggregates();
-        step.effects.changes.push(Change::DeleteAggregate(id));
+        transition.effects.changes.push(Change::DeleteAggregate(id));
         Ok(Reply::Done)
     }
 
     pub(crate) fn create_group(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         group: ServerGroup,
         most: Option<u32>,
     ) -> Result<Reply, RegionError> {
@@ -250,7 +256,10 @@ impl Region {
         let own = |g: &&ServerGroup| g.project_id == group.project_id;
         let used = self.groups.values().filter(own).count();
         within_quota("server groups", &group.project_id, used, 1, most)?;
-        step.effects.changes.push(Change::PutGroup(group.clone()));
+        transition
+            .effects
+            .changes
+            .push(Change::PutGroup(group.clone()));
         self.table.put_group(&group);
         self.groups.insert(group.id, group.clone());
         self.catalog += 1;
@@ -259,7 +268,7 @@ impl Region {
 
     pub(crate) fn delete_group(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         name: &str,
     ) -> Result<Reply, RegionError> {
         let id = self.find_group(name)?.id;
@@ -267,16 +276,17 @@ impl Region {
         self.catalog += 1;
         self.budgets.remove(&BudgetScope::Group(id));
         self.table.remove_group(id);
-        step.effects
+        transition
+            .effects
             .changes
             .push(Change::DeleteBudget(BudgetScope::Group(id)));
-        step.effects.changes.push(Change::DeleteGroup(id));
+        transition.effects.changes.push(Change::DeleteGroup(id));
         Ok(Reply::Done)
     }
 
     pub(crate) fn put_budget(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         budget: DisruptionBudget,
     ) -> Result<Reply, RegionError> {
         match &budget.scope {
@@ -294,7 +304,10 @@ impl Region {
         if !self.budgets.contains_key(&budget.scope) {
             room_for_more("disruption budgets", self.budgets.len())?;
         }
-        step.effects.changes.push(Change::PutBudget(budget.clone()));
+        transition
+            .effects
+            .changes
+            .push(Change::PutBudget(budget.clone()));
         self.budgets.insert(budget.scope.clone(), budget.clone());
         self.catalog += 1;
         Ok(Reply::Budget(budget))
@@ -302,7 +315,7 @@ impl Region {
 
     pub(crate) fn delete_budget(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         scope: &BudgetScope,
     ) -> Result<Reply, RegionError> {
         if self.budgets.remove(scope).is_none() {
@@ -312,7 +325,8 @@ impl Region {
                 next: "`ebbtide budget list` shows what there is",
             });
         }
-        step.effects
+        transition
+            .effects
             .changes
             .push(Change::DeleteBudget(scope.clone()));
         Ok(Reply::Done)

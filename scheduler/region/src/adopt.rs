@@ -1,6 +1,6 @@
 //! Servers that are already placed, and that the region takes note of.
 
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{AdoptServer, Region, RegionError, Reply, room};
 use ebbtide_model::{Server, ServerStatus, names};
 use std::collections::BTreeMap;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 impl Region {
     pub(crate) fn adopt_server(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         adopt: AdoptServer,
     ) -> Result<Reply, RegionError> {
         names::check_name("server", &adopt.name)?;
@@ -49,8 +49,8 @@ impl Region {
                 )));
             }
         }
-        let launched_at = adopt.launched_at.unwrap_or(step.now);
-        if launched_at > step.now {
+        let launched_at = adopt.launched_at.unwrap_or(transition.now);
+        if launched_at > transition.now {
             return Err(RegionError::Conflict(format!(
                 "launched_at {launched_at} is in the future"
             )));
@@ -82,10 +82,10 @@ impl Region {
             comeback: None,
         };
         if adopt.start_now {
-            self.start(step, &mut server);
+            self.start(transition, &mut server);
         } else {
             self.started_at.insert(server.id, launched_at);
-            self.save_server(step, server.clone());
+            self.save_server(transition, server.clone());
         }
         Ok(Reply::Server(Box::new(server)))
     }

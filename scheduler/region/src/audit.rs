@@ -102,7 +102,7 @@ impl Region {
             let listed = server
                 .host
                 .as_deref()
-                .is_some_and(|host| self.comebacks.waiting_on(host).any(|id| id == server.id));
+                .is_some_and(|host| self.resume_queue.waiting_on(host).any(|id| id == server.id));
             if listed != server.waits_to_come_back() {
                 return Err(format!(
                     "{} is {} and listed as coming back is {listed}",
@@ -117,7 +117,7 @@ impl Region {
         let asked =
             |s: &&Server| matches!(s.status, ServerStatus::Building | ServerStatus::Deleting);
         let asked = self.servers.values().filter(asked).count();
-        let (entries, unsent) = self.asked.len();
+        let (entries, unsent) = self.pending_calls.len();
         if asked != entries || unsent > entries {
             return Err(format!(
                 "{asked} servers are to be started or deleted, {entries} are noted"

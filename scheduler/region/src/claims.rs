@@ -10,7 +10,7 @@
 //! - every evacuation whose victim has not been spared is for a server that waits on that host.
 
 use crate::state::Queue;
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{Event, Region, room, servers};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
@@ -34,26 +34,31 @@ pub(crate) struct Failure<'a> {
 impl Region {
     /// Holds claims and victims against each other on every host that the step has touched. A host on which that changes something is
     /// looked at again; each round moves, starts or spares somebody, so it ends.
-    pub(crate) fn reconcile(&mut self, step: &mut Step<'_>) {
-        while let Some(host) = step.touched.pop_first() {
+    pub(crate) fn reconcile(&mut self, transition: &mut Transition<'_>) {
+        while let Some(host) = transition.touched.pop_first() {
             if self.waiting.contains_key(&host) || self.leaving.contains_key(&host) {
-                self.settle(step, &host, None);
+                self.settle(transition, &host, None);
             }
         }
     }
 
     /// Sets one host right. If room has got lost, then first at the cost of the server whose victim did not leave.
-    pub(crate) fn settle(&mut self, step: &mut Step<'_>, host: &str, failed: Option<Failure<'_>>) {
-        self.move_those_without_room(step, host, failed);
-        self.start_those_with_room(step, host);
-        self.spare_those_not_needed(step, host);
-        self.hand_victims_over(step, host);
+    pub(crate) fn settle(
+        &mut self,
+        transition: &mut Transition<'_>,
+        host: &str,
+        failed: Option<Failure<'_>>,
+    ) {
+        self.move_those_without_room(transition, host, failed);
+        self.start_those_with_room(transition, host);
+        self.spare_those_not_needed(transition, host);
+        self.hand_victims_over(transition, host);
     }
 
     /// As long as more is promised than there will be, somebody who waits for that goes elsewhere: whoever lost a victim, else the youngest.
     fn move_those_without_room(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         host: &str,
         failed: Option<Failure<'_>>,
     ) {
@@ -68,11 +73,11 @@ impl Region {
             };
             match failed {
                 Some(failure) => {
-                    self.place_anew(step, id, host, failure.why, failure.host_answers);
+                    self.place_anew(transition, id, host, failure.why, failure.host_answers);
                 }
                 None => {
                     let why = "the host has less room than it had when the place was promised";
-                    self.place_elsewhere(step, id, host, why);
+                    self.place_elsewhere(transition, id, host, why);
                 }
             }
         }
@@ -104,12 +109,12 @@ impl Region {
     }
 
     /// Starts those who wait on a host and for whom there is room now.
-    pub(crate) fn start_those_with_room(&mut self, step: &mut Step<'_>, host: &str) {
+    pub(crate) fn start_those_with_room(&mut self, transition: &mut Transition<'_>, host: &str) {
         while let Some(id) = self.next_with_room(host) {
             let Some(mut server) = self.servers.get(&id).cloned() else {
                 return;
             };
-            self.start(step, &mut server);
+            self.start(transition, &mut server);
             if server.status == ServerStatus::Waiting {
                 // Its flavor cannot be read: it goes with its patience.
                 return;
@@ -178,7 +183,7 @@ impl Region {
 
     /// Spares whoever could stay, the dearest first: the server that needed the room is gone, has started without it, or has got
     /// room from elsewhere.
-    fn spare_those_not_needed(&mut self, step: &mut Step<'_>, host: &str) {
+    fn spare_those_not_needed(&mut self, transition: &mut Transition<'_>, host: &str) {
         let mut leaving = self.needed_victims(host);
         // Whoever has to leave for another reason leaves, whoever needs the room.
         leaving.retain(|e| e.cause == EvacuationCause::Preemption);
@@ -191,7 +196,7 @@ impl Region {
             };
             if room::may_stay(&usage, &frees) {
                 let why = self.why_not_needed(&evacuation);
-                self.spare(step, evacuation, why);
+                self.spare(transition, evacuation, why);
             }
         }
     }
@@ -226,7 +231,7 @@ impl Region {
 
     /// Who is still leaving although the server that it was to make room for does not wait here any more, leaves for somebody else
     /// who was promised that room. Whose claim it is stays written down, so that its end can spare the victim.
-    fn hand_victims_over(&mut self, step: &mut Step<'_>, host: &str) {
+    fn hand_victims_over(&mut self, transition: &mut Transition<'_>, host: &str) {
         for mut evacuation in self.needed_victims(host) {
             let waits_here = |id: ServerId| self.queue(host).any(|waiting| waiting == id);
             if evacuation.preemptor_id.is_some_and(waits_here) {
@@ -239,7 +244,7 @@ impl Region {
             });
             if let Some(heir) = heir {
                 evacuation.preemptor_id = Some(heir);
-                self.save_evacuation(step, evacuation);
+                self.save_evacuation(transition, evacuation);
             }
         }
     }
@@ -247,19 +252,19 @@ impl Region {
     /// Places a server that cannot have the room it was promised: the next best host, or an error that says why.
     pub(crate) fn place_elsewhere(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         id: ServerId,
         refused: &str,
         why: &str,
     ) {
-        self.place_anew(step, id, refused, why, false);
+        self.place_anew(transition, id, refused, why, false);
     }
 
     /// The same. `again`: the host itself may be tried once more if it is the best one still, with other victims: those who did not leave are
     /// left alone for a while.
     fn place_anew(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         id: ServerId,
         refused: &str,
         why: &str,
@@ -282,9 +287,9 @@ impl Region {
         server.fault = Some(Fault {
             code: servers::NO_VALID_HOST.to_owned(),
             message: format!("host {refused}: {why}"),
-            at: step.now,
+            at: transition.now,
         });
-        self.save_server(step, server.clone());
+        self.save_server(transition, server.clone());
         if server.refused_hosts.len()
             >= usize::try_from(self.config.max_attempts).unwrap_or(usize::MAX)
         {
@@ -303,25 +308,27 @@ impl Region {
             force_hosts: server.force_hosts.clone(),
             alternates: 0,
         };
-        let decision = match self.decide(step, &request) {
+        let decision = match self.decide(transition, &request) {
             Ok(decision) => decision,
             Err(error) => {
-                step.ignored(format!(
+                transition.ignored(format!(
                     "server {id} could not be placed elsewhere: {error}"
                 ));
                 return;
             }
         };
-        step.effects
+        transition
+            .effects
             .changes
             .push(Change::PutDecision(Box::new(decision.clone())));
-        step.effects
+        transition
+            .effects
             .events
             .push(Event::Decision(Box::new(decision.clone())));
         match &decision.outcome {
             Outcome::Placed(placements) => {
                 for placement in placements {
-                    self.claim(step, &mut server, placement, decision.id);
+                    self.claim(transition, &mut server, placement, decision.id);
                 }
             }
             Outcome::NoValidHost(none) => {
@@ -329,9 +336,9 @@ impl Region {
                 server.fault = Some(Fault {
                     code: servers::NO_VALID_HOST.to_owned(),
                     message: format!("host {refused}: {why}; after that: {}", none.reason),
-                    at: step.now,
+                    at: transition.now,
                 });
-                self.save_server(step, server);
+                self.save_server(transition, server);
             }
         }
     }
@@ -340,15 +347,15 @@ impl Region {
     /// agent has confirmed that nothing of it is there.
     pub(crate) fn start_failed(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         id: ServerId,
         host: &str,
         why: &str,
     ) {
         if let Some(server) = self.servers.get(&id).cloned() {
-            self.leave_remains(step, &server, host, why);
+            self.leave_remains(transition, &server, host, why);
         }
-        self.place_elsewhere(step, id, host, why);
+        self.place_elsewhere(transition, id, host, why);
     }
 }
 

@@ -16,7 +16,7 @@
 //!   up. Each time has a number, so that a late answer to an earlier one is not taken for this one's.
 
 use crate::reports::words;
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{ComebackConfig, Event, Region, room};
 use ebbtide_engine::HostUsage;
 use ebbtide_model::message::StartFailed;
@@ -82,25 +82,25 @@ impl Region {
     }
 
     /// Lets those go on who wait and for whom there is room.
-    pub(crate) fn look_after_comebacks(&mut self, step: &mut Step<'_>) {
+    pub(crate) fn look_after_comebacks(&mut self, transition: &mut Transition<'_>) {
         if !self.config.comeback.enabled {
             return;
         }
-        for host in self.comebacks.hosts() {
+        for host in self.resume_queue.hosts() {
             let up = self
                 .hosts
                 .get(&host)
                 .is_some_and(|h| h.health == HostHealth::Up);
             // Each round lets one go on or puts one back, who is not due any more then.
-            while up && self.bring_one_back(step, &host) {}
+            while up && self.bring_one_back(transition, &host) {}
         }
-        self.look_elsewhere(step);
+        self.look_elsewhere(transition);
     }
 
     /// Tries the first who is due and fits. True if somebody was tried: what is free, and whose turn it is, are others now.
-    fn bring_one_back(&mut self, step: &mut Step<'_>, host: &str) -> bool {
+    fn bring_one_back(&mut self, transition: &mut Transition<'_>, host: &str) -> bool {
         let limit = usize::try_from(self.config.comeback.at_once).unwrap_or(usize::MAX);
-        if self.comebacks.returning_on(host) >= limit {
+        if self.resume_queue.returning_on(host) >= limit {
             return false;
         }
         let Some(usage) = self.table.usage(host) else {
@@ -109,17 +109,17 @@ impl Region {
         // What keeps its room for itself is the business of the host as a whole.
         let alone = self.is_alone(host);
         let mut held: Option<Held> = None;
-        for id in self.in_turn(host, step.now) {
+        for id in self.in_turn(host, transition.now) {
             let Some(needs) = self.takes_again(id) else {
                 continue;
             };
             let none = Held::new();
             if self.has_room(&usage, &needs, held.as_ref().unwrap_or(&none), alone) {
-                self.try_to_bring_back(step, id, host);
+                self.try_to_bring_back(transition, id, host);
                 return true;
             }
             if held.is_none() {
-                held = Some(self.held_for(id, &needs, step.now));
+                held = Some(self.held_for(id, &needs, transition.now));
             }
         }
         false
@@ -152,7 +152,7 @@ impl Region {
         let recent = now.minus(self.config.comeback.window_seconds);
         let mut of_project: BTreeMap<&str, usize> = BTreeMap::new();
         let mut due: Vec<(usize, Timestamp, ServerId)> = Vec::new();
-        for id in self.comebacks.waiting_on(host) {
+        for id in self.resume_queue.waiting_on(host) {
             let Some(server) = self.servers.get(&id) else {
                 continue;
             };
@@ -165,7 +165,7 @@ impl Region {
             let project = server.project_id.as_str();
             let had = *of_project
                 .entry(project)
-                .or_insert_with(|| self.comebacks.resumed_since(project, recent));
+                .or_insert_with(|| self.resume_queue.resumed_since(project, recent));
             due.push((had, comeback.since, id));
         }
         due.sort_unstable();
@@ -214,36 +214,36 @@ impl Region {
     }
 
     /// The engine has the last word: aggregates, traits or groups may be others by now.
-    fn try_to_bring_back(&mut self, step: &mut Step<'_>, id: ServerId, host: &str) {
+    fn try_to_bring_back(&mut self, transition: &mut Transition<'_>, id: ServerId, host: &str) {
         let Some(mut server) = self.servers.get(&id).cloned() else {
             return;
         };
         let request = Self::comeback_request(&server);
         // Out of the table first: what is kept of it must not stand in its way.
         self.table.remove_instance(id);
-        let decided = self.decide_on(step, &request, Some(&[host]));
+        let decided = self.decide_on(transition, &request, Some(&[host]));
         if let Err(error) = self.show_to_table(id) {
-            return step.ignored(format!("the host table refused a server: {error}"));
+            return transition.ignored(format!("the host table refused a server: {error}"));
         }
         let refused = match decided {
             Ok(decision) => match &decision.outcome {
                 Outcome::Placed(_) => {
-                    let changes = &mut step.effects.changes;
+                    let changes = &mut transition.effects.changes;
                     changes.push(Change::PutDecision(Box::new(decision.clone())));
                     server.decision_id = Some(decision.id);
                     let event = Event::Decision(Box::new(decision));
-                    step.effects.events.push(event);
-                    return self.resume(step, server);
+                    transition.effects.events.push(event);
+                    return self.resume(transition, server);
                 }
                 Outcome::NoValidHost(none) => none.reason.clone(),
             },
             Err(error) => error.to_string(),
         };
-        self.put_back(step, server, &refused);
+        self.put_back(transition, server, &refused);
     }
 
     /// Tells the agent to let a server go on. From now on it holds its room.
-    pub(crate) fn resume(&mut self, step: &mut Step<'_>, mut server: Server) {
+    pub(crate) fn resume(&mut self, transition: &mut Transition<'_>, mut server: Server) {
         // What was heard of its earlier life says nothing about this one.
         self.started_at.remove(&server.id);
         server.ended_at = None;
@@ -251,42 +251,42 @@ impl Region {
         server.reported_at = None;
         server.evacuation_id = None;
         if let Some(comeback) = &mut server.comeback {
-            comeback.resumed_at = Some(step.now);
+            comeback.resumed_at = Some(transition.now);
         }
-        self.start(step, &mut server);
+        self.start(transition, &mut server);
     }
 
     /// The agent has not answered, or could not tell: it is asked again, and the room stays taken.
-    pub(crate) fn resume_again(&mut self, step: &mut Step<'_>, mut server: Server) {
-        self.start(step, &mut server);
+    pub(crate) fn resume_again(&mut self, transition: &mut Transition<'_>, mut server: Server) {
+        self.start(transition, &mut server);
     }
 
     /// It does not run: it waits again, and for longer.
     pub(crate) fn resume_failed(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         mut server: Server,
         m: &StartFailed,
     ) {
         if m.may_run {
-            let patience = step.now.plus(self.config.act_timeout_seconds);
-            self.asked.waits(server.id, patience);
+            let patience = transition.now.plus(self.config.act_timeout_seconds);
+            self.pending_calls.waits(server.id, patience);
             return;
         }
         if let Some(kept) = server.comeback.as_ref().map(|c| c.kept) {
             server.status = kept.status();
-            server.ended_at = Some(step.now);
+            server.ended_at = Some(transition.now);
         }
-        self.put_back(step, server, &words(&m.reason));
+        self.put_back(transition, server, &words(&m.reason));
     }
 
-    fn put_back(&mut self, step: &mut Step<'_>, mut server: Server, why: &str) {
+    fn put_back(&mut self, transition: &mut Transition<'_>, mut server: Server, why: &str) {
         if let Some(comeback) = &mut server.comeback {
             comeback.tries = comeback.tries.saturating_add(1);
             let wait = self.config.comeback.stay_away(comeback.tries);
-            comeback.not_before = step.now.plus(wait);
+            comeback.not_before = transition.now.plus(wait);
             comeback.reason = Some(why.to_owned());
         }
-        self.save_server(step, server);
+        self.save_server(transition, server);
     }
 }

@@ -9,7 +9,7 @@
 //! one (`docs/evacuation.md`). But nobody else is asked before the one that was asked has said that it does not run there.
 
 use crate::comeback::Held;
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{Event, Region};
 use ebbtide_engine::HostUsage;
 use ebbtide_model::record::Change;
@@ -28,17 +28,17 @@ struct Candidate {
 
 impl Region {
     /// Lets those go on on other hosts who wait and could not go on on their own.
-    pub(crate) fn look_elsewhere(&mut self, step: &mut Step<'_>) {
-        for (storage, waiting) in self.waiting_by_storage(step.now) {
-            let mut candidates = self.candidates(&storage, step.now);
+    pub(crate) fn look_elsewhere(&mut self, transition: &mut Transition<'_>) {
+        for (storage, waiting) in self.waiting_by_storage(transition.now) {
+            let mut candidates = self.candidates(&storage, transition.now);
             for id in waiting {
                 if candidates.is_empty() {
                     break;
                 }
-                if let Some(host) = self.move_to_one_of(step, id, &candidates) {
+                if let Some(host) = self.move_to_one_of(transition, id, &candidates) {
                     let place = candidates.iter().position(|c| c.name == host);
                     if let Some(place) = place {
-                        match self.candidate(&host, step.now) {
+                        match self.candidate(&host, transition.now) {
                             Some(now) => candidates[place] = now,
                             None => drop(candidates.remove(place)),
                         }
@@ -52,8 +52,8 @@ impl Region {
     fn waiting_by_storage(&self, now: Timestamp) -> BTreeMap<String, Vec<ServerId>> {
         let recent = now.minus(self.config.comeback.window_seconds);
         let mut due: BTreeMap<String, Vec<(Timestamp, ServerId)>> = BTreeMap::new();
-        for host in self.comebacks.hosts() {
-            for id in self.comebacks.waiting_on(&host) {
+        for host in self.resume_queue.hosts() {
+            for id in self.resume_queue.waiting_on(&host) {
                 let server = self.servers.get(&id);
                 let paying = server.filter(|s| self.pays(s));
                 let Some(comeback) = paying.and_then(|s| s.comeback.as_ref()) else {
@@ -61,7 +61,7 @@ impl Region {
                 };
                 if let Some(storage) = &comeback.storage
                     && comeback.not_before <= now
-                    && !self.comebacks.rests_elsewhere(id, now)
+                    && !self.resume_queue.rests_elsewhere(id, now)
                 {
                     let there = due.entry(storage.clone()).or_default();
                     there.push((comeback.since, id));
@@ -77,7 +77,7 @@ impl Region {
                 let project = self.servers.get(&id).map_or("", |s| s.project_id.as_str());
                 let had = of_project
                     .entry(project)
-                    .or_insert_with(|| self.comebacks.resumed_since(project, recent));
+                    .or_insert_with(|| self.resume_queue.resumed_since(project, recent));
                 ordered.push((*had, since, id));
                 *had += 1;
             }
@@ -104,7 +104,7 @@ impl Region {
             .get(name)
             .is_some_and(|entry| entry.health == HostHealth::Up);
         let limit = usize::try_from(self.config.comeback.at_once).unwrap_or(usize::MAX);
-        if !up || self.comebacks.returning_on(name) >= limit {
+        if !up || self.resume_queue.returning_on(name) >= limit {
             return None;
         }
         Some(Candidate {
@@ -118,7 +118,7 @@ impl Region {
     /// Where it goes on from now on, if anywhere.
     fn move_to_one_of(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         id: ServerId,
         candidates: &[Candidate],
     ) -> Option<String> {
@@ -139,9 +139,9 @@ impl Region {
         let request = Self::comeback_request(&server);
         // Out of the table first: what is kept of it must not stand in its way.
         self.table.remove_instance(id);
-        let decided = self.decide_on(step, &request, Some(&fit));
+        let decided = self.decide_on(transition, &request, Some(&fit));
         if let Err(error) = self.show_to_table(id) {
-            step.ignored(format!("the host table refused a server: {error}"));
+            transition.ignored(format!("the host table refused a server: {error}"));
             return None;
         }
         let placed = match &decided {
@@ -153,18 +153,19 @@ impl Region {
         };
         let (Some(host), Ok(decision)) = (placed, decided) else {
             // Its own host may have room before that, and is not kept waiting for this.
-            let until = step.now.plus(self.config.comeback.hold_seconds);
-            self.comebacks.rest_elsewhere(id, until);
+            let until = transition.now.plus(self.config.comeback.hold_seconds);
+            self.resume_queue.rest_elsewhere(id, until);
             return None;
         };
-        let changes = &mut step.effects.changes;
+        let changes = &mut transition.effects.changes;
         changes.push(Change::PutDecision(Box::new(decision.clone())));
         server.decision_id = Some(decision.id);
-        step.effects
+        transition
+            .effects
             .events
             .push(Event::Decision(Box::new(decision)));
         server.host = Some(host.clone());
-        self.resume(step, server);
+        self.resume(transition, server);
         Some(host)
     }
 }

@@ -1,7 +1,7 @@
 //! The way of a victim: begun with the preemptor's claim, ended by what the agent says, spared if the preemptor goes away.
 
 use crate::claims::Failure;
-use crate::step::{Sent, Step};
+use crate::transition::{Sent, Transition};
 use crate::{Region, RegionError, servers};
 use ebbtide_model::message::{Body, Notice, Spare};
 use ebbtide_model::server::Fault;
@@ -23,14 +23,14 @@ impl Region {
     /// Writes the evacuation of a victim and puts its notice into the outbox, in the transaction of the claim.
     pub(crate) fn begin_preemption(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         victim: &Victim,
         preemptor: &Server,
         decision_id: DecisionId,
     ) {
         let Some(server) = self.servers.get(&victim.server_id).cloned() else {
             // The engine decides on this region's table in the same step, so its victims are here.
-            step.ignored(format!(
+            transition.ignored(format!(
                 "victim {} is not a server of this region",
                 victim.server_id
             ));
@@ -42,12 +42,17 @@ impl Region {
             decision_id: Some(decision_id),
             cost: victim.cost,
         };
-        self.begin_evacuation(step, server, why);
+        self.begin_evacuation(transition, server, why);
     }
 
     /// The same, whatever the cause.
-    pub(crate) fn begin_evacuation(&mut self, step: &mut Step<'_>, mut server: Server, why: Why) {
-        let id = EvacuationId(step.uuid());
+    pub(crate) fn begin_evacuation(
+        &mut self,
+        transition: &mut Transition<'_>,
+        mut server: Server,
+        why: Why,
+    ) {
+        let id = EvacuationId(transition.uuid());
         let behaviour = server
             .flavor
             .properties()
@@ -68,32 +73,36 @@ impl Region {
             cost: why.cost,
             state: EvacuationState::Claimed,
             attempts: 0,
-            give_up_at: step.now,
+            give_up_at: transition.now,
             spare_requested: false,
             reason: None,
-            claimed_at: step.now,
+            claimed_at: transition.now,
             notified_at: None,
             draining_at: None,
             deadline_at: None,
             ended_at: None,
         };
-        server.told_at = Some(self.send_notice(step, &mut evacuation).time);
+        server.told_at = Some(self.send_notice(transition, &mut evacuation).time);
         server.status = ServerStatus::Evacuating;
         server.evacuation_id = Some(id);
-        self.save_server(step, server);
-        self.save_evacuation(step, evacuation);
+        self.save_server(transition, server);
+        self.save_evacuation(transition, evacuation);
     }
 
     /// Puts the next attempt of a notice into the outbox. An attempt that has not gone out yet is replaced, not repeated: it may
     /// say by now that it is too late to begin.
-    pub(crate) fn send_notice(&mut self, step: &mut Step<'_>, evacuation: &mut Evacuation) -> Sent {
+    pub(crate) fn send_notice(
+        &mut self,
+        transition: &mut Transition<'_>,
+        evacuation: &mut Evacuation,
+    ) -> Sent {
         if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
-            step.unsend(unsent);
+            transition.unsend(unsent);
         } else {
             evacuation.attempts += 1;
         }
         let once = self.config.notice_timeout_seconds;
-        evacuation.give_up_at = step.now.plus(once);
+        evacuation.give_up_at = transition.now.plus(once);
         // Whatever attempt an agent hears, this is when the last one will have run out.
         let left = self
             .config
@@ -106,24 +115,28 @@ impl Region {
             behaviour: evacuation.behaviour,
             grace_seconds: evacuation.grace,
             attempt: evacuation.attempts,
-            begin_before: step.now.plus(Seconds(once.0.saturating_mul(left))),
+            begin_before: transition.now.plus(Seconds(once.0.saturating_mul(left))),
         };
         let said = self.told_at(evacuation.victim_id);
         let body = Body::Notice(notice);
-        let sent = step.send(&evacuation.host, body, Some(evacuation.id), said);
+        let sent = transition.send(&evacuation.host, body, Some(evacuation.id), said);
         self.unsent_notices.insert(evacuation.id, sent.id);
         sent
     }
 
     /// The next attempt of a notice, with all that is to be written of it.
-    pub(crate) fn send_notice_again(&mut self, step: &mut Step<'_>, mut evacuation: Evacuation) {
-        let said = self.send_notice(step, &mut evacuation).time;
+    pub(crate) fn send_notice_again(
+        &mut self,
+        transition: &mut Transition<'_>,
+        mut evacuation: Evacuation,
+    ) {
+        let said = self.send_notice(transition, &mut evacuation).time;
         // What is said to the server after that has to be later than this, also if another clock says it.
         if let Some(mut victim) = self.servers.get(&evacuation.victim_id).cloned() {
             victim.told_at = victim.told_at.max(Some(said));
-            self.save_server(step, victim);
+            self.save_server(transition, victim);
         }
-        self.save_evacuation(step, evacuation);
+        self.save_evacuation(transition, evacuation);
     }
 
     /// When something was said about a server last.
@@ -139,29 +152,39 @@ impl Region {
 
     /// Asks the agent to let the victim live. Only its answer ends the evacuation: it may have acted already. Until then the
     /// victim keeps its room, and is no candidate for anybody else.
-    pub(crate) fn spare(&mut self, step: &mut Step<'_>, mut evacuation: Evacuation, why: &str) {
+    pub(crate) fn spare(
+        &mut self,
+        transition: &mut Transition<'_>,
+        mut evacuation: Evacuation,
+        why: &str,
+    ) {
         if let Some(unsent) = self.unsent_notices.remove(&evacuation.id) {
             // The sender may have this notice in its hands, so the spare goes out all the same, behind it.
-            step.unsend(unsent);
+            transition.unsend(unsent);
         }
-        self.send_spare(step, &evacuation.host, evacuation.id, evacuation.victim_id);
+        self.send_spare(
+            transition,
+            &evacuation.host,
+            evacuation.id,
+            evacuation.victim_id,
+        );
         evacuation.spare_requested = true;
         evacuation.reason = Some(why.to_owned());
-        let patience = step
+        let patience = transition
             .now
             .plus(self.patience())
             .plus(self.config.act_timeout_seconds);
         evacuation.give_up_at = evacuation.give_up_at.max(patience);
         let victim = evacuation.victim_id;
-        self.save_evacuation(step, evacuation);
+        self.save_evacuation(transition, evacuation);
         if let Err(error) = self.show_to_table(victim) {
-            step.ignored(format!("the host table refused a server: {error}"));
+            transition.ignored(format!("the host table refused a server: {error}"));
         }
     }
 
     pub(crate) fn send_spare(
         &self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         host: &str,
         evacuation_id: EvacuationId,
         server_id: ServerId,
@@ -170,15 +193,19 @@ impl Region {
             evacuation_id,
             server_id,
         };
-        step.send(host, Body::Spare(spare), None, self.told_at(server_id));
+        transition.send(host, Body::Spare(spare), None, self.told_at(server_id));
     }
 
     /// The victim lives on.
-    pub(crate) fn end_spared(&mut self, step: &mut Step<'_>, mut evacuation: Evacuation) {
+    pub(crate) fn end_spared(
+        &mut self,
+        transition: &mut Transition<'_>,
+        mut evacuation: Evacuation,
+    ) {
         evacuation.state = EvacuationState::Spared;
-        evacuation.ended_at = Some(step.now);
-        self.back_to_life(step, &evacuation, None);
-        self.save_evacuation(step, evacuation);
+        evacuation.ended_at = Some(transition.now);
+        self.back_to_life(transition, &evacuation, None);
+        self.save_evacuation(transition, evacuation);
     }
 
     /// The evacuation could not be done. The victim is taken to be alive until its host says otherwise; whoever needed the room gets
@@ -186,7 +213,7 @@ impl Region {
     /// may do.
     pub(crate) fn end_failed(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         mut evacuation: Evacuation,
         why: &str,
         host_answers: bool,
@@ -194,25 +221,25 @@ impl Region {
         let preemptor = evacuation.preemptor_id;
         let host = evacuation.host.clone();
         // The agent may only be slow: nobody shall die for a preemptor that is not coming.
-        self.send_spare(step, &host, evacuation.id, evacuation.victim_id);
+        self.send_spare(transition, &host, evacuation.id, evacuation.victim_id);
         evacuation.state = EvacuationState::Failed;
         evacuation.reason = Some(why.to_owned());
-        evacuation.ended_at = Some(step.now);
-        let rest = step.now.plus(self.config.failed_victim_rest_seconds);
-        self.back_to_life(step, &evacuation, Some(rest));
-        self.save_evacuation(step, evacuation);
+        evacuation.ended_at = Some(transition.now);
+        let rest = transition.now.plus(self.config.failed_victim_rest_seconds);
+        self.back_to_life(transition, &evacuation, Some(rest));
+        self.save_evacuation(transition, evacuation);
         let failure = Failure {
             preemptor,
             why,
             host_answers,
         };
-        self.settle(step, &host, Some(failure));
+        self.settle(transition, &host, Some(failure));
     }
 
     /// A victim that lives is a server like any other again; after a failure it is left alone for a while.
     fn back_to_life(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         evacuation: &Evacuation,
         rest: Option<Timestamp>,
     ) {
@@ -237,24 +264,24 @@ impl Region {
             ServerStatus::Building
         };
         let starts = victim.status == ServerStatus::Building;
-        self.save_server(step, victim);
+        self.save_server(transition, victim);
         if starts {
-            let until = step.now.plus(self.config.start_timeout_seconds);
-            self.asked.waits(id, until);
+            let until = transition.now.plus(self.config.start_timeout_seconds);
+            self.pending_calls.waits(id, until);
         }
     }
 
     /// The victim is gone and its room is free.
     pub(crate) fn end_evacuated(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         mut evacuation: Evacuation,
         status: ServerStatus,
         storage: Option<&str>,
     ) {
         let had_failed = evacuation.state == EvacuationState::Failed;
         evacuation.state = EvacuationState::Evacuated;
-        evacuation.ended_at = Some(step.now);
+        evacuation.ended_at = Some(transition.now);
         let victim_id = evacuation.victim_id;
         let victim = self.servers.get(&evacuation.victim_id).cloned();
         // A server that its owner deletes meanwhile stays so: the agent reports that by itself. One that runs elsewhere by now (it
@@ -276,17 +303,17 @@ impl Region {
                     evacuation.behaviour,
                     evacuation.grace
                 ),
-                at: step.now,
+                at: transition.now,
             });
             let present = victim.evacuation_id;
-            self.note_kept(&mut victim, status, storage, step.now);
+            self.note_kept(&mut victim, status, storage, transition.now);
             self.started_at.remove(&victim.id);
-            self.finish(step, &mut victim, status);
-            self.end_overtaken(step, present, evacuation.id);
+            self.finish(transition, &mut victim, status);
+            self.end_overtaken(transition, present, evacuation.id);
         }
-        self.save_evacuation(step, evacuation);
+        self.save_evacuation(transition, evacuation);
         if had_failed && let Err(error) = self.rest_anew(victim_id) {
-            step.ignored(format!("the host table refused a server: {error}"));
+            transition.ignored(format!("the host table refused a server: {error}"));
         }
     }
 
@@ -306,7 +333,7 @@ impl Region {
     /// An evacuation that had been given up was done all the same, after the victim had been chosen anew: that is over, too.
     fn end_overtaken(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         present: Option<EvacuationId>,
         done: EvacuationId,
     ) {
@@ -314,8 +341,8 @@ impl Region {
         if let Some(mut evacuation) = present.and_then(|id| self.evacuations.get(&id)).cloned() {
             evacuation.state = EvacuationState::Evacuated;
             evacuation.reason = Some(format!("it had left already, by evacuation {done}"));
-            evacuation.ended_at = Some(step.now);
-            self.save_evacuation(step, evacuation);
+            evacuation.ended_at = Some(transition.now);
+            self.save_evacuation(transition, evacuation);
         }
     }
 }

@@ -3,7 +3,7 @@
 //! What is under way is not judged: a server that is coming, leaving or being deleted is somewhere between two truths.
 
 use crate::heartbeat::HostEntry;
-use crate::{Region, remains};
+use crate::{Region, orphaned_start};
 use ebbtide_model::message::HostedState;
 use ebbtide_model::record::Snapshot;
 use ebbtide_model::{Host, HostHealth, Seconds, Server, ServerId, ServerStatus, Timestamp};
@@ -132,9 +132,9 @@ impl Region {
                 .servers
                 .get(id)
                 .filter(|s| s.host.as_deref() == Some(name));
-            let remains = self.servers.contains_key(&remains::id_of(*id, name));
+            let orphan = self.servers.contains_key(&orphaned_start::id_of(*id, name));
             match known {
-                None if remains || self.is_kept_for_others(*id, *state, entry) => {}
+                None if orphan || self.is_kept_for_others(*id, *state, entry) => {}
                 None if self.gone.contains(*id) && !settled(self.gone.since(*id)) => {}
                 None => found.push(Finding {
                     code: "EB-AUDIT-104",

@@ -134,9 +134,9 @@ impl Region {
         }
         self.index_server(server.clone(), now.plus(self.config.act_timeout_seconds))?;
         let asked = matches!(status, ServerStatus::Building | ServerStatus::Deleting);
-        if asked && !self.asked.knows(id) {
+        if asked && !self.pending_calls.knows(id) {
             let until = now.plus(self.config.start_timeout_seconds);
-            self.asked.waits(id, until);
+            self.pending_calls.waits(id, until);
         }
         touched.events.push(Event::Server(Box::new(server.clone())));
         Ok(())
@@ -207,7 +207,7 @@ impl Region {
     /// The broker has a message, or nobody shall get it any more.
     fn follow_taken_out(&mut self, id: MessageId, now: Timestamp) {
         let until = now.plus(self.config.start_timeout_seconds);
-        self.asked.published(id, until);
+        self.pending_calls.published(id, until);
         self.unsent_notices.retain(|_, unsent| *unsent != id);
     }
 

@@ -1,6 +1,6 @@
 //! Heartbeats: which hosts there are, whether their agents are there, and what their hypervisors have.
 
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{Event, Region, servers};
 use ebbtide_model::message::{Heartbeat, Hosted, HostedState};
 use ebbtide_model::record::Change;
@@ -128,12 +128,17 @@ impl HostEntry {
 }
 
 impl Region {
-    pub(crate) fn heartbeat(&mut self, step: &mut Step<'_>, beat: Heartbeat, said_at: Timestamp) {
+    pub(crate) fn heartbeat(
+        &mut self,
+        transition: &mut Transition<'_>,
+        beat: Heartbeat,
+        said_at: Timestamp,
+    ) {
         let down_after = self.config.host_down_seconds.as_millis();
         let known = self.hosts.get(&beat.host);
         let old = known.is_some_and(|entry| {
             let seen = entry.host.last_seen;
-            let heard = seen.is_some_and(|seen| step.now.millis_since(seen) <= down_after);
+            let heard = seen.is_some_and(|seen| transition.now.millis_since(seen) <= down_after);
             entry.is_old(&beat, said_at, heard)
         });
         if old {
@@ -146,12 +151,14 @@ impl Region {
             traits: beat.traits,
             disabled_reason: before.as_ref().and_then(|b| b.host.disabled_reason.clone()),
             agent_session: Some(beat.session),
-            last_seen: Some(step.now),
+            last_seen: Some(transition.now),
             storage: beat.storage,
-            created_at: before.as_ref().map_or(step.now, |b| b.host.created_at),
+            created_at: before
+                .as_ref()
+                .map_or(transition.now, |b| b.host.created_at),
         };
         if let Err(error) = host.check() {
-            step.ignored(format!(
+            transition.ignored(format!(
                 "heartbeat of {}: {error}",
                 names::shorten(&host.name)
             ));
@@ -164,9 +171,9 @@ impl Region {
             .unwrap_or_default();
         let alarm = before.as_ref().is_some_and(|before| {
             let former = (before.host.agent_session, before.host.last_seen);
-            voices.hear(beat.session, former, step.now, down_after)
+            voices.hear(beat.session, former, transition.now, down_after)
         });
-        let contested = step.now < voices.contested_until;
+        let contested = transition.now < voices.contested_until;
         let mut host = host;
         if let Some(before) = before.as_ref().filter(|_| contested) {
             // What two machines have in turn is not what the host has.
@@ -175,7 +182,7 @@ impl Region {
             host.storage.clone_from(&before.host.storage);
         }
         if alarm {
-            step.alarm(
+            transition.alarm(
                 "EB-REGION-007",
                 format!(
                     "two agents speak for host {name} (sessions {} and another): nothing is placed there and nothing that it has is given away \
@@ -197,8 +204,8 @@ impl Region {
         }
         (entry.sequence, entry.said_at) = (beat.sequence, said_at);
         (entry.voices, entry.contested) = (voices, contested);
-        entry.hosted = Some((step.now, beat.servers.clone()));
-        let health = entry.health_at(step.now, down_after);
+        entry.hosted = Some((transition.now, beat.servers.clone()));
+        let health = entry.health_at(transition.now, down_after);
         let same = |what: &dyn Fn(&HostEntry) -> bool| before.as_ref().is_some_and(what);
         let same_room = same(&|old| {
             old.host.inventory == entry.host.inventory
@@ -210,24 +217,26 @@ impl Region {
         // A restarted scheduler takes the stored time for the agent's last word, so it must not grow old.
         let fresh = entry
             .stored_seen
-            .is_some_and(|seen| step.now.millis_since(seen) <= down_after / 4);
+            .is_some_and(|seen| transition.now.millis_since(seen) <= down_after / 4);
         if !(same_room && same_health && same_session && fresh) {
-            entry.stored_seen = Some(step.now);
-            step.effects
+            entry.stored_seen = Some(transition.now);
+            transition
+                .effects
                 .changes
                 .push(Change::PutHost(Box::new(entry.host.clone())));
         }
         if !same_room {
             self.table.put_host(&entry.host);
-            step.touch(&name);
+            transition.touch(&name);
         }
         if !same_room || !same_health {
             self.improvements += 1;
         }
         if !same_health {
             self.table.set_health(&name, health);
-            step.change(&name);
-            step.effects
+            transition.change(&name);
+            transition
+                .effects
                 .events
                 .push(Event::Host(Box::new(entry.host.clone()), health));
         }
@@ -240,7 +249,7 @@ impl Region {
             .map(|h| h.server_id)
             .collect();
         if !contested {
-            self.compare_servers(step, &name, &running, said_at);
+            self.compare_servers(transition, &name, &running, said_at);
         }
     }
 
@@ -259,7 +268,7 @@ impl Region {
     /// coming up; both times are the agent's, so its clock may be wrong.
     fn compare_servers(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         host: &str,
         running: &BTreeSet<ServerId>,
         said_at: Timestamp,
@@ -280,7 +289,7 @@ impl Region {
         let may_be_elsewhere = self
             .hosts
             .get(host)
-            .is_some_and(|entry| entry.voices.former_may_live(step.now, down_after));
+            .is_some_and(|entry| entry.voices.former_may_live(transition.now, down_after));
         for id in ours {
             let Some(mut server) = self.servers.get(&id).cloned() else {
                 continue;
@@ -293,7 +302,7 @@ impl Region {
                     }
                     if !before.contains(&id) || may_be_elsewhere {
                         missing.insert(id);
-                        self.ask_for_its_end(step, host, &server);
+                        self.ask_for_its_end(transition, host, &server);
                         continue;
                     }
                     server.fault = Some(Fault {
@@ -301,20 +310,20 @@ impl Region {
                         message: format!(
                             "it does not run on host {host} any more, and nobody asked for that"
                         ),
-                        at: step.now,
+                        at: transition.now,
                     });
                     server.status = ServerStatus::Error;
-                    server.ended_at = Some(step.now);
-                    self.save_server(step, server);
+                    server.ended_at = Some(transition.now);
+                    self.save_server(transition, server);
                 }
                 (ServerStatus::Error, true) => {
                     server.fault = None;
                     server.status = ServerStatus::Active;
                     server.ended_at = None;
-                    self.save_server(step, server);
+                    self.save_server(transition, server);
                 }
-                (ServerStatus::Error, false) if self.was_lost_lately(&server, step.now) => {
-                    self.ask_for_its_end(step, host, &server);
+                (ServerStatus::Error, false) if self.was_lost_lately(&server, transition.now) => {
+                    self.ask_for_its_end(transition, host, &server);
                 }
                 _ => {}
             }
@@ -327,7 +336,7 @@ impl Region {
     /// A server that is not there any more may have left by an evacuation that was given up because
     /// the report of its end was lost, and with it the question whether the server lives. Its agent
     /// knows, and answers the same question again.
-    fn ask_for_its_end(&self, step: &mut Step<'_>, host: &str, server: &Server) {
+    fn ask_for_its_end(&self, transition: &mut Transition<'_>, host: &str, server: &Server) {
         let failed = self.evacuations.values().filter(|e| {
             e.victim_id == server.id
                 && e.victim_starts == server.starts
@@ -335,7 +344,7 @@ impl Region {
                 && e.state == EvacuationState::Failed
         });
         for evacuation in failed {
-            self.send_spare(step, host, evacuation.id, server.id);
+            self.send_spare(transition, host, evacuation.id, server.id);
         }
     }
 
@@ -349,20 +358,23 @@ impl Region {
     }
 
     /// Notices hosts whose agents have become silent.
-    pub(crate) fn look_after_hosts(&mut self, step: &mut Step<'_>) {
+    pub(crate) fn look_after_hosts(&mut self, transition: &mut Transition<'_>) {
         let down_after = self.config.host_down_seconds.as_millis();
         for (name, entry) in &mut self.hosts {
-            entry.contested = entry.is_contested(step.now);
-            let health = entry.health_at(step.now, down_after);
+            entry.contested = entry.is_contested(transition.now);
+            let health = entry.health_at(transition.now, down_after);
             if health != entry.health {
                 entry.health = health;
                 entry.stored_seen = entry.host.last_seen;
                 self.table.set_health(name, health);
-                step.change(name);
+                transition.change(name);
                 self.improvements += 1;
                 let host = Box::new(entry.host.clone());
-                step.effects.changes.push(Change::PutHost(host.clone()));
-                step.effects.events.push(Event::Host(host, health));
+                transition
+                    .effects
+                    .changes
+                    .push(Change::PutHost(host.clone()));
+                transition.effects.events.push(Event::Host(host, health));
             }
         }
     }

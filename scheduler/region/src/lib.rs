@@ -20,12 +20,10 @@
 
 mod admin;
 mod adopt;
-mod asked;
 mod audit;
 mod budgets;
 mod claims;
 mod comeback;
-mod comebacks;
 mod config;
 mod elsewhere;
 mod error;
@@ -39,18 +37,20 @@ mod lifetimes;
 mod lives;
 mod market;
 mod memory;
+mod orphaned_start;
+mod pending_calls;
 mod prices;
 mod record;
-mod remains;
 mod reports;
 mod restore;
+mod resume_queue;
 mod room;
 mod servers;
 mod shadow;
 mod speculate;
 mod state;
-mod step;
 mod timers;
+mod transition;
 mod view;
 
 pub use config::{ComebackConfig, RegionConfig};

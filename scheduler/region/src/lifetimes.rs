@@ -2,7 +2,7 @@
 
 use crate::Region;
 use crate::evacuate::Why;
-use crate::step::Step;
+use crate::transition::Transition;
 use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
 use ebbtide_model::{EvacuationCause, Seconds, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeSet, HashMap};
@@ -48,16 +48,19 @@ fn notice_at(server: &Server, default_grace: Seconds) -> Option<Timestamp> {
 
 impl Region {
     /// Gives notice to those whose lifetime ends. Whose host is silent is told when it is heard again, and whose notice has failed after its rest.
-    pub(crate) fn look_after_lifetimes(&mut self, step: &mut Step<'_>) {
-        for id in self.lifetimes.due(step.now) {
+    pub(crate) fn look_after_lifetimes(&mut self, transition: &mut Transition<'_>) {
+        for id in self.lifetimes.due(transition.now) {
             let Some(server) = self.servers.get(&id).cloned() else {
                 continue;
             };
             let host = server.host.as_ref().and_then(|host| self.hosts.get(host));
             // On a host that is disabled, too: it only gets nobody new.
             let down_after = self.config.host_down_seconds.as_millis();
-            let is_heard = host.is_some_and(|host| host.is_heard(step.now, down_after));
-            let rests = self.resting.get(&id).is_some_and(|until| *until > step.now);
+            let is_heard = host.is_some_and(|host| host.is_heard(transition.now, down_after));
+            let rests = self
+                .resting
+                .get(&id)
+                .is_some_and(|until| *until > transition.now);
             if is_heard && !rests {
                 let why = Why {
                     cause: EvacuationCause::MaxLifetime,
@@ -65,7 +68,7 @@ impl Region {
                     decision_id: None,
                     cost: 0.0,
                 };
-                self.begin_evacuation(step, server, why);
+                self.begin_evacuation(transition, server, why);
             }
         }
     }

@@ -2,7 +2,7 @@
 //! is in `prices`.
 
 use crate::evacuate::Why;
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{Region, RegionError};
 use ebbtide_market::Rule;
 use ebbtide_model::{
@@ -182,7 +182,7 @@ impl Region {
     }
 
     /// Whose host is silent is told when it is heard again, and whose notice has failed after its rest.
-    pub(crate) fn send_outbid_away(&mut self, step: &mut Step<'_>) {
+    pub(crate) fn send_outbid_away(&mut self, transition: &mut Transition<'_>) {
         for id in std::mem::take(&mut self.market.outbid) {
             let Some(server) = self.servers.get(&id).cloned() else {
                 continue;
@@ -193,8 +193,11 @@ impl Region {
             let host = server.host.as_ref().and_then(|host| self.hosts.get(host));
             // On a host that is disabled, too: it only gets nobody new.
             let down_after = self.config.host_down_seconds.as_millis();
-            let is_heard = host.is_some_and(|host| host.is_heard(step.now, down_after));
-            let rests = self.resting.get(&id).is_some_and(|until| *until > step.now);
+            let is_heard = host.is_some_and(|host| host.is_heard(transition.now, down_after));
+            let rests = self
+                .resting
+                .get(&id)
+                .is_some_and(|until| *until > transition.now);
             if !is_heard || rests {
                 self.market.outbid.insert(id);
                 continue;
@@ -205,7 +208,7 @@ impl Region {
                 decision_id: None,
                 cost: 0.0,
             };
-            self.begin_evacuation(step, server, why);
+            self.begin_evacuation(transition, server, why);
         }
     }
 }

@@ -4,7 +4,7 @@
 //! table, database and watchers then cannot disagree.
 
 use crate::state::Region;
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{Event, RegionError, budgets};
 use ebbtide_engine::{Instance, Phase};
 use ebbtide_model::record::Change;
@@ -18,33 +18,35 @@ const NOT_AGAIN: Seconds = Seconds(u32::MAX);
 
 impl Region {
     /// Writes a server: memory, host table, database, watchers.
-    pub(crate) fn save_server(&mut self, step: &mut Step<'_>, server: Server) {
+    pub(crate) fn save_server(&mut self, transition: &mut Transition<'_>, server: Server) {
         if let Some(host) = self
             .servers
             .get(&server.id)
             .and_then(|old| old.host.as_deref())
         {
-            step.touch(host);
+            transition.touch(host);
         }
         if let Some(host) = &server.host {
-            step.touch(host);
+            transition.touch(host);
         }
-        let over = self.life_over(&server, step.now);
+        let over = self.life_over(&server, transition.now);
         let over = over.map(|life| Change::PutLife(Box::new(life)));
-        step.effects.changes.extend(over);
-        step.effects
+        transition.effects.changes.extend(over);
+        transition
+            .effects
             .changes
             .push(Change::PutServer(Box::new(server.clone())));
-        step.effects
+        transition
+            .effects
             .events
             .push(Event::Server(Box::new(server.clone())));
         if server.status.is_gone() {
-            self.gone.add(server.id, step.now);
+            self.gone.add(server.id, transition.now);
         }
-        let patience = step.now.plus(self.config.act_timeout_seconds);
+        let patience = transition.now.plus(self.config.act_timeout_seconds);
         if let Err(error) = self.index_server(server, patience) {
             // A server's flavor was checked when it was created, so it is readable; its host exists, or it would not be there.
-            step.ignored(format!("the host table refused a server: {error}"));
+            transition.ignored(format!("the host table refused a server: {error}"));
         }
     }
 
@@ -64,14 +66,14 @@ impl Region {
             self.speculating.emptied.insert(host.clone());
         }
         self.leave_indexes(&server);
-        self.comebacks.put(&server);
+        self.resume_queue.put(&server);
         self.lifetimes
             .put(&server, self.config.default_grace_seconds);
         if !matches!(
             server.status,
             ServerStatus::Building | ServerStatus::Deleting
         ) {
-            self.asked.forget(server.id);
+            self.pending_calls.forget(server.id);
         }
         let id = server.id;
         if server.status.is_gone() {
@@ -207,18 +209,23 @@ impl Region {
     }
 
     /// Writes an evacuation: memory, database, watchers.
-    pub(crate) fn save_evacuation(&mut self, step: &mut Step<'_>, evacuation: Evacuation) {
+    pub(crate) fn save_evacuation(
+        &mut self,
+        transition: &mut Transition<'_>,
+        evacuation: Evacuation,
+    ) {
         if evacuation.state.is_final()
             && let Some(unsent) = self.unsent_notices.remove(&evacuation.id)
         {
-            step.unsend(unsent);
+            transition.unsend(unsent);
         }
-        step.touch(&evacuation.host);
+        transition.touch(&evacuation.host);
         let boxed = Box::new(evacuation.clone());
-        step.effects
+        transition
+            .effects
             .changes
             .push(Change::PutEvacuation(boxed.clone()));
-        step.effects.events.push(Event::Evacuation(boxed));
+        transition.effects.events.push(Event::Evacuation(boxed));
         self.index_evacuation(evacuation);
     }
 

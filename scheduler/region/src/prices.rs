@@ -9,7 +9,7 @@
 
 use crate::Region;
 use crate::market::base_of;
-use crate::step::Step;
+use crate::transition::Transition;
 use ebbtide_engine::{ClassUsage, HostUsage};
 use ebbtide_market::Rule;
 use ebbtide_model::record::Change;
@@ -98,21 +98,21 @@ impl<'r> Known<'r> {
 
 impl Region {
     /// Makes prices at each interval, and sends those away whose owners do not pay them.
-    pub(crate) fn look_after_market(&mut self, step: &mut Step<'_>) {
+    pub(crate) fn look_after_market(&mut self, transition: &mut Transition<'_>) {
         let Some(rule) = self.market.rule.clone() else {
-            self.end_market(step);
+            self.end_market(transition);
             return;
         };
-        self.open_market(step, &rule);
+        self.open_market(transition, &rule);
         let every = rule.interval().as_millis().max(1);
-        let now = step.now.as_millis();
+        let now = transition.now.as_millis();
         let interval = Timestamp::from_millis(now - now.rem_euclid(every));
         if self.market.made_at < interval {
             self.market.made_at = interval;
-            self.make_prices(step, &rule, interval);
+            self.make_prices(transition, &rule, interval);
             self.find_outbid();
         }
-        self.send_outbid_away(step);
+        self.send_outbid_away(transition);
     }
 
     /// Whether the market makes prices of a flavor.
@@ -141,18 +141,18 @@ impl Region {
     }
 
     /// Publishes the price that a flavor begins with, if it has none yet: its first server is billed by it.
-    pub(crate) fn open_price(&mut self, step: &mut Step<'_>, flavor: &Flavor) {
+    pub(crate) fn open_price(&mut self, transition: &mut Transition<'_>, flavor: &Flavor) {
         let Some(rule) = self.market.rule.as_ref() else {
             return;
         };
         if self.is_unopened(flavor) {
-            let made = Known::of(self).next(flavor, rule, step.now);
-            self.publish(step, made);
+            let made = Known::of(self).next(flavor, rule, transition.now);
+            self.publish(transition, made);
         }
     }
 
     /// Publishes the first prices. Those who take a flavor have come, or the flavor has: only then it is looked again.
-    fn open_market(&mut self, step: &mut Step<'_>, rule: &Rule) {
+    fn open_market(&mut self, transition: &mut Transition<'_>, rule: &Rule) {
         let looked = Some((self.improvements, self.catalog));
         if self.market.opened_at == looked {
             return;
@@ -165,12 +165,12 @@ impl Region {
         }
         let known = Known::of(self);
         let made = unopened.iter();
-        let made = made.flat_map(|flavor| known.next(flavor, rule, step.now));
+        let made = made.flat_map(|flavor| known.next(flavor, rule, transition.now));
         let made = made.collect();
-        self.publish(step, made);
+        self.publish(transition, made);
     }
 
-    fn make_prices(&mut self, step: &mut Step<'_>, rule: &Rule, interval: Timestamp) {
+    fn make_prices(&mut self, transition: &mut Transition<'_>, rule: &Rule, interval: Timestamp) {
         let known = Known::of(self);
         // Another scheduler was on duty when this interval began, or it has just got its first price.
         let is_made = |flavor: &Flavor| {
@@ -179,31 +179,34 @@ impl Region {
         };
         let due = self.flavors.values();
         let due = due.filter(|flavor| self.is_traded(flavor) && !is_made(flavor));
-        let made = due.flat_map(|flavor| known.next(flavor, rule, step.now));
+        let made = due.flat_map(|flavor| known.next(flavor, rule, transition.now));
         let made = made.collect();
-        self.publish(step, made);
+        self.publish(transition, made);
     }
 
-    fn publish(&mut self, step: &mut Step<'_>, made: Vec<PricePoint>) {
+    fn publish(&mut self, transition: &mut Transition<'_>, made: Vec<PricePoint>) {
         for point in made {
-            step.effects.changes.push(Change::PutPrice(point.clone()));
+            transition
+                .effects
+                .changes
+                .push(Change::PutPrice(point.clone()));
             self.market.put(point);
         }
     }
 
     /// A market that was switched off leaves prices behind: they are what flavors say again.
-    fn end_market(&mut self, step: &mut Step<'_>) {
+    fn end_market(&mut self, transition: &mut Transition<'_>) {
         let published = self.market.prices.values();
         let changed = published.filter_map(|point| {
             let base = base_of(self.flavors.get(&point.flavor_id)?);
             (point.price != base).then(|| PricePoint {
-                at: step.now,
+                at: transition.now,
                 price: base,
                 ..point.clone()
             })
         });
         let changed = changed.collect();
-        self.publish(step, changed);
+        self.publish(transition, changed);
     }
 }
 

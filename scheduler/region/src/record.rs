@@ -63,7 +63,7 @@ impl Region {
         ids: &mut dyn Ids,
         request: &PlacementRequest,
     ) -> Result<Decision, RegionError> {
-        let mut step = crate::step::Step::new(now, ids);
-        self.decide(&mut step, request)
+        let mut transition = crate::transition::Transition::new(now, ids);
+        self.decide(&mut transition, request)
     }
 }

@@ -3,8 +3,8 @@
 
 use crate::Region;
 use crate::heartbeat::HostEntry;
-use crate::step::Step;
-use crate::{elsewhere, remains, servers};
+use crate::transition::Transition;
+use crate::{elsewhere, orphaned_start, servers};
 use ebbtide_model::message::{
     Body, Deleted, Draining, Evacuated, EvacuatedHow, EvacuationFailed, Message, Spared,
     StartFailed, Started,
@@ -32,22 +32,22 @@ pub(crate) fn words(reason: &str) -> String {
 }
 
 impl Region {
-    pub(crate) fn report(&mut self, step: &mut Step<'_>, message: Message) {
+    pub(crate) fn report(&mut self, transition: &mut Transition<'_>, message: Message) {
         match message.body {
-            Body::Heartbeat(m) => self.heartbeat(step, m, message.time),
-            Body::Draining(m) => self.draining(step, &m),
-            Body::Evacuated(m) => self.evacuated(step, &m),
-            Body::EvacuationFailed(m) => self.evacuation_failed(step, &m),
-            Body::Spared(m) => self.spared(step, &m),
-            Body::Started(m) => self.started(step, &m, message.time),
-            Body::StartFailed(m) => self.server_start_failed(step, &m),
-            Body::Deleted(m) => self.deleted(step, &m, message.time),
+            Body::Heartbeat(m) => self.heartbeat(transition, m, message.time),
+            Body::Draining(m) => self.draining(transition, &m),
+            Body::Evacuated(m) => self.evacuated(transition, &m),
+            Body::EvacuationFailed(m) => self.evacuation_failed(transition, &m),
+            Body::Spared(m) => self.spared(transition, &m),
+            Body::Started(m) => self.started(transition, &m, message.time),
+            Body::StartFailed(m) => self.server_start_failed(transition, &m),
+            Body::Deleted(m) => self.deleted(transition, &m, message.time),
             Body::Notice(_)
             | Body::Spare(_)
             | Body::Release(_)
             | Body::Start(_)
             | Body::Delete(_) => {
-                step.ignored(format!(
+                transition.ignored(format!(
                     "message {} of type {} is for an agent, not for the scheduler",
                     message.id,
                     message.body.event_type()
@@ -59,7 +59,7 @@ impl Region {
     /// The evacuation that a report is about, if it is from the right host.
     fn reported(
         &self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         id: EvacuationId,
         host: &str,
         server: ServerId,
@@ -67,7 +67,7 @@ impl Region {
     ) -> Option<Evacuation> {
         let evacuation = self.evacuations.get(&id)?;
         if evacuation.host != host || evacuation.victim_id != server {
-            step.ignored(format!(
+            transition.ignored(format!(
                 "{what} of evacuation {id} by {host} for server {server}: it is about server {} on {}",
                 evacuation.victim_id, evacuation.host
             ));
@@ -76,17 +76,21 @@ impl Region {
         Some(evacuation.clone())
     }
 
-    fn draining(&mut self, step: &mut Step<'_>, m: &Draining) {
-        let Some(mut evacuation) =
-            self.reported(step, m.evacuation_id, &m.host, m.server_id, "draining")
-        else {
+    fn draining(&mut self, transition: &mut Transition<'_>, m: &Draining) {
+        let Some(mut evacuation) = self.reported(
+            transition,
+            m.evacuation_id,
+            &m.host,
+            m.server_id,
+            "draining",
+        ) else {
             if !self.evacuations.contains_key(&m.evacuation_id) {
                 // An evacuation that never was, or ended long ago: nobody needs that room, so nobody shall leave.
-                step.ignored(format!(
+                transition.ignored(format!(
                     "draining of evacuation {}, which is not known: spared",
                     m.evacuation_id
                 ));
-                self.send_spare(step, &m.host, m.evacuation_id, m.server_id);
+                self.send_spare(transition, &m.host, m.evacuation_id, m.server_id);
             }
             return;
         };
@@ -94,31 +98,31 @@ impl Region {
             EvacuationState::Claimed | EvacuationState::Notified | EvacuationState::Draining => {
                 let before = evacuation.clone();
                 evacuation.state = EvacuationState::Draining;
-                evacuation.notified_at = evacuation.notified_at.or(Some(step.now));
+                evacuation.notified_at = evacuation.notified_at.or(Some(transition.now));
                 evacuation.draining_at = Some(m.notified_at);
                 evacuation.deadline_at = Some(m.deadline_at);
                 if evacuation.spare_requested {
                     // The spare may have been lost with the agent's queue: ask again.
-                    self.send_spare(step, &m.host, m.evacuation_id, m.server_id);
+                    self.send_spare(transition, &m.host, m.evacuation_id, m.server_id);
                 } else if before.state != EvacuationState::Draining {
                     // By our clock: the agent's may differ. A repeated report does not lengthen it.
-                    evacuation.give_up_at = step
+                    evacuation.give_up_at = transition
                         .now
                         .plus(evacuation.grace)
                         .plus(self.config.act_timeout_seconds);
                 }
                 if evacuation != before {
-                    self.save_evacuation(step, evacuation);
+                    self.save_evacuation(transition, evacuation);
                 }
             }
             EvacuationState::Spared | EvacuationState::Failed => {
-                self.send_spare(step, &m.host, m.evacuation_id, m.server_id);
+                self.send_spare(transition, &m.host, m.evacuation_id, m.server_id);
             }
             EvacuationState::Evacuated => {}
         }
     }
 
-    fn evacuated(&mut self, step: &mut Step<'_>, m: &Evacuated) {
+    fn evacuated(&mut self, transition: &mut Transition<'_>, m: &Evacuated) {
         let status = match m.how {
             // The region itself moves nobody; a server that an OpenStack has moved is not on its hosts any more.
             EvacuatedHow::Terminated
@@ -128,11 +132,15 @@ impl Region {
             EvacuatedHow::Stopped => ServerStatus::Stopped,
             EvacuatedHow::Hibernated => ServerStatus::Hibernated,
         };
-        let Some(mut evacuation) =
-            self.reported(step, m.evacuation_id, &m.host, m.server_id, "evacuated")
-        else {
+        let Some(mut evacuation) = self.reported(
+            transition,
+            m.evacuation_id,
+            &m.host,
+            m.server_id,
+            "evacuated",
+        ) else {
             if !self.evacuations.contains_key(&m.evacuation_id) {
-                step.ignored(format!(
+                transition.ignored(format!(
                     "evacuated: evacuation {} is not known; the heartbeat decides",
                     m.evacuation_id
                 ));
@@ -142,9 +150,9 @@ impl Region {
         if evacuation.state == EvacuationState::Evacuated {
             return;
         }
-        let contested = |host: &HostEntry| host.is_contested(step.now);
+        let contested = |host: &HostEntry| host.is_contested(transition.now);
         if m.how == EvacuatedHow::AlreadyGone && self.hosts.get(&m.host).is_some_and(contested) {
-            step.ignored(format!(
+            transition.ignored(format!(
                 "evacuated: host {} does not have server {}, but two agents speak for it, and it may run where the other one is",
                 m.host, m.server_id
             ));
@@ -163,13 +171,14 @@ impl Region {
             _ => (status, m.storage.clone()),
         };
         // After "failed" or "spared" the agent has acted all the same: what is true is written down.
-        self.end_evacuated(step, evacuation, status, storage.as_deref());
+        self.end_evacuated(transition, evacuation, status, storage.as_deref());
     }
 
     /// Whether the victim still runs or not: its room is not free, so nobody gets it. If it does not run, the heartbeats say so
     /// by themselves.
-    fn evacuation_failed(&mut self, step: &mut Step<'_>, m: &EvacuationFailed) {
-        let Some(evacuation) = self.reported(step, m.evacuation_id, &m.host, m.server_id, "failed")
+    fn evacuation_failed(&mut self, transition: &mut Transition<'_>, m: &EvacuationFailed) {
+        let Some(evacuation) =
+            self.reported(transition, m.evacuation_id, &m.host, m.server_id, "failed")
         else {
             return;
         };
@@ -177,7 +186,7 @@ impl Region {
             return;
         }
         if let Some(attempt) = m.late_attempt
-            && self.tells_again(step, &evacuation, attempt)
+            && self.tells_again(transition, &evacuation, attempt)
         {
             return;
         }
@@ -187,11 +196,16 @@ impl Region {
             " (it does not run any more, but its room is not free)"
         };
         let why = format!("{}{state}", words(&m.reason));
-        self.end_failed(step, evacuation, &why, true);
+        self.end_failed(transition, evacuation, &why, true);
     }
 
     /// A notice that came too late says nothing about a newer one, which is on its way or goes out now. False if there is none any more.
-    fn tells_again(&mut self, step: &mut Step<'_>, evacuation: &Evacuation, attempt: u32) -> bool {
+    fn tells_again(
+        &mut self,
+        transition: &mut Transition<'_>,
+        evacuation: &Evacuation,
+        attempt: u32,
+    ) -> bool {
         let waits = matches!(
             evacuation.state,
             EvacuationState::Claimed | EvacuationState::Notified
@@ -207,13 +221,14 @@ impl Region {
         }
         let more = evacuation.attempts < self.config.notice_attempts;
         if more {
-            self.send_notice_again(step, evacuation.clone());
+            self.send_notice_again(transition, evacuation.clone());
         }
         more
     }
 
-    fn spared(&mut self, step: &mut Step<'_>, m: &Spared) {
-        let Some(evacuation) = self.reported(step, m.evacuation_id, &m.host, m.server_id, "spared")
+    fn spared(&mut self, transition: &mut Transition<'_>, m: &Spared) {
+        let Some(evacuation) =
+            self.reported(transition, m.evacuation_id, &m.host, m.server_id, "spared")
         else {
             return;
         };
@@ -221,11 +236,11 @@ impl Region {
             return;
         }
         if evacuation.spare_requested {
-            self.end_spared(step, evacuation);
+            self.end_spared(transition, evacuation);
         } else {
             // We never asked for it: the agent will not act, so whoever needs the room has to be told.
             self.end_failed(
-                step,
+                transition,
                 evacuation,
                 "the agent spared the victim without being asked",
                 true,
@@ -233,9 +248,9 @@ impl Region {
         }
     }
 
-    fn started(&mut self, step: &mut Step<'_>, m: &Started, said_at: Timestamp) {
+    fn started(&mut self, transition: &mut Transition<'_>, m: &Started, said_at: Timestamp) {
         let Some(mut server) = self.servers.get(&m.server_id).cloned() else {
-            step.ignored(format!(
+            transition.ignored(format!(
                 "started: server {} on {} is not known",
                 m.server_id, m.host
             ));
@@ -255,39 +270,41 @@ impl Region {
             }
             server.reported_at = Some(said_at);
             // An adopted server keeps its age.
-            server.launched_at = server.launched_at.or_else(|| Some(m.at.min(step.now)));
+            server.launched_at = server
+                .launched_at
+                .or_else(|| Some(m.at.min(transition.now)));
             server.fault = server.fault.filter(|f| f.code != servers::PREEMPTED);
-            self.save_server(step, server);
+            self.save_server(transition, server);
         } else if !here && server.refused_hosts.contains(&m.host) {
-            let left = remains::id_of(id, &m.host);
+            let left = orphaned_start::id_of(id, &m.host);
             let known = self.servers.contains_key(&left);
-            if !known && !remains::has_left(&server, &m.host, said_at) {
+            if !known && !orphaned_start::has_left(&server, &m.host, said_at) {
                 // We gave up on that host, it said that nothing was left, and now it came up: it must go.
-                self.leave_remains(step, &server, &m.host, "it came up late");
+                self.leave_remains(transition, &server, &m.host, "it came up late");
             }
         }
     }
 
-    fn server_start_failed(&mut self, step: &mut Step<'_>, m: &StartFailed) {
+    fn server_start_failed(&mut self, transition: &mut Transition<'_>, m: &StartFailed) {
         let server = self.servers.get(&m.server_id).filter(|s| {
             s.status == ServerStatus::Building
                 && s.host.as_deref() == Some(&m.host)
                 && !is_of_another_start(s, m.attempt)
         });
         match server.cloned() {
-            Some(server) if server.resumes() => self.resume_failed(step, server, m),
-            Some(_) => self.start_failed(step, m.server_id, &m.host, &words(&m.reason)),
+            Some(server) if server.resumes() => self.resume_failed(transition, server, m),
+            Some(_) => self.start_failed(transition, m.server_id, &m.host, &words(&m.reason)),
             None => {}
         }
     }
 
-    fn deleted(&mut self, step: &mut Step<'_>, m: &Deleted, said_at: Timestamp) {
+    fn deleted(&mut self, transition: &mut Transition<'_>, m: &Deleted, said_at: Timestamp) {
         let is_meant = |id: &ServerId| {
             self.servers.get(id).is_some_and(|s| {
                 s.host.as_deref() == Some(&m.host) && s.status == ServerStatus::Deleting
             })
         };
-        let candidates = [m.server_id, remains::id_of(m.server_id, &m.host)];
+        let candidates = [m.server_id, orphaned_start::id_of(m.server_id, &m.host)];
         let Some(id) = candidates.into_iter().find(is_meant) else {
             return;
         };
@@ -298,11 +315,11 @@ impl Region {
             .evacuation_id
             .and_then(|id| self.evacuations.get(&id))
             .cloned();
-        self.finish(step, &mut server, ServerStatus::Deleted);
-        self.left(step, &server, &m.host, said_at);
+        self.finish(transition, &mut server, ServerStatus::Deleted);
+        self.left(transition, &server, &m.host, said_at);
         if let Some(mut evacuation) = evacuation.filter(|e| !e.state.is_final()) {
             evacuation.reason = Some("deleted by its owner meanwhile".to_owned());
-            self.end_evacuated(step, evacuation, ServerStatus::Deleted, None);
+            self.end_evacuated(transition, evacuation, ServerStatus::Deleted, None);
         }
     }
 }

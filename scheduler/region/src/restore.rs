@@ -1,12 +1,12 @@
 //! How a region comes back from the database.
 
-use crate::asked::Asked;
-use crate::comebacks::Comebacks;
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
 use crate::lifetimes::Lifetimes;
 use crate::market::Market;
-use crate::remains;
+use crate::orphaned_start;
+use crate::pending_calls::PendingAgentCalls;
+use crate::resume_queue::ResumeQueue;
 use crate::speculate::{Speculating, SpeculationCounts};
 use crate::{Region, RegionConfig, RegionError};
 use ebbtide_engine::{Engine, HostTable};
@@ -64,10 +64,10 @@ impl Region {
             active: BTreeSet::new(),
             leaving: BTreeMap::new(),
             waiting: BTreeMap::new(),
-            asked: Asked::default(),
+            pending_calls: PendingAgentCalls::default(),
             unsent_notices: HashMap::new(),
             resting: BTreeMap::new(),
-            comebacks: Comebacks::default(),
+            resume_queue: ResumeQueue::default(),
             lifetimes: Lifetimes::default(),
             market: Market::new(rule, snapshot.prices),
             started_at: HashMap::new(),
@@ -105,7 +105,7 @@ impl Region {
             region.index_server(server, patience)?;
             if matches!(status, ServerStatus::Building | ServerStatus::Deleting) {
                 region
-                    .asked
+                    .pending_calls
                     .waits(id, now.plus(region.config.start_timeout_seconds));
             }
         }
@@ -177,14 +177,14 @@ impl Region {
             Ok(Body::Delete(delete)) => self
                 .asked_about(delete.server_id, ServerStatus::Deleting)
                 .or_else(|| {
-                    let id = remains::id_of(delete.server_id, &message.host);
+                    let id = orphaned_start::id_of(delete.server_id, &message.host);
                     self.asked_about(id, ServerStatus::Deleting)
                 }),
             _ => None,
         };
         if let Some(id) = server {
             let until = now.plus(self.config.start_timeout_seconds);
-            self.asked.sent(id, message.id, until);
+            self.pending_calls.sent(id, message.id, until);
         }
     }
 

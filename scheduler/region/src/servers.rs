@@ -1,8 +1,8 @@
 //! What tenants do with servers: create, delete, release.
 
 use crate::admin::within_quota;
-use crate::step::Step;
-use crate::{CreateServers, Event, Region, RegionError, Reply, remains};
+use crate::transition::Transition;
+use crate::{CreateServers, Event, Region, RegionError, Reply, orphaned_start};
 use ebbtide_model::message::{Body, Release, Start};
 use ebbtide_model::record::Change;
 use ebbtide_model::server::Fault;
@@ -22,48 +22,49 @@ pub(crate) const PREEMPTED: &str = "EB-FAULT-003";
 impl Region {
     pub(crate) fn what_if(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         request: &PlacementRequest,
     ) -> Result<Reply, RegionError> {
-        let decision = self.decide(step, request)?;
+        let decision = self.decide(transition, request)?;
         Ok(Reply::WhatIf(Box::new(decision)))
     }
 
     /// One pass of the engine. Nothing is changed.
     pub(crate) fn decide(
         &self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         request: &PlacementRequest,
     ) -> Result<Decision, RegionError> {
-        self.decide_on(step, request, None)
+        self.decide_on(transition, request, None)
     }
 
     /// The same, for a server that can be on these hosts only.
     pub(crate) fn decide_on(
         &self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         request: &PlacementRequest,
         hosts: Option<&[&str]>,
     ) -> Result<Decision, RegionError> {
         request.check()?;
-        let id = DecisionId(step.uuid());
+        let id = DecisionId(transition.uuid());
         // Whatever chance the policy allows comes from the decision's id, so that it can be repeated.
         let (_, seed) = id.0.as_u64_pair();
-        let budgets = self.budgets_left(step.now);
+        let budgets = self.budgets_left(transition.now);
         let table = &self.table;
         Ok(match hosts {
             None => self
                 .engine
-                .decide(table, &budgets, request, step.now, seed, id)?,
-            Some(hosts) => self
-                .engine
-                .decide_on(table, &budgets, request, hosts, step.now, seed, id)?,
+                .decide(table, &budgets, request, transition.now, seed, id)?,
+            Some(hosts) => {
+                self.engine
+                    .decide_on(table, &budgets, request, hosts, transition.now, seed, id)?
+            }
         })
     }
 
     pub(crate) fn create_servers(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         create: CreateServers,
     ) -> Result<Reply, RegionError> {
         names::check_name("server", &create.name)?;
@@ -85,26 +86,28 @@ impl Region {
         self.check_bid(&create.request.flavor, create.max_price)?;
         self.note_leftovers();
         let improvements = self.improvements;
-        let speculated = step.speculation.take();
+        let speculated = transition.speculation.take();
         let speculated = speculated.and_then(|speculation| self.still_right(speculation));
         let foreseen = speculated.is_some();
         let decision = match speculated {
             Some(decision) => decision,
-            None => self.decide(step, &create.request)?,
+            None => self.decide(transition, &create.request)?,
         };
-        self.in_shadow(step, &create.request, &decision);
-        step.effects
+        self.in_shadow(transition, &create.request, &decision);
+        transition
+            .effects
             .changes
             .push(Change::PutDecision(Box::new(decision.clone())));
-        step.effects
+        transition
+            .effects
             .events
             .push(Event::Decision(Box::new(decision.clone())));
-        self.open_price(step, &create.request.flavor);
-        let mut servers = self.servers_for(&create, &decision, step.now);
+        self.open_price(transition, &create.request.flavor);
+        let mut servers = self.servers_for(&create, &decision, transition.now);
         match &decision.outcome {
             Outcome::Placed(placements) => {
                 for (server, placement) in servers.iter_mut().zip(placements) {
-                    self.claim(step, server, placement, decision.id);
+                    self.claim(transition, server, placement, decision.id);
                 }
             }
             // Who starts them itself has no use for servers in error.
@@ -123,9 +126,9 @@ impl Region {
                                 none.reason
                             ),
                         },
-                        at: step.now,
+                        at: transition.now,
                     });
-                    self.save_server(step, server.clone());
+                    self.save_server(transition, server.clone());
                 }
             }
         }
@@ -242,7 +245,7 @@ impl Region {
     /// Writes the claim of a server on its place, and the evacuations that it needs, and starts it if it need not wait.
     pub(crate) fn claim(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         server: &mut Server,
         placement: &Placement,
         decision_id: DecisionId,
@@ -251,30 +254,30 @@ impl Region {
         server.decision_id = Some(decision_id);
         server.fault = None;
         server.status = ServerStatus::Waiting;
-        self.save_server(step, server.clone());
+        self.save_server(transition, server.clone());
         for victim in &placement.victims {
-            self.begin_preemption(step, victim, server, decision_id);
+            self.begin_preemption(transition, victim, server, decision_id);
         }
         if !placement.waits_for_room {
-            self.start(step, server);
+            self.start(transition, server);
         }
     }
 
     /// Lets a server begin: its room is free.
-    pub(crate) fn start(&mut self, step: &mut Step<'_>, server: &mut Server) {
+    pub(crate) fn start(&mut self, transition: &mut Transition<'_>, server: &mut Server) {
         let Some(host) = server.host.clone() else {
             return;
         };
         if server.external {
             server.status = ServerStatus::Reserved;
-            server.launched_at = Some(step.now);
-            self.save_server(step, server.clone());
+            server.launched_at = Some(transition.now);
+            self.save_server(transition, server.clone());
             return;
         }
         let properties = match server.flavor.properties() {
             Ok(properties) => properties,
             // It was read when the server was created; the claim then goes with its patience.
-            Err(error) => return step.ignored(format!("server {}: {error}", server.id)),
+            Err(error) => return transition.ignored(format!("server {}: {error}", server.id)),
         };
         server.starts = server.starts.saturating_add(1);
         let start = Start {
@@ -288,12 +291,12 @@ impl Region {
             resume: server.resumes(),
             storage: server.kept_in(),
         };
-        let sent = step.send(&host, Body::Start(start), None, server.told_at);
+        let sent = transition.send(&host, Body::Start(start), None, server.told_at);
         server.told_at = Some(sent.time);
         server.status = ServerStatus::Building;
-        self.save_server(step, server.clone());
-        let until = step.now.plus(self.config.start_timeout_seconds);
-        self.asked.sent(server.id, sent.id, until);
+        self.save_server(transition, server.clone());
+        let until = transition.now.plus(self.config.start_timeout_seconds);
+        self.pending_calls.sent(server.id, sent.id, until);
     }
 
     /// A server by id, or by name if only one has it.
@@ -311,7 +314,7 @@ impl Region {
         let named: Vec<&Server> = self
             .servers
             .values()
-            .filter(|s| s.name == name && !remains::is_remains(s))
+            .filter(|s| s.name == name && !orphaned_start::is_orphaned_start(s))
             .collect();
         match named.as_slice() {
             [server] => Ok(server),
@@ -338,7 +341,7 @@ impl Region {
 
     pub(crate) fn delete_server(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         id: ServerId,
     ) -> Result<Reply, RegionError> {
         let mut server = self.by_id(id)?.clone();
@@ -346,12 +349,12 @@ impl Region {
             (ServerStatus::Deleting, _) => {}
             // No agent has ever heard of it.
             (ServerStatus::Waiting | ServerStatus::Reserved, _) | (_, None) => {
-                self.finish(step, &mut server, ServerStatus::Deleted);
+                self.finish(transition, &mut server, ServerStatus::Deleted);
             }
             (_, Some(host)) => {
                 server.status = ServerStatus::Deleting;
-                self.save_server(step, server.clone());
-                self.send_delete(step, &server, &host);
+                self.save_server(transition, server.clone());
+                self.send_delete(transition, &server, &host);
             }
         }
         Ok(Reply::Server(Box::new(server)))
@@ -360,18 +363,18 @@ impl Region {
     /// Writes a server that holds no room any more.
     pub(crate) fn finish(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         server: &mut Server,
         status: ServerStatus,
     ) {
         server.status = status;
-        server.ended_at = Some(step.now);
-        self.save_server(step, server.clone());
+        server.ended_at = Some(transition.now);
+        self.save_server(transition, server.clone());
     }
 
     pub(crate) fn release_server(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         id: ServerId,
     ) -> Result<Reply, RegionError> {
         let server = self.by_id(id)?;
@@ -391,7 +394,7 @@ impl Region {
             server_id: id,
         };
         let said = self.told_at(id);
-        step.send(&evacuation.host, Body::Release(release), None, said);
+        transition.send(&evacuation.host, Body::Release(release), None, said);
         Ok(Reply::Evacuation(Box::new(evacuation)))
     }
 }

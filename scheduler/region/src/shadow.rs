@@ -1,7 +1,7 @@
 //! What another engine would have decided: it sees what this one sees, and decides nothing.
 
 use crate::Region;
-use crate::step::Step;
+use crate::transition::Transition;
 use ebbtide_engine::Engine;
 use ebbtide_model::{Decision, DecisionId, Outcome, PlacementRequest, ServerId};
 use std::sync::Arc;
@@ -56,16 +56,16 @@ impl Region {
     /// What the engine in shadow would have decided about the same request at the same moment.
     pub(crate) fn in_shadow(
         &self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         request: &PlacementRequest,
         decided: &Decision,
     ) {
         let Some(shadow) = &self.shadow else {
             return;
         };
-        let budgets = self.budgets_left(step.now);
+        let budgets = self.budgets_left(transition.now);
         let (_, seed) = decided.id.0.as_u64_pair();
-        let (table, now, id) = (&self.table, step.now, decided.id);
+        let (table, now, id) = (&self.table, transition.now, decided.id);
         let instead = shadow.decide(table, &budgets, request, now, seed, id);
         let side = |decision: &Decision| {
             let victims: Vec<ServerId> = decision.victims().map(|(_, v)| v.server_id).collect();
@@ -82,7 +82,7 @@ impl Region {
                 shadow_cost: price(shadow),
             }
         };
-        step.effects.compared.push(Compared {
+        transition.effects.compared.push(Compared {
             decision_id: decided.id,
             flavor: request.flavor.name.clone(),
             decided: side(decided),

@@ -9,7 +9,7 @@
 //! The host table shows what is decided so far while the next one of the batch is decided; afterwards it is as it was.
 
 use crate::room;
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{CreateServers, Ids, Region};
 use ebbtide_model::{Decision, Outcome, Server, ServerId, ServerStatus, Timestamp};
 use std::collections::{BTreeSet, HashMap};
@@ -61,7 +61,7 @@ impl Region {
         if !fresh || request.group_id.is_some() {
             return None;
         }
-        let decision = self.decide(&mut Step::new(now, ids), request).ok()?;
+        let decision = self.decide(&mut Transition::new(now, ids), request).ok()?;
         let mut hosts: Vec<(String, u64)> = Vec::new();
         if let Outcome::Placed(placements) = &decision.outcome {
             let preempts = placements.iter().any(|p| !p.victims.is_empty());

@@ -1,13 +1,13 @@
 //! The region itself: what it holds, and the door through which every input comes.
 
-use crate::asked::Asked;
-use crate::comebacks::Comebacks;
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;
 use crate::lifetimes::Lifetimes;
 use crate::market::Market;
+use crate::pending_calls::PendingAgentCalls;
+use crate::resume_queue::ResumeQueue;
 use crate::speculate::{Speculating, Speculation, SpeculationCounts};
-use crate::step::Step;
+use crate::transition::Transition;
 use crate::{Command, Effects, Ids, Input, RegionConfig, RegionError, Reply};
 use ebbtide_engine::{Engine, HostTable};
 use ebbtide_model::{
@@ -52,13 +52,13 @@ pub struct Region {
     /// Claims that wait for room, by host. No empty queues.
     pub(crate) waiting: BTreeMap<String, Queue>,
     /// What agents were asked to start and to delete.
-    pub(crate) asked: Asked,
+    pub(crate) pending_calls: PendingAgentCalls,
     /// Notices that the broker has not confirmed yet.
     pub(crate) unsent_notices: HashMap<EvacuationId, MessageId>,
     /// Victims whose evacuation failed, with the end of their rest.
     pub(crate) resting: BTreeMap<ServerId, Timestamp>,
     /// Servers that wait to come back, and those that have.
-    pub(crate) comebacks: Comebacks,
+    pub(crate) resume_queue: ResumeQueue,
     /// When servers have to have their notice because of their maximum lifetime.
     pub(crate) lifetimes: Lifetimes,
     /// Prices, and who does not pay them.
@@ -103,46 +103,54 @@ impl Region {
         input: Input,
         speculation: Option<Speculation>,
     ) -> Result<(Reply, Effects), RegionError> {
-        let mut step = Step::new(now, ids);
-        step.speculation = speculation;
+        let mut transition = Transition::new(now, ids);
+        transition.speculation = speculation;
         let reply = match input {
-            Input::Command(command) => self.command(&mut step, command)?,
+            Input::Command(command) => self.command(&mut transition, command)?,
             Input::Report(message) => {
-                self.report(&mut step, message);
+                self.report(&mut transition, message);
                 Reply::Done
             }
             Input::Published { id, evacuation_id } => {
-                self.published(&mut step, id, evacuation_id);
+                self.published(&mut transition, id, evacuation_id);
                 Reply::Done
             }
             Input::Tick => {
-                self.tick(&mut step);
+                self.tick(&mut transition);
                 Reply::Done
             }
         };
-        self.reconcile(&mut step);
-        self.new_generations(&step.changed);
-        Ok((reply, step.effects))
+        self.reconcile(&mut transition);
+        self.new_generations(&transition.changed);
+        Ok((reply, transition.effects))
     }
 
-    fn command(&mut self, step: &mut Step<'_>, command: Command) -> Result<Reply, RegionError> {
+    fn command(
+        &mut self,
+        transition: &mut Transition<'_>,
+        command: Command,
+    ) -> Result<Reply, RegionError> {
         match command {
-            Command::CreateServers(create) => self.create_servers(step, *create),
-            Command::WhatIf(request) => self.what_if(step, &request),
-            Command::DeleteServer(id) => self.delete_server(step, id),
-            Command::ReleaseServer(id) => self.release_server(step, id),
-            Command::AdoptServer(adopt) => self.adopt_server(step, *adopt),
-            Command::DisableHost { name, reason } => self.set_disabled(step, &name, Some(reason)),
-            Command::EnableHost(name) => self.set_disabled(step, &name, None),
-            Command::CreateFlavor(flavor) => self.create_flavor(step, flavor),
-            Command::DeleteFlavor(name) => self.delete_flavor(step, &name),
-            Command::PutAggregate(aggregate) => self.put_aggregate(step, aggregate),
-            Command::DeleteAggregate(name) => self.delete_aggregate(step, &name),
-            Command::CreateGroup(group) => self.create_group(step, group, None),
-            Command::CreateGroupWithin(group, most) => self.create_group(step, group, Some(most)),
-            Command::DeleteGroup(name) => self.delete_group(step, &name),
-            Command::PutBudget(budget) => self.put_budget(step, budget),
-            Command::DeleteBudget(scope) => self.delete_budget(step, &scope),
+            Command::CreateServers(create) => self.create_servers(transition, *create),
+            Command::WhatIf(request) => self.what_if(transition, &request),
+            Command::DeleteServer(id) => self.delete_server(transition, id),
+            Command::ReleaseServer(id) => self.release_server(transition, id),
+            Command::AdoptServer(adopt) => self.adopt_server(transition, *adopt),
+            Command::DisableHost { name, reason } => {
+                self.set_disabled(transition, &name, Some(reason))
+            }
+            Command::EnableHost(name) => self.set_disabled(transition, &name, None),
+            Command::CreateFlavor(flavor) => self.create_flavor(transition, flavor),
+            Command::DeleteFlavor(name) => self.delete_flavor(transition, &name),
+            Command::PutAggregate(aggregate) => self.put_aggregate(transition, aggregate),
+            Command::DeleteAggregate(name) => self.delete_aggregate(transition, &name),
+            Command::CreateGroup(group) => self.create_group(transition, group, None),
+            Command::CreateGroupWithin(group, most) => {
+                self.create_group(transition, group, Some(most))
+            }
+            Command::DeleteGroup(name) => self.delete_group(transition, &name),
+            Command::PutBudget(budget) => self.put_budget(transition, budget),
+            Command::DeleteBudget(scope) => self.delete_budget(transition, &scope),
         }
     }
 

@@ -3,7 +3,7 @@
 
 use crate::Region;
 use crate::heartbeat::HostEntry;
-use crate::step::Step;
+use crate::transition::Transition;
 use ebbtide_model::message::{Hosted, HostedState};
 use ebbtide_model::record::REMEMBER_GONE;
 use ebbtide_model::{
@@ -22,13 +22,13 @@ const FORGET_EVERY: Seconds = Seconds(10);
 impl Region {
     pub(crate) fn published(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         id: MessageId,
         evacuation: Option<EvacuationId>,
     ) {
-        step.unsend(id);
-        self.asked
-            .published(id, step.now.plus(self.config.start_timeout_seconds));
+        transition.unsend(id);
+        self.pending_calls
+            .published(id, transition.now.plus(self.config.start_timeout_seconds));
         let Some(evacuation_id) = evacuation else {
             return;
         };
@@ -43,48 +43,48 @@ impl Region {
         let waits = first || evacuation.state == EvacuationState::Notified;
         if waits && (first || newest) {
             evacuation.state = EvacuationState::Notified;
-            evacuation.notified_at = evacuation.notified_at.or(Some(step.now));
+            evacuation.notified_at = evacuation.notified_at.or(Some(transition.now));
             if !evacuation.spare_requested {
                 // The agent's time begins now.
-                evacuation.give_up_at = step.now.plus(self.config.notice_timeout_seconds);
+                evacuation.give_up_at = transition.now.plus(self.config.notice_timeout_seconds);
             }
-            self.save_evacuation(step, evacuation);
+            self.save_evacuation(transition, evacuation);
         }
     }
 
-    pub(crate) fn tick(&mut self, step: &mut Step<'_>) {
-        self.look_after_hosts(step);
-        self.look_after_evacuations(step);
-        self.look_after_lifetimes(step);
-        self.look_after_market(step);
-        self.look_after_agents(step);
-        self.look_after_claims(step);
-        self.look_after_comebacks(step);
-        self.forget(step.now);
+    pub(crate) fn tick(&mut self, transition: &mut Transition<'_>) {
+        self.look_after_hosts(transition);
+        self.look_after_evacuations(transition);
+        self.look_after_lifetimes(transition);
+        self.look_after_market(transition);
+        self.look_after_agents(transition);
+        self.look_after_claims(transition);
+        self.look_after_comebacks(transition);
+        self.forget(transition.now);
     }
 
-    fn look_after_evacuations(&mut self, step: &mut Step<'_>) {
+    fn look_after_evacuations(&mut self, transition: &mut Transition<'_>) {
         let due: Vec<EvacuationId> = self
             .active
             .iter()
             .filter(|id| {
                 self.evacuations
                     .get(id)
-                    .is_some_and(|e| e.give_up_at <= step.now)
+                    .is_some_and(|e| e.give_up_at <= transition.now)
             })
             .copied()
             .collect();
         for id in due {
             // An earlier one of this round may have changed it.
-            let still_due = |e: &&Evacuation| !e.state.is_final() && e.give_up_at <= step.now;
+            let still_due = |e: &&Evacuation| !e.state.is_final() && e.give_up_at <= transition.now;
             let Some(evacuation) = self.evacuations.get(&id).filter(still_due).cloned() else {
                 continue;
             };
-            self.overdue(step, evacuation);
+            self.overdue(transition, evacuation);
         }
     }
 
-    fn overdue(&mut self, step: &mut Step<'_>, evacuation: Evacuation) {
+    fn overdue(&mut self, transition: &mut Transition<'_>, evacuation: Evacuation) {
         let unsent = self.unsent_notices.contains_key(&evacuation.id);
         let attempts = evacuation.attempts;
         let victim = self.servers.get(&evacuation.victim_id).map(|s| s.status);
@@ -104,7 +104,7 @@ impl Region {
             ),
             // While the broker has not taken the notice, the agent is not to blame.
             _ if unsent || attempts < self.config.notice_attempts => {
-                self.send_notice_again(step, evacuation);
+                self.send_notice_again(transition, evacuation);
                 return;
             }
             _ => format!(
@@ -118,13 +118,13 @@ impl Region {
                 )
             ),
         };
-        self.end_failed(step, evacuation, &why, false);
+        self.end_failed(transition, evacuation, &why, false);
     }
 
     /// Starts that took too long are tried elsewhere; deletions are asked for once more, in case the broker has lost its queues.
-    fn look_after_agents(&mut self, step: &mut Step<'_>) {
+    fn look_after_agents(&mut self, transition: &mut Transition<'_>) {
         let allowed = self.config.start_timeout_seconds;
-        for id in self.asked.overdue(step.now) {
+        for id in self.pending_calls.overdue(transition.now) {
             let known = self.servers.get(&id).cloned();
             let Some((server, host)) = known.and_then(|s| s.host.clone().map(|h| (s, h))) else {
                 continue;
@@ -137,22 +137,22 @@ impl Region {
             match server.status {
                 // What is kept of it must not be deleted, and what may run already must not be forgotten.
                 ServerStatus::Building if server.resumes() && down() => {
-                    self.asked.waits(id, step.now.plus(allowed));
+                    self.pending_calls.waits(id, transition.now.plus(allowed));
                 }
-                ServerStatus::Building if server.resumes() => self.resume_again(step, server),
+                ServerStatus::Building if server.resumes() => self.resume_again(transition, server),
                 // It runs, as its host says: only the report of that is lost, and is said again.
                 ServerStatus::Building if self.is_said_to_run(&host, id) => {
-                    self.resume_again(step, server);
+                    self.resume_again(transition, server);
                 }
                 ServerStatus::Building => {
                     let why = format!("the agent did not start the server within {allowed}");
-                    self.start_failed(step, id, &host, &why);
+                    self.start_failed(transition, id, &host, &why);
                 }
                 // Its queue has the message; one more would only be one more.
                 ServerStatus::Deleting if down() => {
-                    self.asked.waits(id, step.now.plus(allowed));
+                    self.pending_calls.waits(id, transition.now.plus(allowed));
                 }
-                ServerStatus::Deleting => self.delete_again(step, &server, &host),
+                ServerStatus::Deleting => self.delete_again(transition, &server, &host),
                 // An earlier one of this round has changed it: it was chosen as a victim.
                 _ => {}
             }
@@ -173,8 +173,8 @@ impl Region {
 
     /// Evacuations have limits of their own. A claim that waits for something else (a deletion) waits for as long as an agent may take to
     /// act, and then goes elsewhere.
-    fn look_after_claims(&mut self, step: &mut Step<'_>) {
-        let patience = step.now.plus(self.config.act_timeout_seconds);
+    fn look_after_claims(&mut self, transition: &mut Transition<'_>) {
+        let patience = transition.now.plus(self.config.act_timeout_seconds);
         let mut late: Vec<(ServerId, String)> = Vec::new();
         let hosts: Vec<String> = self.waiting.keys().cloned().collect();
         for host in hosts {
@@ -182,18 +182,18 @@ impl Region {
             for ((_, id), until) in self.waiting.get_mut(&host).into_iter().flatten() {
                 if evacuates {
                     *until = patience;
-                } else if *until <= step.now {
+                } else if *until <= transition.now {
                     late.push((*id, host.clone()));
                 }
             }
-            step.touch(&host);
+            transition.touch(&host);
         }
         for (id, host) in late {
             let why = format!(
                 "servers that are being deleted did not go within {}",
                 self.config.act_timeout_seconds
             );
-            self.place_elsewhere(step, id, &host, &why);
+            self.place_elsewhere(transition, id, &host, &why);
         }
     }
 

@@ -5,7 +5,7 @@
 
 use crate::clock::{self, Stopwatch};
 use crate::error::ServiceError;
-use crate::keeper::{Keeper, not_read};
+use crate::region_actor::{RegionActor, not_read};
 use crate::task::blocking;
 use ebbtide_advice::{Advice, Asker, Kept as LivesKept, Knowledge, Life, Pool, Question, Scope};
 use ebbtide_model::{Seconds, Server, ServerStatus, Timestamp};
@@ -36,9 +36,9 @@ type Key = (String, Asker);
 
 /// Who gives advice. Cheap to clone: all share what is kept.
 #[derive(Clone)]
-pub(crate) struct Desk {
+pub(crate) struct AdviceService {
     store: Store,
-    keeper: Keeper,
+    region_actor: RegionActor,
     /// How long lives stay in the database.
     lives_kept: LivesKept,
     kept: Arc<Mutex<BTreeMap<Key, Kept>>>,
@@ -54,11 +54,11 @@ struct Kept {
     knowledge: Arc<Knowledge>,
 }
 
-impl Desk {
-    pub(crate) fn new(store: Store, keeper: Keeper, lives_kept: Seconds) -> Self {
+impl AdviceService {
+    pub(crate) fn new(store: Store, region_actor: RegionActor, lives_kept: Seconds) -> Self {
         Self {
             store,
-            keeper,
+            region_actor,
             lives_kept: LivesKept(lives_kept),
             kept: Arc::default(),
             models: Arc::new(Semaphore::new(1)),
@@ -166,7 +166,7 @@ impl Desk {
             lives.retain(|life| life.launched.as_millis() >= day * DAY_MS);
         }
         let flavor = flavor.map(str::to_owned);
-        let running = self.keeper.look(move |region| {
+        let running = self.region_actor.look(move |region| {
             let of_flavor = |server: &&Server| {
                 flavor
                     .as_ref()

@@ -2,10 +2,10 @@
 
 use crate::duty::Duty;
 use crate::gate::{Gate, counted_as};
-use crate::keeper::Keeper;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
 use crate::plugins::Plugins;
+use crate::region_actor::RegionActor;
 use crate::task::Tasks;
 use crate::wire::{Connections, Peer};
 use axum::Router;
@@ -22,7 +22,7 @@ use tokio::sync::watch;
 /// What the pages show.
 #[derive(Clone)]
 pub(crate) struct Pages {
-    pub(crate) keeper: Keeper,
+    pub(crate) region_actor: RegionActor,
     pub(crate) outbox: Outbox,
     pub(crate) duty: Duty,
     pub(crate) metrics: Metrics,
@@ -100,7 +100,7 @@ async fn metrics(
     }
     pages.metrics.set_duty(pages.duty.present().is_some());
     pages.metrics.set_plugins(&pages.plugins.list());
-    if let Ok(summary) = pages.keeper.look(Region::summary).await {
+    if let Ok(summary) = pages.region_actor.look(Region::summary).await {
         pages.metrics.set(
             &summary,
             pages.outbox.depth(),
@@ -138,7 +138,7 @@ async fn ready(State(pages): State<Pages>) -> impl IntoResponse {
             ),
         );
     }
-    match pages.keeper.look(|_| ()).await {
+    match pages.region_actor.look(|_| ()).await {
         Ok(()) => (StatusCode::OK, "ready\n".to_owned()),
         Err(error) => (
             StatusCode::SERVICE_UNAVAILABLE,

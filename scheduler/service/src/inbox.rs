@@ -2,9 +2,9 @@
 
 use crate::duty::Duty;
 use crate::error::ServiceError;
-use crate::keeper::Keeper;
+use crate::fail_points;
 use crate::metrics::Metrics;
-use crate::places;
+use crate::region_actor::RegionActor;
 use crate::speakers::Speakers;
 use crate::task::{Tasks, pause};
 use ebbtide_access::AccessError;
@@ -34,7 +34,7 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 pub(crate) struct Reader {
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) prefix: QueuePrefix,
-    pub(crate) keeper: Keeper,
+    pub(crate) region_actor: RegionActor,
     pub(crate) metrics: Metrics,
     pub(crate) duty: Duty,
     pub(crate) speakers: Speakers,
@@ -128,7 +128,7 @@ impl Reader {
     }
 
     async fn deal_with(&self, mut delivery: Delivery, room: &Arc<Semaphore>, tasks: &Tasks) {
-        let keeper = &self.keeper;
+        let region_actor = &self.region_actor;
         if delivery.body.len() > self.most_bytes {
             let error = ModelError::Message(format!(
                 "it has {} bytes, at most {} are looked at (limits.bus_message_bytes)",
@@ -151,9 +151,9 @@ impl Reader {
         };
         // The carrier and the ack need no body.
         delivery.cut_short();
-        let place = places::acknowledges(&message);
+        let place = fail_points::acknowledges(&message);
         // Handed over here, so that reports keep their order; waited for elsewhere, so that they share a commit.
-        match keeper.submit(Input::Report(message)).await {
+        match region_actor.submit(Input::Report(message)).await {
             Err(_) => delivery.retry().await,
             Ok(answered) => {
                 let stop = tasks.stop().clone();
@@ -169,7 +169,7 @@ impl Reader {
                     match answer {
                         Ok(Ok(_)) => {
                             delivery.ack().await;
-                            places::acknowledged(place);
+                            fail_points::acknowledged(place);
                         }
                         Ok(Err(error @ ServiceError::NotWritten { passing: false, .. })) => {
                             // It would not be written the next time either.

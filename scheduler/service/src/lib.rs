@@ -1,12 +1,12 @@
 //! The scheduler service: the shell around the region.
 //!
 //! ```text
-//!   gRPC ──┐                       ┌── store (one transaction for each batch)
-//!   ticks ─┼─▶ keeper ─▶ Region ───┤
-//!   inbox ─┘   (one task)          └── outbox ─▶ bus ─▶ agents
+//!   gRPC ──┐                             ┌── store (one transaction for each batch)
+//!   ticks ─┼─▶ region actor ─▶ Region ───┤
+//!   inbox ─┘    (one task)               └── outbox ─▶ bus ─▶ agents
 //! ```
 //!
-//! One task, the [`keeper`], owns the region. It takes whatever has queued up, lets the region deal with each input, commits
+//! One task, the [`region_actor`], owns the region. It takes whatever has queued up, lets the region deal with each input, commits
 //! the changes of all of them in one transaction, and only then answers, tells the watchers, and hands the messages to the outbox.
 //! If the commit fails, the region is read anew from the database before anything else happens.
 
@@ -16,18 +16,18 @@ pub mod args;
 mod clock;
 mod duty;
 mod error;
+mod fail_points;
 mod gate;
 mod grpc;
 mod http;
 mod ids;
 mod inbox;
-pub mod keeper;
 mod metrics;
 pub mod nova;
 mod outbox;
-mod places;
 mod plugins;
 mod posture;
+pub mod region_actor;
 mod run;
 mod speakers;
 mod task;

@@ -3,9 +3,9 @@
 //! The table in the database is the truth; what is here is a copy of its rows that are still to be sent. A message may go out twice
 //! (the scheduler ends between the broker's confirmation and the row's deletion): agents know messages by what they are about.
 
-use crate::keeper::Keeper;
+use crate::fail_points;
 use crate::metrics::Metrics;
-use crate::places;
+use crate::region_actor::RegionActor;
 use crate::task::{Tasks, pause};
 use ebbtide_bus::{Bus, BusError, Outgoing, QueuePrefix};
 use ebbtide_model::MessageId;
@@ -176,7 +176,7 @@ pub(crate) struct Sender {
     pub(crate) outbox: Outbox,
     pub(crate) bus: Arc<dyn Bus>,
     pub(crate) prefix: QueuePrefix,
-    pub(crate) keeper: Keeper,
+    pub(crate) region_actor: RegionActor,
     pub(crate) metrics: Metrics,
 }
 
@@ -207,10 +207,10 @@ impl Sender {
             if tasks.stop().is_cancelled() {
                 break;
             }
-            places::sending(&message);
+            fail_points::sending(&message);
             match self.send(host, &message).await {
                 Ok(()) => {
-                    places::confirmed(&message);
+                    fail_points::confirmed(&message);
                     self.outbox.sent(message.id);
                     self.metrics.published();
                     let news = Input::Published {
@@ -218,7 +218,7 @@ impl Sender {
                         evacuation_id: message.evacuation_id,
                     };
                     // If this is not written, the row stays and the message goes out once more after a restart.
-                    if let Err(error) = self.keeper.submit(news).await {
+                    if let Err(error) = self.region_actor.submit(news).await {
                         tracing::debug!(
                             "message {} was confirmed while stopping: {error}",
                             message.id

@@ -1,6 +1,6 @@
 //! From a configuration to a running service, and to its end.
 
-use crate::advice::Desk;
+use crate::advice::AdviceService;
 use crate::archive;
 use crate::clock::Stopwatch;
 use crate::config::{AgentIdentity, Config, LogFormat, Tls};
@@ -9,11 +9,11 @@ use crate::error::ServiceError;
 use crate::gate::Gate;
 use crate::grpc::{self, Api};
 use crate::http::{self, Pages};
-use crate::keeper::{self, Holdings, Keeper};
 use crate::metrics::Metrics;
 use crate::outbox::{self, Outbox, Sender};
 use crate::plugins::Plugins;
 use crate::posture::{self, Listening};
+use crate::region_actor::{self, Holdings, RegionActor};
 use crate::speakers::Speakers;
 use crate::task::Tasks;
 use crate::wire::{Port, TlsServer};
@@ -45,7 +45,7 @@ pub struct Running {
     pub grpc: SocketAddr,
     /// Where metrics and health are.
     pub http: SocketAddr,
-    keeper: Keeper,
+    region_actor: RegionActor,
     plugins: Plugins,
     bus: Arc<dyn Bus>,
     tasks: Tasks,
@@ -60,8 +60,8 @@ impl Running {
 
     /// The way to the region, for those in the same process.
     #[must_use]
-    pub fn keeper(&self) -> &Keeper {
-        &self.keeper
+    pub fn region_actor(&self) -> &RegionActor {
+        &self.region_actor
     }
 
     /// Writes the addresses where others look for them, whole or not at all.
@@ -87,10 +87,13 @@ impl Running {
     pub async fn finish(self) -> Result<(), ServiceError> {
         self.tasks.stop().cancelled().await;
         let Self {
-            keeper, bus, tasks, ..
+            region_actor,
+            bus,
+            tasks,
+            ..
         } = self;
-        // The keeper ends when nobody can ask it any more.
-        drop(keeper);
+        // The region actor ends when nobody can ask it any more.
+        drop(region_actor);
         bus.close().await;
         if !tasks.finish(FINISH).await {
             tracing::warn!(
@@ -184,7 +187,7 @@ pub async fn start(
     }
     let outbox = Outbox::default();
     let written = CancellationToken::new();
-    let keeper = keeper::start(
+    let region_actor = region_actor::start(
         Holdings {
             store: store.clone(),
             duty: duty.clone(),
@@ -203,7 +206,7 @@ pub async fn start(
         inbox::Reader {
             bus: Arc::clone(&bus),
             prefix: prefix.clone(),
-            keeper: keeper.clone(),
+            region_actor: region_actor.clone(),
             metrics: metrics.clone(),
             duty: duty.clone(),
             speakers: Speakers::of(&config.bus),
@@ -217,12 +220,12 @@ pub async fn start(
             outbox: outbox.clone(),
             bus: Arc::clone(&bus),
             prefix,
-            keeper: keeper.clone(),
+            region_actor: region_actor.clone(),
             metrics: metrics.clone(),
         },
         &tasks,
     );
-    ticker::start_ticks(keeper.clone(), &tasks);
+    ticker::start_ticks(region_actor.clone(), &tasks);
     ticker::start_trim(store.clone(), &tasks);
     let policy = archive::Policy {
         keep: config.database.keep(),
@@ -230,7 +233,7 @@ pub async fn start(
     };
     archive::start(store.clone(), duty.clone(), policy, &tasks);
     let pages = Pages {
-        keeper: keeper.clone(),
+        region_actor: region_actor.clone(),
         outbox,
         duty: duty.clone(),
         metrics: metrics.clone(),
@@ -248,8 +251,8 @@ pub async fn start(
     let store_name = store.backend().as_str();
     let api = Api {
         duty: duty.clone(),
-        advice: Desk::new(store.clone(), keeper.clone(), config.database.keep()),
-        keeper: keeper.clone(),
+        advice: AdviceService::new(store.clone(), region_actor.clone(), config.database.keep()),
+        region_actor: region_actor.clone(),
         store,
         bus: bus.status(),
         carrier,
@@ -264,7 +267,7 @@ pub async fn start(
     Ok(Running {
         grpc,
         http,
-        keeper,
+        region_actor,
         plugins,
         bus,
         tasks,

@@ -2,7 +2,7 @@
 
 use crate::clock;
 use crate::error::ServiceError;
-use crate::keeper::Keeper;
+use crate::region_actor::RegionActor;
 use crate::task::{Tasks, pause};
 use ebbtide_region::Input;
 use ebbtide_store::{KEEP_LOG, Store};
@@ -14,13 +14,13 @@ const TICK: Duration = Duration::from_millis(500);
 const TRIM: Duration = Duration::from_secs(10);
 
 /// Tells the region the time.
-pub(crate) fn start_ticks(keeper: Keeper, tasks: &Tasks) {
+pub(crate) fn start_ticks(region_actor: RegionActor, tasks: &Tasks) {
     let stop = tasks.stop().clone();
     tasks.spawn("ticks", async move {
         // An outage is said once, not twice a second.
         let mut said = None;
         while pause(&stop, TICK).await {
-            match keeper.handle(Input::Tick).await {
+            match region_actor.handle(Input::Tick).await {
                 Ok(_) => said = None,
                 Err(ServiceError::Stopping) => return,
                 Err(error) if said == Some(error.code()) => {}

@@ -7,7 +7,7 @@
 //!
 //! Invariants:
 //! - On SQLite only the holder of the [`Lease`] writes: every commit checks the lease's epoch inside its transaction. On the others whoever has
-//!   the [`Turn`] writes, one after another, and everybody follows; the lease says who is on duty.
+//!   the [`WriteTurn`] writes, one after another, and everybody follows; the lease says who is on duty.
 //! - A commit that returned `Ok` survives whatever the database's durability survives; one that returned
 //!   [`StoreError::Unavailable`] may or may not have been written, and is repeated by its caller as it is.
 //! - Nothing here reads a clock: every time comes in as a [`Timestamp`](ebbtide_model::Timestamp).
@@ -45,5 +45,5 @@ pub use plugins::PluginRow;
 pub use purge::{Kind, OldRecord, Purged};
 pub use read::{DecisionFilter, EvacuationFilter, LifeFilter, MAX_PAGE, PriceFilter, ServerFilter};
 pub use store::Store;
-pub use turn::{KEEP_LOG, Turn};
+pub use turn::{KEEP_LOG, WriteTurn};
 pub use url::Backend;

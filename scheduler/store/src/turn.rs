@@ -28,7 +28,7 @@ use uuid::Uuid;
 pub const KEEP_LOG: Seconds = Seconds(120);
 
 /// The right to write next, for as long as it lives.
-pub struct Turn {
+pub struct WriteTurn {
     store: Store,
     /// `None` on SQLite.
     transaction: Option<DatabaseTransaction>,
@@ -59,9 +59,9 @@ impl Store {
     /// # Errors
     /// `Behind` if what was written is not in the log any more: read everything with [`Store::load_all`]; `Locked` if somebody else writes
     /// for longer than the lock timeout; those of the database.
-    pub async fn turn(&self, seen: i64, duty: Option<&Lease>) -> Result<Turn, StoreError> {
+    pub async fn turn(&self, seen: i64, duty: Option<&Lease>) -> Result<WriteTurn, StoreError> {
         if !self.is_shared() {
-            return Ok(Turn {
+            return Ok(WriteTurn {
                 store: self.clone(),
                 transaction: None,
                 news: Vec::new(),
@@ -81,7 +81,7 @@ impl Store {
             };
             let on_duty =
                 duty.is_some_and(|l| l.holder() == head.holder && l.epoch() == head.epoch);
-            Ok(Turn {
+            Ok(WriteTurn {
                 store: self.clone(),
                 transaction: Some(transaction),
                 news,
@@ -210,7 +210,7 @@ async fn lock_head(transaction: &DatabaseTransaction) -> Result<Head, DbErr> {
     })
 }
 
-impl Turn {
+impl WriteTurn {
     /// What the others have written, the earliest first.
     #[must_use]
     pub fn news(&self) -> &[News] {

@@ -20,7 +20,7 @@ pub struct InstanceRow {
 /// believes of the cloud.
 pub trait Around: Sync {
     /// The right to write to some providers, until it is dropped.
-    type Turn: Send;
+    type Guard: Send;
 
     /// What Nova has about an instance; `None` if it is deleted, or off all hosts at rest.
     ///
@@ -32,7 +32,7 @@ pub trait Around: Sync {
     ) -> impl Future<Output = Result<Option<InstanceRow>, String>> + Send;
 
     /// Waits until no other task of this scheduler writes allocations of these claims' providers.
-    fn turn_to_write(&self, claims: &[NewClaim]) -> impl Future<Output = Self::Turn> + Send;
+    fn lock_for_write(&self, claims: &[NewClaim]) -> impl Future<Output = Self::Guard> + Send;
 
     /// A consumer holds this now.
     fn claimed(&self, consumer: Uuid, amounts: &Amounts);

@@ -65,7 +65,7 @@ impl<A: Around> Room<'_, A> {
             restored.push((server, &victim.had));
         }
         if !leave.is_empty() || !claims.is_empty() {
-            let _turn = self.around.turn_to_write(&claims).await;
+            let _turn = self.around.lock_for_write(&claims).await;
             let written = self.placement.post_allocations(&leave, &claims).await;
             written.map_err(said)?;
         }

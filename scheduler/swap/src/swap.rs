@@ -37,7 +37,7 @@ impl<A: Around> Room<'_, A> {
             Ok(swap) => swap,
             Err(error) => return Swapped::Refused(error.to_string()),
         };
-        let turn = self.around.turn_to_write(&claims).await;
+        let turn = self.around.lock_for_write(&claims).await;
         let swapped = self.placement.post_allocations(&victims, &claims).await;
         drop(turn);
         let error = match swapped {

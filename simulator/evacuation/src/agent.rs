@@ -4,7 +4,7 @@ mod clock;
 
 use crate::Mutation;
 use crate::hypervisor::{Fate, Hypervisor};
-use crate::shelf::STORAGE;
+use crate::shared_storage::STORAGE;
 use crate::violation::{Broken, Promise};
 use ebbtide_agent_protocol::{
     Action, ActionId, AgentCore, Done, Effect, Input, Occupancy, Phase, Policy, Record, ReportId,

@@ -1,7 +1,7 @@
 //! A hypervisor as plain data. It does not refuse what has no room, unless its agent has lied about that: that nothing is given twice is
 //! for the schedulers to see to.
 
-use crate::shelf::Shared;
+use crate::shared_storage::Shared;
 use crate::violation::{Broken, Promise};
 use ebbtide_agent_protocol::{Action, Done, DriverError, NoticeOutcome, Occupancy, ServerView};
 use ebbtide_model::message::{Hosted, HostedState};
@@ -177,7 +177,7 @@ impl Hypervisor {
             Action::GiveNotice(_) => {
                 let guest = self.guests.get(&id).ok_or(gone)?;
                 Ok(Done::Noticed(match guest.state {
-                    HostedState::Running => NoticeOutcome::Told,
+                    HostedState::Running => NoticeOutcome::Delivered,
                     _ => NoticeOutcome::NotRunning,
                 }))
             }

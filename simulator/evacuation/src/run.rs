@@ -2,12 +2,12 @@
 
 use crate::Mutation;
 use crate::fault::FaultCounts;
-use crate::ground::Ground;
 use crate::nova::NovaWorld;
 use crate::region::RegionWorld;
 use crate::script::{Places, Step, script};
 use crate::story::Story;
 use crate::violation::{Promise, Violation};
+use crate::world_base::WorldBase;
 use ebbtide_engine::Engine;
 use std::sync::Arc;
 
@@ -189,7 +189,7 @@ impl Simulator {
 }
 
 /// What every world can do.
-trait World: std::ops::DerefMut<Target = Ground> {
+trait World: std::ops::DerefMut<Target = WorldBase> {
     fn step(&mut self, step: Step);
     fn finish(&mut self);
     fn ends(&self) -> Ends;

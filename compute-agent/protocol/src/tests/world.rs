@@ -353,7 +353,7 @@ impl World {
                 let guest = self.guests.get_mut(&server_id).ok_or(gone)?;
                 let outcome = if guest.state == HostedState::Running {
                     self.told_at.entry(notice.evacuation_id).or_insert(now);
-                    NoticeOutcome::Told
+                    NoticeOutcome::Delivered
                 } else {
                     NoticeOutcome::NotRunning
                 };

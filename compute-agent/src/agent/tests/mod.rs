@@ -1,14 +1,14 @@
 //! The shell, with a real bus, a real journal and a real (simulated) hypervisor; only the time is not real.
 
-mod rig;
+mod test_harness;
 
 use crate::clock::Clock;
 use crate::driver::simulated::{FaultyAction, GuestHabit, OnNotice};
 use ebbtide_model::InterruptionBehaviour::{Hibernate, Stop, Terminate};
 use ebbtide_model::message::{Body, EvacuatedHow, HostedState};
-use rig::{Rig, evacuation, server};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
+use test_harness::{TestHarness, evacuation, server};
 
 fn how(report: &Body) -> EvacuatedHow {
     match report {
@@ -17,7 +17,7 @@ fn how(report: &Body) -> EvacuatedHow {
     }
 }
 
-async fn deadline(rig: &mut Rig) -> ebbtide_model::Timestamp {
+async fn deadline(rig: &mut TestHarness) -> ebbtide_model::Timestamp {
     match rig.report().await {
         Body::Draining(m) => m.deadline_at,
         other => panic!("not draining: {other:?}"),
@@ -26,7 +26,7 @@ async fn deadline(rig: &mut Rig) -> ebbtide_model::Timestamp {
 
 #[tokio::test(start_paused = true)]
 async fn a_host_registers_and_tells_at_once_what_changes() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     let Body::Heartbeat(first) = rig.next().await else {
         panic!("the first report is a heartbeat");
     };
@@ -62,7 +62,7 @@ async fn a_host_registers_and_tells_at_once_what_changes() {
 
 #[tokio::test(start_paused = true)]
 async fn heartbeats_come_at_their_interval() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     let mut times = Vec::new();
     for _ in 0..4 {
         assert!(matches!(rig.next().await, Body::Heartbeat(_)));
@@ -81,7 +81,7 @@ async fn a_victim_is_evacuated_after_its_grace_period() {
         (Stop, EvacuatedHow::Stopped),
         (Hibernate, EvacuatedHow::Hibernated),
     ] {
-        let mut rig = Rig::started().await;
+        let mut rig = TestHarness::started().await;
         rig.run(1).await;
         let before = rig.clock.now();
         rig.notice(1, behaviour).await;
@@ -101,7 +101,7 @@ async fn a_victim_is_evacuated_after_its_grace_period() {
 
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_is_killed_in_the_grace_period_ends_the_victim_at_the_original_deadline() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.notice(1, Terminate).await;
     let original = deadline(&mut rig).await;
@@ -128,7 +128,7 @@ async fn an_agent_that_is_killed_in_the_grace_period_ends_the_victim_at_the_orig
 #[tokio::test(start_paused = true)]
 async fn an_agent_that_was_down_when_the_grace_period_ended_ends_the_victim_unless_somebody_objects()
  {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.notice(1, Terminate).await;
     deadline(&mut rig).await;
@@ -149,7 +149,7 @@ async fn a_clock_that_is_set_moves_no_deadline_whether_the_agent_is_there_or_not
         (3_600_000, true),
         (-3_600_000, true),
     ] {
-        let mut rig = Rig::started().await;
+        let mut rig = TestHarness::started().await;
         rig.run(1).await;
         rig.notice(1, Terminate).await;
         deadline(&mut rig).await;
@@ -174,7 +174,7 @@ async fn a_clock_that_is_set_moves_no_deadline_whether_the_agent_is_there_or_not
 
 #[tokio::test(start_paused = true)]
 async fn a_clean_shutdown_keeps_the_evacuation_for_the_next_agent() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.notice(1, Stop).await;
     let original = deadline(&mut rig).await;
@@ -188,7 +188,7 @@ async fn a_clean_shutdown_keeps_the_evacuation_for_the_next_agent() {
 
 #[tokio::test(start_paused = true)]
 async fn duplicates_and_lost_connections_end_one_victim_once() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.run(2).await;
     let notice = rig.notice(1, Terminate).await;
@@ -216,7 +216,7 @@ async fn duplicates_and_lost_connections_end_one_victim_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_spared_victim_and_a_deleted_one_are_reported() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.run(2).await;
     rig.notice(1, Terminate).await;
@@ -234,7 +234,7 @@ async fn a_spared_victim_and_a_deleted_one_are_reported() {
 
 #[tokio::test(start_paused = true)]
 async fn a_start_without_room_is_refused_and_works_when_there_is_room() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.run(2).await;
     rig.order_start(3).await;
@@ -253,7 +253,7 @@ async fn a_start_without_room_is_refused_and_works_when_there_is_room() {
 #[tokio::test(start_paused = true)]
 async fn a_guest_that_releases_or_powers_off_does_not_use_up_its_time() {
     for on_notice in [OnNotice::Release, OnNotice::PowerOff] {
-        let mut rig = Rig::started().await;
+        let mut rig = TestHarness::started().await;
         rig.change(|state| {
             state.faults.guests = GuestHabit {
                 on_notice,
@@ -272,7 +272,7 @@ async fn a_guest_that_releases_or_powers_off_does_not_use_up_its_time() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hypervisor_that_fails_and_hangs_is_asked_again() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.change(|state| {
         state.faults.fail.insert(FaultyAction::Terminate, 1);
@@ -289,7 +289,7 @@ async fn a_hypervisor_that_fails_and_hangs_is_asked_again() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hypervisor_that_cannot_hibernate_is_reported_and_the_victim_lives() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.change(|state| {
         state.faults.fail.insert(FaultyAction::Hibernate, 100);
@@ -308,7 +308,7 @@ async fn a_hypervisor_that_cannot_hibernate_is_reported_and_the_victim_lives() {
 
 #[tokio::test(start_paused = true)]
 async fn a_broker_that_is_away_is_waited_for_and_nothing_is_lost() {
-    let mut rig = Rig::new().await;
+    let mut rig = TestHarness::new().await;
     rig.down.store(true, Ordering::SeqCst);
     rig.start_agent();
     rig.order_start(1).await;
@@ -339,7 +339,7 @@ async fn a_broker_that_is_away_is_waited_for_and_nothing_is_lost() {
 
 #[tokio::test(start_paused = true)]
 async fn what_cannot_be_understood_goes_to_the_dead_letters_with_the_reason() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.send_bytes(b"{\"specversion\":\"1.0\"".to_vec()).await;
     let (delivery, reason) = rig.dead_letter().await;
     assert!(
@@ -364,7 +364,7 @@ async fn what_cannot_be_understood_goes_to_the_dead_letters_with_the_reason() {
 
 #[tokio::test(start_paused = true)]
 async fn a_full_disk_stops_the_agent_from_acting_and_loses_nothing() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.disk.fill();
     rig.notice(1, Terminate).await;
@@ -379,7 +379,7 @@ async fn a_full_disk_stops_the_agent_from_acting_and_loses_nothing() {
 
 #[tokio::test(start_paused = true)]
 async fn a_disk_that_is_full_at_the_deadline_delays_the_end_and_loses_nothing() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.notice(1, Terminate).await;
     deadline(&mut rig).await;
@@ -393,7 +393,7 @@ async fn a_disk_that_is_full_at_the_deadline_delays_the_end_and_loses_nothing() 
 
 #[tokio::test(start_paused = true)]
 async fn two_agents_do_not_share_a_state_directory() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     assert!(matches!(rig.next().await, Body::Heartbeat(_)));
     rig.start_agent();
     let error = rig.ended().await.unwrap_err();
@@ -403,7 +403,7 @@ async fn two_agents_do_not_share_a_state_directory() {
 
 #[tokio::test(start_paused = true)]
 async fn a_journal_that_is_corrupt_is_not_guessed_at() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     rig.run(1).await;
     rig.stop_agent().await.unwrap();
     let mut disk = rig.disk.clone();
@@ -419,7 +419,7 @@ async fn a_journal_that_is_corrupt_is_not_guessed_at() {
 
 #[tokio::test(start_paused = true)]
 async fn a_hypervisor_that_does_not_answer_sends_no_heartbeats() {
-    let mut rig = Rig::started().await;
+    let mut rig = TestHarness::started().await;
     assert!(matches!(rig.next().await, Body::Heartbeat(_)));
     rig.change(|state| {
         state.faults.hang.insert(FaultyAction::List, 1_000);

@@ -323,7 +323,7 @@ impl Driver for LibvirtDriver {
         if !noted.released {
             self.messengers.send(server_id, &noted);
         }
-        Ok(NoticeOutcome::Told)
+        Ok(NoticeOutcome::Delivered)
     }
 
     async fn withdraw_notice(

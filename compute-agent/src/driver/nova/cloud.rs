@@ -7,7 +7,7 @@ use super::servers::Servers;
 use super::settings::{NovaSettings, seconds};
 use super::{facts, notice};
 use crate::clock::Clock;
-use crate::driver::{Action, DriverError, HostFacts, ServerView, Turn};
+use crate::driver::{Action, DriverError, HostFacts, HypervisorPermit, ServerView};
 use crate::error::AgentError;
 use crate::task::Tasks;
 use ebbtide_model::{ServerId, Timestamp};
@@ -33,7 +33,7 @@ const IN_FLIGHT: usize = 16;
 
 /// How many calls of the agent are under way at the same time; the others wait for their turn, without their time limits running. Enough
 /// to keep all requests busy, and few enough that a notice whose turn has come is given within seconds.
-const TURNS: usize = 32;
+const PERMITS: usize = 32;
 /// The same for ending servers, which is mostly waiting for Nova to do it.
 const END_TURNS: usize = 128;
 
@@ -74,7 +74,7 @@ pub(super) struct NovaCloud {
     heard: Mutex<Heard>,
     rounds: watch::Sender<u64>,
     asking: Mutex<Option<Tasks<()>>>,
-    turns: Arc<Semaphore>,
+    permits: Arc<Semaphore>,
     end_turns: Arc<Semaphore>,
     /// What notices take, in milliseconds.
     notice_ms: AtomicU64,
@@ -135,7 +135,7 @@ impl NovaCloud {
             heard,
             rounds: watch::Sender::new(0),
             asking,
-            turns: Arc::new(Semaphore::new(TURNS)),
+            permits: Arc::new(Semaphore::new(PERMITS)),
             end_turns: Arc::new(Semaphore::new(END_TURNS)),
             notice_ms: AtomicU64::new(0),
             next_look: AtomicI64::new(0),
@@ -156,15 +156,15 @@ impl NovaCloud {
     }
 
     /// The right to one call of the agent.
-    pub(super) async fn turn(&self, what: &Action) -> Turn {
-        let turns = match what {
+    pub(super) async fn permit(&self, what: &Action) -> HypervisorPermit {
+        let permits = match what {
             Action::Interrupt(_) | Action::Delete(_) => &self.end_turns,
-            _ => &self.turns,
+            _ => &self.permits,
         };
         // The semaphore is ours and never closed.
-        match Arc::clone(turns).acquire_owned().await {
-            Ok(permit) => Turn::of(permit),
-            Err(_) => Turn::default(),
+        match Arc::clone(permits).acquire_owned().await {
+            Ok(permit) => HypervisorPermit::of(permit),
+            Err(_) => HypervisorPermit::default(),
         }
     }
 

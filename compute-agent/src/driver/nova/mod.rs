@@ -22,7 +22,8 @@ pub use settings::NovaSettings;
 
 use super::registry::{DriverContext, Fleet};
 use super::{
-    Action, Driver, DriverError, GuestNotice, HostFacts, NoticeOutcome, Occupancy, ServerView, Turn,
+    Action, Driver, DriverError, GuestNotice, HostFacts, HypervisorPermit, NoticeOutcome,
+    Occupancy, ServerView,
 };
 use crate::clock::Clock;
 use crate::error::AgentError;
@@ -208,8 +209,8 @@ impl Driver for NovaDriver {
         }
     }
 
-    async fn turn(&self, what: &Action) -> Turn {
-        self.cloud.turn(what).await
+    async fn permit(&self, what: &Action) -> HypervisorPermit {
+        self.cloud.permit(what).await
     }
 
     fn notice_takes(&self) -> Duration {
@@ -258,7 +259,7 @@ impl Driver for NovaDriver {
             server.metadata.extend(pairs);
         }
         self.cloud.believe(Some(server), server_id);
-        Ok(NoticeOutcome::Told)
+        Ok(NoticeOutcome::Delivered)
     }
 
     async fn withdraw_notice(

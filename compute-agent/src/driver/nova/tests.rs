@@ -34,13 +34,13 @@ fn context(nova: &FakeNova, state_dir: &Path, more: &str) -> DriverContext {
     }
 }
 
-struct Rig {
+struct TestHarness {
     nova: FakeNova,
     driver: Arc<dyn Driver>,
     dir: tempfile::TempDir,
 }
 
-impl Rig {
+impl TestHarness {
     /// A driver of `compute1`, and there server 1, which has run for an hour and a half.
     async fn new() -> Self {
         let nova = FakeNova::start().await;
@@ -81,10 +81,10 @@ fn is_gone(error: &DriverError) -> bool {
 
 #[tokio::test]
 async fn a_notice_is_metadata_that_is_removed_again_when_the_guest_is_spared() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     assert_eq!(
         rig.notice(InterruptionBehaviour::Hibernate).await,
-        Ok(NoticeOutcome::Told)
+        Ok(NoticeOutcome::Delivered)
     );
     let metadata = rig.nova.metadata(1);
     assert_eq!(metadata["ebbtide:notice"], "shelve");
@@ -103,7 +103,7 @@ async fn a_notice_is_metadata_that_is_removed_again_when_the_guest_is_spared() {
     let before = rig.nova.writes();
     assert_eq!(
         rig.notice(InterruptionBehaviour::Hibernate).await,
-        Ok(NoticeOutcome::Told)
+        Ok(NoticeOutcome::Delivered)
     );
     assert_eq!(
         rig.nova.writes(),
@@ -129,7 +129,7 @@ async fn a_notice_is_metadata_that_is_removed_again_when_the_guest_is_spared() {
 
 #[tokio::test]
 async fn a_guest_that_releases_its_time_is_seen_also_after_a_restart() {
-    let mut rig = Rig::new().await;
+    let mut rig = TestHarness::new().await;
     rig.nova.set_metadata(1, "ebbtide:release", "now");
     rig.notice(InterruptionBehaviour::Terminate).await.unwrap();
     let released = |views: Vec<crate::driver::ServerView>| views[0].released;
@@ -149,7 +149,7 @@ async fn a_guest_that_releases_its_time_is_seen_also_after_a_restart() {
 
 #[tokio::test]
 async fn a_terminated_server_is_gone_and_its_last_hour_is_not_billed() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.notice(InterruptionBehaviour::Terminate).await.unwrap();
     rig.driver.terminate(server(1)).await.unwrap();
     assert!(!rig.nova.exists(1));
@@ -183,7 +183,7 @@ async fn a_terminated_server_is_gone_and_its_last_hour_is_not_billed() {
 
 #[tokio::test]
 async fn a_soft_deleted_server_still_holds_its_room_and_is_deleted_for_good() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.nova.configure(|faults| faults.soft_delete = true);
     rig.driver.terminate(server(1)).await.unwrap();
     assert!(!rig.nova.exists(1));
@@ -191,7 +191,7 @@ async fn a_soft_deleted_server_still_holds_its_room_and_is_deleted_for_good() {
 
 #[tokio::test]
 async fn a_server_that_nova_could_not_delete_to_the_end_is_deleted_again() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.notice(InterruptionBehaviour::Terminate).await.unwrap();
     rig.driver.terminate(server(1)).await.unwrap();
     // Its compute has ended the guest, and then it could not tell Placement.
@@ -223,7 +223,7 @@ async fn a_server_that_nova_could_not_delete_to_the_end_is_deleted_again() {
 
 #[tokio::test]
 async fn a_crash_between_asking_and_the_end_loses_neither_the_end_nor_the_bill() {
-    let mut rig = Rig::new().await;
+    let mut rig = TestHarness::new().await;
     rig.notice(InterruptionBehaviour::Terminate).await.unwrap();
     rig.nova.configure(|faults| faults.slow = true);
     let call = tokio::time::timeout(
@@ -240,7 +240,7 @@ async fn a_crash_between_asking_and_the_end_loses_neither_the_end_nor_the_bill()
 
 #[tokio::test]
 async fn a_stopped_server_shows_when_and_how() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.notice(InterruptionBehaviour::Stop).await.unwrap();
     rig.driver.stop(server(1)).await.unwrap();
     assert_eq!(rig.nova.status(1), "SHUTOFF");
@@ -268,7 +268,7 @@ async fn a_stopped_server_shows_when_and_how() {
 
 #[tokio::test]
 async fn a_hibernated_server_is_shelved_and_off_its_host() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.notice(InterruptionBehaviour::Hibernate).await.unwrap();
     rig.driver.hibernate(server(1)).await.unwrap();
     assert_eq!(rig.nova.status(1), "SHELVED_OFFLOADED");
@@ -296,7 +296,7 @@ async fn a_hibernated_server_is_shelved_and_off_its_host() {
 
 #[tokio::test]
 async fn a_server_moves_to_another_host_and_is_never_touched_there() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.notice(InterruptionBehaviour::LiveMigrate)
         .await
         .unwrap();
@@ -325,7 +325,7 @@ async fn a_server_moves_to_another_host_and_is_never_touched_there() {
 
 #[tokio::test]
 async fn a_server_that_has_nowhere_to_go_is_said_at_once_with_novas_words() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.nova.configure(|faults| faults.no_room = true);
     let error = rig.driver.live_migrate(server(1)).await.unwrap_err();
     assert!(
@@ -341,7 +341,7 @@ async fn a_server_that_has_nowhere_to_go_is_said_at_once_with_novas_words() {
 
 #[tokio::test]
 async fn a_nova_that_is_away_is_waited_for() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.nova.configure(|faults| faults.away = 12);
     rig.notice(InterruptionBehaviour::Terminate)
         .await
@@ -353,7 +353,7 @@ async fn a_nova_that_is_away_is_waited_for() {
 
 #[tokio::test]
 async fn a_server_whose_cell_does_not_answer_is_not_taken_for_gone() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     assert_eq!(rig.driver.list().await.unwrap().len(), 1);
     rig.nova.configure(|faults| {
         faults.partial = 2;
@@ -367,13 +367,13 @@ async fn a_server_whose_cell_does_not_answer_is_not_taken_for_gone() {
     rig.nova.configure(|faults| faults.partial = 2);
     assert_eq!(
         rig.notice(InterruptionBehaviour::Terminate).await,
-        Ok(NoticeOutcome::Told)
+        Ok(NoticeOutcome::Delivered)
     );
 }
 
 #[tokio::test]
 async fn an_action_that_nova_refuses_is_tried_a_few_times_and_told_in_its_words() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.nova.configure(|faults| faults.conflict = true);
     let error = rig.driver.stop(server(1)).await.unwrap_err();
     assert!(
@@ -385,18 +385,18 @@ async fn an_action_that_nova_refuses_is_tried_a_few_times_and_told_in_its_words(
 
 #[tokio::test]
 async fn a_tenant_cannot_stay_by_filling_its_metadata() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.nova.configure(|faults| faults.metadata_is_full = true);
     assert_eq!(
         rig.notice(InterruptionBehaviour::Terminate).await,
-        Ok(NoticeOutcome::Told)
+        Ok(NoticeOutcome::Delivered)
     );
     rig.driver.terminate(server(1)).await.unwrap();
 }
 
 #[tokio::test]
 async fn a_server_that_does_not_run_needs_no_notice_and_one_elsewhere_gets_none() {
-    let rig = Rig::new().await;
+    let rig = TestHarness::new().await;
     rig.nova.set(1, "status", json!("SHUTOFF"));
     assert_eq!(
         rig.notice(InterruptionBehaviour::Terminate).await,

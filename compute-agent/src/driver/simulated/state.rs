@@ -194,7 +194,7 @@ impl SimulatedState {
                 released: false,
             });
         }
-        Ok(NoticeOutcome::Told)
+        Ok(NoticeOutcome::Delivered)
     }
 
     pub(super) fn withdraw(

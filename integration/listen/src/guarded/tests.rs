@@ -4,19 +4,19 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream};
 
-struct Rig {
+struct TestHarness {
     client: DuplexStream,
     server: Guarded<DuplexStream>,
     session: Session,
     began: Instant,
 }
 
-fn rig(protocol: Protocol) -> Rig {
+fn rig(protocol: Protocol) -> TestHarness {
     let seats = Seats::new(Most::default(), Reporter::new("test", |_| {}));
     let session = seats.take(Ipv4Addr::LOCALHOST.into()).unwrap();
     let (client, server) = tokio::io::duplex(64);
     let server = Guarded::new(server, session.clone(), protocol, Deadlines::default());
-    Rig {
+    TestHarness {
         client,
         server,
         session,
@@ -24,7 +24,7 @@ fn rig(protocol: Protocol) -> Rig {
     }
 }
 
-impl Rig {
+impl TestHarness {
     /// Reads to the end; how long that took.
     async fn end(&mut self) -> Duration {
         let mut all = Vec::new();

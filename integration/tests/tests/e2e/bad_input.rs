@@ -311,7 +311,7 @@ async fn a_repeated_acknowledgement_frees_the_room_once() {
         .unwrap();
     }
     bus.close().await;
-    // Another round trip through the same queue and keeper comes after those three.
+    // Another round trip through the same queue and region actor comes after those three.
     region.wait_for_hosts_up().await.unwrap();
     let mut admin = region.admin().await.unwrap();
     let get = v1::GetHostRequest {

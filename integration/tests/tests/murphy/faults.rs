@@ -204,24 +204,24 @@ pub(crate) async fn broker(
 }
 
 /// Where the region keeps its state.
-pub(crate) enum Keeper {
+pub(crate) enum TestedDatabase {
     Sqlite(PathBuf),
     MariaDb(MariaDb),
     Postgres(Postgres),
 }
 
 /// The database dies, ends, stands still; a file is locked by another program.
-pub(crate) async fn database(mut lane: Lane<'_>, keeper: &mut Keeper) {
+pub(crate) async fn database(mut lane: Lane<'_>, tested: &mut TestedDatabase) {
     while !lane.end.has_passed() {
         lane.pause(5000, 18_000).await;
-        match keeper {
-            Keeper::Sqlite(file) => {
+        match tested {
+            TestedDatabase::Sqlite(file) => {
                 let seconds = lane.millis(200, 3000);
                 lock(file, seconds).await;
                 lane.diary.note("database locked for a while");
             }
-            Keeper::MariaDb(server) => break_server(&mut lane, server).await,
-            Keeper::Postgres(server) => break_server(&mut lane, server).await,
+            TestedDatabase::MariaDb(server) => break_server(&mut lane, server).await,
+            TestedDatabase::Postgres(server) => break_server(&mut lane, server).await,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! A whole day: everything is started, everything goes wrong, everything comes to rest, and is judged.
 
 use crate::asker::Asker;
-use crate::faults::{self, Diary, Keeper, Lane, Schedulers};
+use crate::faults::{self, Diary, Lane, Schedulers, TestedDatabase};
 use crate::judge;
 use crate::load::{Caller, FLAVORS, Ledger};
 use crate::watch::Watch;
@@ -51,17 +51,17 @@ impl Day {
     pub(crate) async fn happen(self) {
         let mut broker = RabbitMq::start().await.unwrap();
         let hosts: Vec<String> = (0..HOSTS).map(|n| format!("host-{n}")).collect();
-        let (mut keeper, url) = match self.database {
+        let (mut tested, url) = match self.database {
             Database::Sqlite => (None, None),
             Database::MariaDb => {
                 let server = MariaDb::start().await.unwrap();
                 let url = server.url();
-                (Some(Keeper::MariaDb(server)), Some(url))
+                (Some(TestedDatabase::MariaDb(server)), Some(url))
             }
             Database::Postgres => {
                 let server = Postgres::start().await.unwrap();
                 let url = server.url();
-                (Some(Keeper::Postgres(server)), Some(url))
+                (Some(TestedDatabase::Postgres(server)), Some(url))
             }
         };
         let options = RegionOptions {
@@ -80,7 +80,7 @@ impl Day {
         };
         let mut region = Region::prepare(options).await.unwrap();
         let (dir, prefix) = (region.dir().to_owned(), region.prefix().to_owned());
-        let keeper = keeper.get_or_insert_with(|| Keeper::Sqlite(dir.join("region.db")));
+        let tested = tested.get_or_insert_with(|| TestedDatabase::Sqlite(dir.join("region.db")));
         // On a file one scheduler writes, so there is no use for another one.
         let names = match self.database {
             Database::Sqlite => vec!["one"],
@@ -150,7 +150,7 @@ impl Day {
                     faults::agents(lane(0), &mut region, &hosts),
                     faults::schedulers(lane(1), &mut schedulers),
                     faults::broker(lane(2), &mut broker, &prefix, &hosts),
-                    faults::database(lane(3), keeper),
+                    faults::database(lane(3), tested),
                 );
                 round += 1;
                 let so_far = judge::evacuated(&mut asker).await;

@@ -86,7 +86,7 @@ pub(super) fn best(
     tier: Tier,
     many: usize,
 ) -> Option<Vec<RankedPlace>> {
-    if state.ask.among.is_some() {
+    if state.ask.eligible.is_some() {
         // The weights are given.
         return None;
     }

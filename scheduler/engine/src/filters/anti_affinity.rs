@@ -4,14 +4,14 @@
 //! members would share the host if its end failed. So evicting a member never makes room under the policy.
 
 use super::{Candidates, Effect, Filter};
-use crate::Among;
+use crate::EligibleHosts;
 use crate::state::State;
 use crate::table::HostIndex;
 use ebbtide_model::GroupPolicy;
 
 /// How many more members of its group the request may place on a host at once; `None` if any number.
 pub(crate) fn most_members(state: &State<'_>, host: HostIndex) -> Option<u32> {
-    if let Some(most) = state.ask.among.and_then(|among| among.most(host)) {
+    if let Some(most) = state.ask.eligible.and_then(|eligible| eligible.most(host)) {
         let placed = state.pending(host).map_or(0, |pending| pending.placed);
         return Some(most.saturating_sub(u32::try_from(placed).unwrap_or(u32::MAX)));
     }
@@ -34,7 +34,7 @@ impl Filter for AntiAffinity {
     }
 
     fn run(&self, state: &State<'_>, hosts: &mut Candidates) {
-        if state.ask.among.is_some_and(Among::is_limited) {
+        if state.ask.eligible.is_some_and(EligibleHosts::is_limited) {
             hosts.retain(|host| most_members(state, host).is_none_or(|most| most > 0));
             return;
         }
@@ -51,12 +51,12 @@ impl Filter for AntiAffinity {
     }
 
     fn effect<'a>(&self, state: &State<'a>) -> Effect<'a> {
-        let limited = state.ask.among.is_some_and(Among::is_limited);
+        let limited = state.ask.eligible.is_some_and(EligibleHosts::is_limited);
         Effect::none_if(!limited && state.ask.policy() != Some(GroupPolicy::AntiAffinity))
     }
 
     fn reason(&self, state: &State<'_>, host: HostIndex) -> String {
-        if let Some(most) = state.ask.among.and_then(|among| among.most(host)) {
+        if let Some(most) = state.ask.eligible.and_then(|eligible| eligible.most(host)) {
             return format!("the server group allows {most} instances of the request");
         }
         let limit = state.ask.group.map_or(1, |g| g.max_server_per_host.max(1));

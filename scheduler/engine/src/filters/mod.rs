@@ -20,7 +20,7 @@ mod traits;
 
 pub(crate) use anti_affinity::most_members;
 
-use crate::Among;
+use crate::EligibleHosts;
 use crate::HostTable;
 use crate::fast::Bits;
 use crate::state::State;
@@ -138,8 +138,8 @@ impl Pipeline {
             hosts: Bits::of(state.table.known_bits()),
             steps: Vec::new(),
         };
-        match state.ask.among {
-            Some(among) => admit(&mut once, among),
+        match state.ask.eligible {
+            Some(eligible) => admit(&mut once, eligible),
             None => run_on_set(STATIC, state, &mut once, sample),
         }
         Self { once, sample }
@@ -151,7 +151,7 @@ impl Pipeline {
             hosts: state.table.order().to_vec(),
             steps: Vec::new(),
         };
-        let filters = if state.ask.among.is_some() {
+        let filters = if state.ask.eligible.is_some() {
             &[]
         } else {
             STATIC
@@ -160,8 +160,8 @@ impl Pipeline {
         let mut set = Bits::none(state.table.known_bits().len());
         hosts.into_iter().for_each(|host| set.set(host, true));
         let mut once = Passed { hosts: set, steps };
-        if let Some(among) = state.ask.among {
-            admit(&mut once, among);
+        if let Some(eligible) = state.ask.eligible {
+            admit(&mut once, eligible);
         }
         Self { once, sample }
     }
@@ -197,10 +197,10 @@ impl Pipeline {
 }
 
 /// Keeps the hosts that somebody else's filters let pass. They are told as one step.
-fn admit(passed: &mut Passed, among: &Among) {
+fn admit(passed: &mut Passed, eligible: &EligibleHosts) {
     let number = |set: &Bits| u32::try_from(set.count()).unwrap_or(u32::MAX);
     let before = number(&passed.hosts);
-    passed.hosts.keep(among.hosts().words());
+    passed.hosts.keep(eligible.hosts().words());
     passed.steps.push(FilterStep {
         filter: "admitted".to_owned(),
         before,

@@ -63,8 +63,8 @@ pub(crate) fn weigh(
 ) -> Result<Weighed, Failure> {
     let mut totals = vec![0.0; places.len()];
     let mut parts = Vec::new();
-    if let Some(among) = state.ask.among {
-        let given = places.iter().map(|place| among.weight(place.host));
+    if let Some(eligible) = state.ask.eligible {
+        let given = places.iter().map(|place| eligible.weight(place.host));
         totals
             .iter_mut()
             .zip(given)

@@ -1,13 +1,13 @@
 //! Tests of the engine as a whole. They read as statements; the words are in [`kit`].
 
 mod alike;
-mod among;
 mod bad_clouds;
 mod bad_input;
 mod brute_force;
 mod candidate_facts;
 mod classes;
 mod decisions;
+mod eligible_hosts;
 mod explanations;
 mod filters;
 mod groups;

@@ -2,13 +2,13 @@
 
 use super::group::{Rule, here};
 use super::{NoPlan, NoPlanReason, Plan, PlanOptions, PlannedInstance, PlannedVictim, SecondBest};
-use crate::candidates::{Asked, Candidates, Offer, candidate};
+use crate::candidates::{Candidates, Offer, PlacementQuery, candidate};
 use crate::cloud::follow::kept;
 use crate::cloud::{Cloud, Which};
 use crate::expected::Expected;
 use crate::facts::Allocations;
 use crate::scheduling::Selected;
-use ebbtide_engine::Among;
+use ebbtide_engine::EligibleHosts;
 use ebbtide_model::resource::MAX_AMOUNT;
 use ebbtide_model::{
     Decision, DecisionId, Explanation, Flavor, FlavorId, Outcome, Placement, PlacementRequest,
@@ -54,7 +54,7 @@ impl Cloud {
         &self,
         spec: &RequestSpec,
         call: &Call,
-        asked: &Asked,
+        asked: &PlacementQuery,
         now: i64,
         options: &PlanOptions,
     ) -> Result<Plan, NoPlan> {
@@ -91,7 +91,7 @@ impl Cloud {
         &'a self,
         spec: RequestSpec,
         uuids: Vec<Uuid>,
-        asked: &Asked,
+        asked: &PlacementQuery,
         now: i64,
         options: &PlanOptions,
         expected: &Expected,
@@ -182,15 +182,15 @@ fn uuids(call: &Call) -> Result<Vec<Uuid>, NoPlan> {
 impl Planning<'_> {
     /// Chooses hosts and victims.
     fn decide(&self, rule: Rule, now: i64, options: &PlanOptions) -> Result<Plan, NoPlan> {
-        let among = self.among(rule, options);
+        let eligible = self.eligible(rule, options);
         let request = self.request();
         let at = Timestamp::from_millis(now.div_euclid(1000));
         let id = DecisionId(Uuid::from_u128(u128::from(options.seed)));
-        let decided = self.cloud.engine.decide_among(
+        let decided = self.cloud.engine.decide_for_eligible(
             &self.cloud.victims,
             &options.budgets,
             &request,
-            &among,
+            &eligible,
             at,
             options.seed,
             id,
@@ -209,9 +209,9 @@ impl Planning<'_> {
     }
 
     /// The hosts that passed with Nova's weights, and what the server group allows.
-    fn among(&self, rule: Rule, options: &PlanOptions) -> Among {
+    fn eligible(&self, rule: Rule, options: &PlanOptions) -> EligibleHosts {
         let table = &self.cloud.victims;
-        let mut among = Among::none(table);
+        let mut eligible = EligibleHosts::none(table);
         let several = self.uuids.len() > 1;
         let members = self.members();
         // A rule that is no number has failed the request in the filter.
@@ -239,23 +239,23 @@ impl Planning<'_> {
             if left == Some(0) || too_few {
                 continue;
             }
-            among.admit(number, *total);
+            eligible.admit(number, *total);
             if let Some(left) = left {
-                among.limit(number, left);
+                eligible.limit(number, left);
             }
         }
         let affinity = self.policy() == "affinity";
         if several && (affinity || matches!(rule, Rule::Together | Rule::WithMembers(_))) {
-            among.together();
+            eligible.together();
         }
         if affinity || self.policy() == "soft-affinity" {
             // Who is together with others is no room for them.
             let parsed = members.iter().filter_map(|uuid| uuid.parse::<Uuid>().ok());
-            parsed.for_each(|uuid| among.spare(uuid.into()));
+            parsed.for_each(|uuid| eligible.spare(uuid.into()));
         }
         let spared = options.spared.iter().chain(&self.uuids);
-        spared.for_each(|uuid| among.spare((*uuid).into()));
-        among
+        spared.for_each(|uuid| eligible.spare((*uuid).into()));
+        eligible
     }
 
     /// The request in the engine's words. Where it may go is said elsewhere.

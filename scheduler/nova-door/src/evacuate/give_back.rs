@@ -1,7 +1,7 @@
 //! What a record's driver writes into Placement and reads from it; `ebbtide-swap` does it.
 
 use super::drive::{Driver, Lost};
-use crate::facts::{Facts, Turn};
+use crate::facts::{Facts, ProviderGuard};
 use crate::preemption::Input;
 use ebbtide_openstack::NewClaim;
 use ebbtide_swap::{Amounts, Around, InstanceRow, Room};
@@ -35,7 +35,7 @@ impl Driver {
 }
 
 impl Around for Facts {
-    type Turn = Turn;
+    type Guard = ProviderGuard;
 
     async fn instance(&self, server: Uuid) -> Result<Option<InstanceRow>, String> {
         let nova = self.database.nova();
@@ -56,8 +56,8 @@ impl Around for Facts {
         }))
     }
 
-    async fn turn_to_write(&self, claims: &[NewClaim]) -> Turn {
-        self.providers.turn_to_write(claims).await
+    async fn lock_for_write(&self, claims: &[NewClaim]) -> ProviderGuard {
+        self.providers.lock_for_write(claims).await
     }
 
     fn claimed(&self, consumer: Uuid, amounts: &Amounts) {

@@ -4,13 +4,13 @@ mod convert;
 mod database;
 mod instances;
 mod placement;
-mod turns;
+mod provider_locks;
 mod unheard;
 
 pub(crate) use database::Database;
 pub(crate) use ebbtide_swap::amounts;
 pub(crate) use placement::Providers;
-pub(crate) use turns::Turn;
+pub(crate) use provider_locks::ProviderGuard;
 
 use ebbtide_nova_cloud::Cloud;
 use std::sync::{Arc, PoisonError, RwLock};

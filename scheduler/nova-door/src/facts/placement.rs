@@ -6,7 +6,7 @@
 //! deleted) is heard of from Nova's computes. What is left, details of inventories and hosts without any room, is read one by one
 //! and slowly, because Placement has others to serve.
 
-use super::turns::{Turn, Turns};
+use super::provider_locks::{ProviderGuard, ProviderLocks};
 use crate::clock::Stopwatch;
 use crate::error::DoorError;
 use crate::task::{Tasks, pause};
@@ -40,7 +40,7 @@ pub(crate) struct Providers {
     unread: Mutex<BTreeSet<Uuid>>,
     /// Claims of ours for a provider.
     writing: Mutex<HashMap<Uuid, Writes>>,
-    turns: Turns,
+    locks: ProviderLocks,
     /// The compute nodes, that is root providers, of a host.
     nodes: Mutex<HashMap<String, BTreeSet<Uuid>>>,
 }
@@ -54,7 +54,7 @@ impl Providers {
             wake: tokio::sync::Notify::new(),
             unread: Mutex::default(),
             writing: Mutex::default(),
-            turns: Turns::default(),
+            locks: ProviderLocks::default(),
             nodes: Mutex::default(),
         }
     }
@@ -353,16 +353,16 @@ impl Providers {
     }
 
     /// Waits until no other task of this scheduler writes allocations of these claims' providers.
-    pub(crate) async fn turn_to_write(&self, claims: &[NewClaim]) -> Turn {
+    pub(crate) async fn lock_for_write(&self, claims: &[NewClaim]) -> ProviderGuard {
         let amounts = claims.iter().flat_map(|claim| claim.resources.amounts());
         let providers = amounts.map(|(provider, _, _)| provider).collect();
-        self.turns.take(&providers).await
+        self.locks.take(&providers).await
     }
 
     /// Waits until nobody else of this scheduler writes allocations of a provider: what is read
     /// then is not between two of our writes.
-    pub(crate) async fn turn_to_look(&self, provider: Uuid) -> Turn {
-        self.turns.take(&BTreeSet::from([provider])).await
+    pub(crate) async fn lock_for_look(&self, provider: Uuid) -> ProviderGuard {
+        self.locks.take(&BTreeSet::from([provider])).await
     }
 
     /// A claim of ours is being written as long as the guard lives: each raises the provider's generation by one.

@@ -22,7 +22,7 @@ use crate::facts::{Database, Facts, Providers};
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::release::CloudRelease;
-use crate::select::{Members, Selector, Wanted};
+use crate::select::{Members, Selector, VictimReservations};
 use crate::settings::Settings;
 use crate::task::Tasks;
 use ebbtide_fresh_nova::{Cloud as Nova, compute_uuid};
@@ -147,7 +147,7 @@ impl Bench {
             settings: Arc::new(settings),
             notices: Notices::default(),
             metrics,
-            wanted: Wanted::default(),
+            reservations: VictimReservations::default(),
             members: Members::default(),
             preempting: Preempting::default(),
             release,

@@ -3,9 +3,9 @@
 //! All of it is asked after the request came, so it is no older than what Nova would decide on. What turns out not to be needed is
 //! thrown away.
 
-use super::truth::Truth;
+use super::placement_snapshot::PlacementSnapshot;
 use super::{Request, Selector};
-use ebbtide_nova_cloud::{Asked, Next};
+use ebbtide_nova_cloud::{Next, PlacementQuery};
 use serde_json::Value;
 use uuid::Uuid;
 
@@ -16,18 +16,18 @@ pub(super) struct Ahead {
     /// it is known to be.
     pub(super) host: Option<(Uuid, bool)>,
     /// The candidates for which memory had none, as Placement answers.
-    pub(super) answer: Option<(Asked, Value)>,
+    pub(super) answer: Option<(PlacementQuery, Value)>,
     /// What Placement says of those who would have to do with a preemption.
-    pub(super) truth: Option<Truth>,
+    pub(super) snapshot: Option<PlacementSnapshot>,
 }
 
 /// What it will be by what is known now.
 enum Likely {
     Host(Uuid),
     /// Nothing fits, as far as memory knows.
-    NoHost(Asked),
+    NoHost(PlacementQuery),
     /// Memory cannot know.
-    Question(Asked),
+    Question(PlacementQuery),
 }
 
 impl Selector {
@@ -78,22 +78,22 @@ impl Selector {
         })
     }
 
-    async fn ask_ahead(&self, request: &Request, asked: Asked) {
+    async fn ask_ahead(&self, request: &Request, asked: PlacementQuery) {
         // Whatever goes wrong is asked again when it is needed, and told then.
         if let Ok(answer) = self.put_question(request, &asked).await {
             request.ahead().answer = Some((asked, answer));
         }
     }
 
-    async fn look_for_room(&self, request: &Request, asked: &Asked) {
+    async fn look_for_room(&self, request: &Request, asked: &PlacementQuery) {
         if !self.may_make_room(request) {
             return;
         }
         let options = super::preempt::plan_options(request);
         if let Ok(plan) = self.plan_once(request, asked, &options)
-            && let Ok(truth) = self.truth(request, &plan).await
+            && let Ok(snapshot) = self.snapshot(request, &plan).await
         {
-            request.ahead().truth = Some(truth);
+            request.ahead().snapshot = Some(snapshot);
         }
     }
 }

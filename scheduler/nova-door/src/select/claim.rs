@@ -71,7 +71,7 @@ impl Claimer<'_> {
             let turn = self
                 .facts
                 .providers
-                .turn_to_write(std::slice::from_ref(&new))
+                .lock_for_write(std::slice::from_ref(&new))
                 .await;
             let readings = self.facts.providers.readings(&new);
             let tried = if self.request.redelivered || self.request.is_doubtful(new.consumer) {
@@ -147,7 +147,7 @@ impl Claimer<'_> {
     }
 
     /// Whether more is given than there is, because a claim of another scheduler met ours:
-    /// Placement takes both then (see `turns.rs`). Who comes last always sees it. Looked at while
+    /// Placement takes both then (see `provider_locks.rs`). Who comes last always sees it. Looked at while
     /// it is our turn, so that only others raise the generation meanwhile. One that does not answer
     /// now has taken the claim all the same.
     async fn takes_too_much(&self, new: &NewClaim) -> bool {

@@ -4,7 +4,7 @@
 use super::claim::{Claimer, Patience};
 use super::{Request, Selector};
 use ebbtide_nova::fault::Fault;
-use ebbtide_nova_cloud::{Asked, Candidates, Claimed, Next, Scheduling, Selected};
+use ebbtide_nova_cloud::{Candidates, Claimed, Next, PlacementQuery, Scheduling, Selected};
 use ebbtide_openstack::OpenStackError;
 use serde_json::Value;
 use uuid::Uuid;
@@ -69,7 +69,11 @@ impl Selector {
         ))
     }
 
-    async fn decide_asked(&self, request: &Request, asked: &Asked) -> Result<Ended, Fault> {
+    async fn decide_asked(
+        &self,
+        request: &Request,
+        asked: &PlacementQuery,
+    ) -> Result<Ended, Fault> {
         let mut failed: Option<(Candidates, Fault)> = None;
         for _ in 0..TRIES {
             let known = match self.facts.read(|cloud| cloud.candidates(asked)) {
@@ -111,7 +115,11 @@ impl Selector {
     }
 
     /// Placement's own answer, as Nova asks for it. Waits for a Placement that is away, as long as patience lasts.
-    async fn ask_placement(&self, request: &Request, asked: &Asked) -> Result<Candidates, Fault> {
+    async fn ask_placement(
+        &self,
+        request: &Request,
+        asked: &PlacementQuery,
+    ) -> Result<Candidates, Fault> {
         self.metrics.question();
         let foreseen = request.ahead().answer.take();
         let answer = match foreseen.filter(|(question, _)| question == asked) {
@@ -151,7 +159,7 @@ impl Selector {
     pub(super) async fn put_question(
         &self,
         request: &Request,
-        asked: &Asked,
+        asked: &PlacementQuery,
     ) -> Result<Value, OpenStackError> {
         let placement = self.facts.providers.placement(&request.id);
         let first = placement
@@ -262,7 +270,7 @@ impl Selector {
         }
         // Claims of ours raise it, too. While it is our turn none is under way, and all that are
         // done are counted.
-        let _turn = self.facts.providers.turn_to_look(host).await;
+        let _turn = self.facts.providers.lock_for_look(host).await;
         match self.generation(request, host).await {
             Ok(generation) => self.is_known(host, generation),
             // A Placement that is away is waited for by the claim.

@@ -35,14 +35,14 @@ struct Shared {
 }
 
 /// The right to decide for a group, until it is dropped.
-pub(super) type Turn = OwnedMutexGuard<()>;
+pub(super) type GroupLock = OwnedMutexGuard<()>;
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Members {
-    async fn turn(&self, group: &str) -> Turn {
+    async fn turn(&self, group: &str) -> GroupLock {
         let turn = {
             let mut turns = lock(&self.shared.turns);
             // Those that no task has or waits for.
@@ -137,7 +137,7 @@ impl Selector {
 pub(super) struct OfGroup {
     pub(super) expected: Expected,
     /// Held from the decision until others can know of it.
-    pub(super) turn: Option<Turn>,
+    pub(super) turn: Option<GroupLock>,
 }
 
 #[cfg(test)]

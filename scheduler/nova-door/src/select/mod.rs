@@ -5,16 +5,16 @@ mod claim;
 mod decide;
 mod members;
 mod overfull;
+mod placement_snapshot;
 mod preempt;
-mod truth;
-mod wanted;
+mod reservations;
 
 use self::ahead::Ahead;
 pub(crate) use self::members::Members;
 use self::members::OfGroup;
 use self::preempt::Made;
-pub(crate) use self::wanted::Wanted;
-use self::wanted::Wish;
+use self::reservations::VictimReservation;
+pub(crate) use self::reservations::VictimReservations;
 use crate::clock::Stopwatch;
 use crate::evacuate::{Away, Outcome, Preempting};
 use crate::facts::Facts;
@@ -24,7 +24,7 @@ use crate::release::CloudRelease;
 use crate::settings::Settings;
 use ebbtide_nova::fault::Fault;
 use ebbtide_nova::schedule::Call;
-use ebbtide_nova_cloud::{Asked, Selected};
+use ebbtide_nova_cloud::{PlacementQuery, Selected};
 use ebbtide_nova_objects::{
     Failure, NumaLimits, ObjectError, RpcContext, ScheduleRequest, SelectDestinations, Selection,
     Value as Wire, reply,
@@ -50,7 +50,7 @@ pub(crate) struct Selector {
     pub(crate) notices: Notices,
     pub(crate) metrics: Metrics,
     /// Who is about to be asked to leave.
-    pub(crate) wanted: Wanted,
+    pub(crate) reservations: VictimReservations,
     /// Members of server groups that are on their way.
     pub(crate) members: Members,
     /// What makes room, where the operator wants it and there is a ledger.
@@ -73,7 +73,7 @@ pub(crate) struct Request {
     pub(crate) call: Call,
     pub(crate) return_objects: bool,
     /// What Nova would ask Placement; `None` for a rebuild, which asks nothing.
-    pub(crate) asked: Option<Asked>,
+    pub(crate) asked: Option<PlacementQuery>,
     /// A scheduler may have begun with it before.
     pub(crate) redelivered: bool,
     /// For redelivered requests: the provider of the host where an instance is.
@@ -96,7 +96,7 @@ pub(crate) struct Request {
     /// What was asked of Placement since the request came, before it was sure that it would be needed.
     ahead: Mutex<Ahead>,
     /// Whom the request wants to leave, as long as that is not written down.
-    wish: Mutex<Option<Wish>>,
+    reservation: Mutex<Option<VictimReservation>>,
     /// What is known of its server group.
     of_group: Mutex<OfGroup>,
 }
@@ -111,8 +111,10 @@ impl Request {
         self.ahead.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wish(&self) -> MutexGuard<'_, Option<Wish>> {
-        self.wish.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reservation(&self) -> MutexGuard<'_, Option<VictimReservation>> {
+        self.reservation
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     fn group(&self) -> MutexGuard<'_, OfGroup> {
@@ -248,7 +250,7 @@ impl Selector {
             doubtful: Mutex::default(),
             seed: crate::ids::seed(),
             ahead: Mutex::default(),
-            wish: Mutex::default(),
+            reservation: Mutex::default(),
             of_group: Mutex::default(),
             call: call_of,
             return_objects: wanted.return_objects,

@@ -1,12 +1,12 @@
 //! Room for a normal request that found none: the cheapest preemptible instances leave.
 
-use super::truth::Truth;
+use super::placement_snapshot::PlacementSnapshot;
 use super::{Request, Selector};
 use crate::clock;
 use crate::evacuate::{Evacuations, Outcome};
 use crate::preemption::{Holding, Preemption, State};
 use ebbtide_fail_points::{Point, reach};
-use ebbtide_nova_cloud::{Asked, Cloud, NoPlanReason, Plan, PlanOptions, Verdict};
+use ebbtide_nova_cloud::{Cloud, NoPlanReason, PlacementQuery, Plan, PlanOptions, Verdict};
 use ebbtide_store::ledger::LedgerError;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -85,7 +85,7 @@ impl Selector {
     async fn round(
         &self,
         request: &Request,
-        asked: &Asked,
+        asked: &PlacementQuery,
         evacuations: &Evacuations,
         options: &mut PlanOptions,
     ) -> Round {
@@ -98,8 +98,8 @@ impl Selector {
                 return NOTHING;
             }
         };
-        let truth = match self.truth(request, &plan).await {
-            Ok(truth) => truth,
+        let snapshot = match self.snapshot(request, &plan).await {
+            Ok(snapshot) => snapshot,
             Err(error) => {
                 tracing::warn!(
                     code = error.code(),
@@ -109,16 +109,16 @@ impl Selector {
             }
         };
         let verdict = self.facts.write(|cloud| {
-            for provider in &truth.providers {
+            for provider in &snapshot.providers {
                 cloud.consumers_of(provider.provider, provider.generation, &provider.consumers);
             }
-            cloud.verify(&mut plan, &truth.providers)
+            cloud.verify(&mut plan, &snapshot.providers)
         });
         if let Verdict::Changed(why) = verdict {
             tracing::debug!(request = %request.id, "planning again: {why}");
             return Round::Again;
         }
-        let record = match self.record(request, &plan, &truth) {
+        let record = match self.record(request, &plan, &snapshot) {
             Ok(record) => record,
             Err(gone) => {
                 options.spared.push(gone);
@@ -139,7 +139,7 @@ impl Selector {
         let names = plan.instances.iter().map(|i| i.host.host.clone()).collect();
         // From here on the ledger knows the newcomers and their victims.
         let written = || {
-            drop(request.wish().take());
+            drop(request.reservation().take());
             drop(request.group().turn.take());
         };
         match evacuations
@@ -194,7 +194,7 @@ impl Selector {
     async fn with_alternates(
         &self,
         request: &Request,
-        asked: &Asked,
+        asked: &PlacementQuery,
         plan: &Plan,
         result: &Value,
     ) -> Option<Value> {
@@ -253,11 +253,16 @@ impl Selector {
     ///
     /// # Errors
     /// A victim that holds nothing any more: it must not be named in a swap.
-    fn record(&self, request: &Request, plan: &Plan, truth: &Truth) -> Result<Preemption, Uuid> {
+    fn record(
+        &self,
+        request: &Request,
+        plan: &Plan,
+        snapshot: &PlacementSnapshot,
+    ) -> Result<Preemption, Uuid> {
         let victims = plan
             .victims
             .iter()
-            .map(|victim| truth.victim(victim))
+            .map(|victim| snapshot.victim(victim))
             .collect::<Result<Vec<_>, _>>()?;
         let selected: Vec<Vec<_>> = plan
             .instances
@@ -288,7 +293,7 @@ impl Selector {
                         user_id: user_id.clone(),
                         generation: None,
                     };
-                    truth.newcomer(instance.uuid, instance.host.host.clone(), claim)
+                    snapshot.newcomer(instance.uuid, instance.host.host.clone(), claim)
                 })
                 .collect(),
             victims,

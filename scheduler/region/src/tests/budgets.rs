@@ -185,5 +185,5 @@ fn memory_does_not_grow_with_what_is_over() {
         (0, 0, 0)
     );
     assert_eq!((region.unsent_notices.len(), region.resting.len()), (0, 0));
-    assert_eq!(region.asked.len(), (0, 0));
+    assert_eq!(region.pending_calls.len(), (0, 0));
 }

@@ -1,6 +1,6 @@
 //! Servers that were kept on shared storage go on on another host when their own has no room.
 
-use super::host::{Fate, Shelf};
+use super::host::{Fate, SharedStorage};
 use super::world::{World, normal, spot, with};
 use crate::Command;
 use ebbtide_model::message::{Body, Message};
@@ -27,7 +27,7 @@ fn world(storages: &[Option<&str>]) -> World {
     let names: Vec<String> = (0..storages.len()).map(|n| format!("host-{n}")).collect();
     let hosts: Vec<(&str, u64)> = names.iter().map(|name| (name.as_str(), 4)).collect();
     let mut world = World::new(&hosts);
-    let shelf = Shelf::default();
+    let shelf = SharedStorage::default();
     for (name, storage) in names.iter().zip(storages) {
         world.host(name).storage = storage.map(|s| (s.to_owned(), shelf.clone()));
         world.heartbeat(name);
@@ -130,7 +130,7 @@ fn what_was_kept_on_a_hosts_own_disk_stays_there_whatever_storage_it_has_now() {
     let mut world = world(&[None, Some("nfs-1")]);
     let (victim, _) = kept(&mut world, "hibernate");
     assert_eq!(world.server(victim).kept_in(), None);
-    world.host("host-0").storage = Some(("nfs-1".to_owned(), Shelf::default()));
+    world.host("host-0").storage = Some(("nfs-1".to_owned(), SharedStorage::default()));
     enabled(&mut world, "host-1", true);
     world.run(300);
     assert!(world.server(victim).waits_to_come_back());

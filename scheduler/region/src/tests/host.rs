@@ -17,7 +17,7 @@ use std::rc::Rc;
 use uuid::Uuid;
 
 /// Storage that several hosts share: who is kept there, and by which host. Whoever takes somebody out has the token.
-pub(super) type Shelf = Rc<RefCell<BTreeMap<ServerId, (String, Guest)>>>;
+pub(super) type SharedStorage = Rc<RefCell<BTreeMap<ServerId, (String, Guest)>>>;
 
 #[derive(Debug, Clone)]
 pub(super) struct Guest {
@@ -50,7 +50,7 @@ pub(super) struct TestHost {
     pub(super) queue: VecDeque<Message>,
     pub(super) guests: BTreeMap<ServerId, Guest>,
     /// Its name, and what is kept there.
-    pub(super) storage: Option<(String, Shelf)>,
+    pub(super) storage: Option<(String, SharedStorage)>,
     pub(super) calls: BTreeMap<ActionId, (ServerId, Action)>,
     pub(super) publishing: VecDeque<(ReportId, Message)>,
     pub(super) dead_letters: Vec<String>,
@@ -317,7 +317,7 @@ impl TestHost {
             Action::GiveNotice(_) => {
                 let guest = self.guests.get(&id).ok_or(gone)?;
                 Ok(Done::Noticed(match guest.state {
-                    HostedState::Running => NoticeOutcome::Told,
+                    HostedState::Running => NoticeOutcome::Delivered,
                     _ => NoticeOutcome::NotRunning,
                 }))
             }

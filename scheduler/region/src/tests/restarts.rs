@@ -8,10 +8,10 @@ use ebbtide_model::{EvacuationState, HostHealth, ServerStatus};
 /// The main story; `disturb` is called with the number of each step, before it.
 fn story(disturb: &mut dyn FnMut(&mut World, u32)) -> (World, u32) {
     let mut world = World::new(&[("host-a", 4), ("host-b", 1)]);
-    let mut step = 0;
+    let mut transition = 0;
     let mut next = |world: &mut World| {
-        step += 1;
-        disturb(world, step);
+        transition += 1;
+        disturb(world, transition);
     };
     let cattle = world.request(&spot(2), 2);
     let pet = world.request(&normal(4), 1);
@@ -48,7 +48,7 @@ fn story(disturb: &mut dyn FnMut(&mut World, u32)) -> (World, u32) {
         world.run(1);
     }
     world.run(60);
-    (world, step)
+    (world, transition)
 }
 
 fn is_the_same_end(world: &World) {
@@ -80,8 +80,8 @@ fn a_restart_at_any_step_of_the_story_gives_the_same_end() {
     is_the_same_end(&world);
     assert!(steps > 80);
     for at in 1..=steps {
-        let (world, _) = story(&mut |world, step| {
-            if step == at {
+        let (world, _) = story(&mut |world, transition| {
+            if transition == at {
                 world.restart_scheduler();
             }
         });
@@ -93,8 +93,8 @@ fn a_restart_at_any_step_of_the_story_gives_the_same_end() {
 fn a_commit_that_fails_at_any_step_of_the_story_gives_the_same_end() {
     let (_, steps) = story(&mut |_, _| {});
     for at in 1..=steps {
-        let (world, _) = story(&mut |world, step| {
-            if step == at {
+        let (world, _) = story(&mut |world, transition| {
+            if transition == at {
                 world.fail_commit_after = Some(0);
             }
         });
@@ -106,8 +106,8 @@ fn a_commit_that_fails_at_any_step_of_the_story_gives_the_same_end() {
 fn an_agent_that_crashes_at_any_step_of_the_story_gives_the_same_end() {
     let (_, steps) = story(&mut |_, _| {});
     for at in 1..=steps {
-        let (world, _) = story(&mut |world, step| {
-            if step == at {
+        let (world, _) = story(&mut |world, transition| {
+            if transition == at {
                 let now = world.now;
                 world.host("host-a").restart(now);
             }

@@ -35,16 +35,16 @@ fn a_server_that_does_not_start_is_tried_elsewhere_and_its_room_stays_taken_unti
     world.run(605);
     let second = world.place(pet).unwrap().to_owned();
     assert_ne!(first, second);
-    let remains = world
+    let orphan = world
         .database
         .servers
         .values()
         .find(|s| s.id != pet)
         .cloned()
         .unwrap();
-    assert_eq!(remains.status, ServerStatus::Deleting);
-    assert_eq!(remains.host.as_ref(), Some(&first));
-    assert_eq!(remains.fault.as_ref().unwrap().code, "EB-FAULT-004");
+    assert_eq!(orphan.status, ServerStatus::Deleting);
+    assert_eq!(orphan.host.as_ref(), Some(&first));
+    assert_eq!(orphan.fault.as_ref().unwrap().code, "EB-FAULT-004");
     let next = world.create(&normal(4));
     assert_eq!(
         world.status(next),
@@ -58,7 +58,7 @@ fn a_server_that_does_not_start_is_tried_elsewhere_and_its_room_stays_taken_unti
     world.host(&first).hanging.clear();
     world.flush();
     assert!(!world.hosts[&first].runs(pet));
-    assert_eq!(world.status(remains.id), ServerStatus::Deleted);
+    assert_eq!(world.status(orphan.id), ServerStatus::Deleted);
     let next = world.create(&normal(4));
     assert!(world.runs(next));
     everything_is_over(&world);

@@ -2,7 +2,7 @@
 
 use super::request::{optional, parsed, required};
 use super::scheduler::unexpected;
-use super::{Door, convert};
+use super::{ApiHandlers, convert};
 use crate::error::ServiceError;
 use crate::ids;
 use ebbtide_model::{
@@ -16,12 +16,12 @@ use tonic::{Request, Response, Status};
 /// A restarted scheduler reads the evacuations of the last 31 days, and windows must fit into them.
 const MAX_WINDOW: u32 = 30 * 24 * 3600;
 
-impl Door {
+impl ApiHandlers {
     async fn host(&self, name: &str) -> Result<HostView, ServiceError> {
         let wanted = name.to_owned();
         let found = self
             .api
-            .keeper
+            .region_actor
             .look(move |region| region.host(&wanted))
             .await?;
         found.ok_or_else(|| ServiceError::NotFound {
@@ -47,12 +47,12 @@ fn scope(project_id: String, group_id: &str) -> Result<BudgetScope, ServiceError
 }
 
 #[tonic::async_trait]
-impl v1::admin_server::Admin for Door {
+impl v1::admin_server::Admin for ApiHandlers {
     async fn list_hosts(
         &self,
         _request: Request<v1::ListHostsRequest>,
     ) -> Result<Response<v1::ListHostsResponse>, Status> {
-        let hosts = self.api.keeper.look(Region::hosts).await?;
+        let hosts = self.api.region_actor.look(Region::hosts).await?;
         Ok(Response::new(v1::ListHostsResponse {
             hosts: hosts.iter().map(convert::host).collect(),
         }))
@@ -66,7 +66,7 @@ impl v1::admin_server::Admin for Door {
         let host = self.host(&name).await?;
         let servers = self
             .api
-            .keeper
+            .region_actor
             .look(move |region| -> Vec<v1::Server> {
                 let evacuation = |id: Option<_>| id.and_then(|id| region.evacuation(id));
                 region
@@ -87,7 +87,7 @@ impl v1::admin_server::Admin for Door {
     ) -> Result<Response<v1::DisableHostResponse>, Status> {
         let v1::DisableHostRequest { name, reason } = request.into_inner();
         self.api
-            .keeper
+            .region_actor
             .command(Command::DisableHost {
                 name: name.clone(),
                 reason,
@@ -105,7 +105,7 @@ impl v1::admin_server::Admin for Door {
     ) -> Result<Response<v1::EnableHostResponse>, Status> {
         let name = request.into_inner().name;
         self.api
-            .keeper
+            .region_actor
             .command(Command::EnableHost(name.clone()))
             .await?;
         let host = self.host(&name).await?;
@@ -129,7 +129,7 @@ impl v1::admin_server::Admin for Door {
         };
         match self
             .api
-            .keeper
+            .region_actor
             .command(Command::CreateFlavor(flavor))
             .await?
         {
@@ -144,7 +144,7 @@ impl v1::admin_server::Admin for Door {
         &self,
         _request: Request<v1::ListFlavorsRequest>,
     ) -> Result<Response<v1::ListFlavorsResponse>, Status> {
-        let flavors = self.api.keeper.look(Region::flavors).await?;
+        let flavors = self.api.region_actor.look(Region::flavors).await?;
         Ok(Response::new(v1::ListFlavorsResponse {
             flavors: flavors.iter().map(convert::flavor).collect(),
         }))
@@ -157,7 +157,7 @@ impl v1::admin_server::Admin for Door {
         let name = request.into_inner().id;
         let found = self
             .api
-            .keeper
+            .region_actor
             .look(move |region| region.find_flavor(&name).cloned())
             .await?;
         let flavor = found.map_err(ServiceError::from)?;
@@ -171,7 +171,7 @@ impl v1::admin_server::Admin for Door {
         request: Request<v1::DeleteFlavorRequest>,
     ) -> Result<Response<v1::DeleteFlavorResponse>, Status> {
         self.api
-            .keeper
+            .region_actor
             .command(Command::DeleteFlavor(request.into_inner().id))
             .await?;
         Ok(Response::new(v1::DeleteFlavorResponse {}))
@@ -190,7 +190,7 @@ impl v1::admin_server::Admin for Door {
         };
         match self
             .api
-            .keeper
+            .region_actor
             .command(Command::PutAggregate(aggregate))
             .await?
         {
@@ -205,7 +205,7 @@ impl v1::admin_server::Admin for Door {
         &self,
         _request: Request<v1::ListAggregatesRequest>,
     ) -> Result<Response<v1::ListAggregatesResponse>, Status> {
-        let all = self.api.keeper.look(Region::aggregates).await?;
+        let all = self.api.region_actor.look(Region::aggregates).await?;
         let aggregates = all.iter().map(convert::aggregate).collect();
         Ok(Response::new(v1::ListAggregatesResponse { aggregates }))
     }
@@ -215,7 +215,7 @@ impl v1::admin_server::Admin for Door {
         request: Request<v1::DeleteAggregateRequest>,
     ) -> Result<Response<v1::DeleteAggregateResponse>, Status> {
         self.api
-            .keeper
+            .region_actor
             .command(Command::DeleteAggregate(request.into_inner().id))
             .await?;
         Ok(Response::new(v1::DeleteAggregateResponse {}))
@@ -241,7 +241,12 @@ impl v1::admin_server::Admin for Door {
             max_victims: wire.max_victims,
             window: Seconds(wire.window_seconds),
         };
-        match self.api.keeper.command(Command::PutBudget(budget)).await? {
+        match self
+            .api
+            .region_actor
+            .command(Command::PutBudget(budget))
+            .await?
+        {
             Reply::Budget(b) => Ok(Response::new(v1::PutBudgetResponse {
                 budget: Some(convert::budget(&b)),
             })),
@@ -254,7 +259,7 @@ impl v1::admin_server::Admin for Door {
         request: Request<v1::ListBudgetsRequest>,
     ) -> Result<Response<v1::ListBudgetsResponse>, Status> {
         let who = super::guard::caller(&request)?;
-        let all = self.api.keeper.look(Region::budgets).await?;
+        let all = self.api.region_actor.look(Region::budgets).await?;
         let mut budgets: Vec<v1::DisruptionBudget> = all.iter().map(convert::budget).collect();
         if who.is_tenant() {
             // Those of server groups do not say whose the group is; a tenant sees the ones of its projects.
@@ -284,7 +289,7 @@ impl v1::admin_server::Admin for Door {
         let wire = request.into_inner();
         let scope = scope(wire.project_id, &wire.group_id)?;
         self.api
-            .keeper
+            .region_actor
             .command(Command::DeleteBudget(scope))
             .await?;
         Ok(Response::new(v1::DeleteBudgetResponse {}))
@@ -298,7 +303,7 @@ impl v1::admin_server::Admin for Door {
         let (flavor, group) = (wire.flavor, wire.group);
         let resolved = self
             .api
-            .keeper
+            .region_actor
             .look(move |region| -> Result<_, RegionError> {
                 let flavor = region.find_flavor(&flavor)?.clone();
                 let group = if group.is_empty() {
@@ -322,7 +327,7 @@ impl v1::admin_server::Admin for Door {
         };
         match self
             .api
-            .keeper
+            .region_actor
             .command(Command::AdoptServer(Box::new(adopt)))
             .await?
         {

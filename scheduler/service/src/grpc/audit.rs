@@ -1,9 +1,9 @@
 //! The audit: database, memory and agents held against each other.
 
-use super::Door;
+use super::ApiHandlers;
 use crate::clock;
 use crate::error::ServiceError;
-use crate::keeper::not_read;
+use crate::region_actor::not_read;
 use crate::task::pause;
 use ebbtide_model::{Seconds, Timestamp};
 use ebbtide_proto::v1;
@@ -17,14 +17,14 @@ const BETWEEN: Duration = Duration::from_millis(300);
 /// A message that is older than this and still not sent is worth a word.
 const UNSENT: Seconds = Seconds(60);
 
-impl Door {
+impl ApiHandlers {
     /// Looks at everything once.
     pub(super) async fn examine(&self) -> Result<v1::AuditResponse, ServiceError> {
         let now = clock::now();
         let on_duty = self.api.duty.present().is_some();
         let examined = self
             .api
-            .keeper
+            .region_actor
             .look(move |region| region.examine(now, on_duty))
             .await?;
         let mut findings = examined.findings;
@@ -78,7 +78,7 @@ impl Door {
             outbox = snapshot.outbox.iter().map(|m| m.created_at).collect();
             let differs = self
                 .api
-                .keeper
+                .region_actor
                 .look(move |region| region.differs(&snapshot))
                 .await?;
             let differs = match always {

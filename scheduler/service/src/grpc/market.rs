@@ -1,11 +1,11 @@
 //! Lives that are over, advice from them, and prices.
 
-use super::Door;
+use super::ApiHandlers;
 use super::request::{limit, optional, parsed};
 use super::{advice, convert};
 use crate::advice::AskedFlavor;
 use crate::error::ServiceError;
-use crate::keeper::not_read;
+use crate::region_actor::not_read;
 use ebbtide_access::AccessError;
 use ebbtide_advice::Asker;
 use ebbtide_advice::life::hours_of;
@@ -22,7 +22,7 @@ const ROWS: u32 = 1000;
 const CHANGES: u32 = 100;
 
 #[tonic::async_trait]
-impl Market for Door {
+impl Market for ApiHandlers {
     async fn list_lives(
         &self,
         request: Request<v1::ListLivesRequest>,
@@ -46,7 +46,7 @@ impl Market for Door {
         &self,
         _request: Request<v1::ListPricesRequest>,
     ) -> Result<Response<v1::ListPricesResponse>, Status> {
-        let prices = self.api.keeper.look(Region::flavor_prices).await?;
+        let prices = self.api.region_actor.look(Region::flavor_prices).await?;
         Ok(Response::new(v1::ListPricesResponse {
             prices: prices.iter().map(convert::flavor_price).collect(),
             market: self.api.region.market.enabled,
@@ -82,7 +82,7 @@ impl Market for Door {
         let wire = request.into_inner();
         let question = advice::question(&wire);
         let name = wire.flavor;
-        let flavor = self.api.keeper.look(move |region| -> Result<_, ServiceError> {
+        let flavor = self.api.region_actor.look(move |region| -> Result<_, ServiceError> {
             let flavor = region.find_flavor(&name)?;
             let properties = flavor.properties().map_err(RegionError::from)?;
             if !properties.preemptible {

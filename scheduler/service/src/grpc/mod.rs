@@ -12,11 +12,11 @@ mod scheduler;
 mod servers;
 mod status;
 
-use crate::advice::Desk;
+use crate::advice::AdviceService;
 use crate::duty::Duty;
 use crate::gate::{Gate, GateLayer};
-use crate::keeper::Keeper;
 use crate::plugins::Plugins;
+use crate::region_actor::RegionActor;
 use crate::task::Tasks;
 use crate::wire::Connections;
 use ebbtide_bus::BusStatus;
@@ -38,8 +38,8 @@ use tonic::transport::Server;
 /// What the calls need. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct Api {
-    pub(crate) keeper: Keeper,
-    pub(crate) advice: Desk,
+    pub(crate) region_actor: RegionActor,
+    pub(crate) advice: AdviceService,
     pub(crate) store: Store,
     pub(crate) duty: Duty,
     pub(crate) bus: watch::Receiver<BusStatus>,
@@ -53,7 +53,7 @@ pub(crate) struct Api {
 
 /// Calls end with the service, streams too.
 #[derive(Clone)]
-pub(crate) struct Door {
+pub(crate) struct ApiHandlers {
     pub(crate) api: Api,
     pub(crate) stop: CancellationToken,
     pub(crate) gate: Gate,
@@ -67,19 +67,21 @@ const KEEPALIVE_ANSWER: Duration = Duration::from_secs(20);
 /// Starts serving.
 pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Tasks) {
     let stop = tasks.stop().clone();
-    let door = Door {
+    let handlers = ApiHandlers {
         api,
         stop: stop.clone(),
         gate: gate.clone(),
     };
-    let guard = Guard { door: door.clone() };
+    let guard = Guard {
+        handlers: handlers.clone(),
+    };
     tasks.spawn("grpc", async move {
         let (health, health_service) = tonic_health::server::health_reporter();
         health.set_serving::<SchedulerServer<Guard>>().await;
         health.set_serving::<ServersServer<Guard>>().await;
         health.set_serving::<MarketServer<Guard>>().await;
-        health.set_serving::<AdminServer<Door>>().await;
-        health.set_serving::<PluginsServer<Door>>().await;
+        health.set_serving::<AdminServer<ApiHandlers>>().await;
+        health.set_serving::<PluginsServer<ApiHandlers>>().await;
         let reflection = tonic_reflection::server::Builder::configure()
             .register_encoded_file_descriptor_set(v1::DESCRIPTORS)
             .register_encoded_file_descriptor_set(tonic_health::pb::FILE_DESCRIPTOR_SET)
@@ -115,13 +117,13 @@ pub(crate) fn serve(connections: Connections, api: Api, gate: Gate, tasks: &Task
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )
             .add_service(
-                PluginsServer::new(door.clone())
+                PluginsServer::new(handlers.clone())
                     // A component is larger than anything else that is said.
                     .max_decoding_message_size(MAX_MESSAGE_BYTES)
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )
             .add_service(
-                AdminServer::new(door)
+                AdminServer::new(handlers)
                     .max_decoding_message_size(most)
                     .max_encoding_message_size(MAX_MESSAGE_BYTES),
             )

@@ -1,6 +1,6 @@
 //! Plugins that are changed while the scheduler runs, shadow reports, records of the region.
 
-use super::{Door, convert};
+use super::{ApiHandlers, convert};
 use crate::error::ServiceError;
 use crate::plugins::{Change, ShadowReport};
 use ebbtide_engine::PluginFailure;
@@ -109,7 +109,7 @@ fn report(report: &ShadowReport, unit: String, shadow_unit: String) -> v1::Shado
 }
 
 #[tonic::async_trait]
-impl v1::plugins_server::Plugins for Door {
+impl v1::plugins_server::Plugins for ApiHandlers {
     async fn add_plugin(
         &self,
         request: Request<v1::AddPluginRequest>,

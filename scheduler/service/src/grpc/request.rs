@@ -63,7 +63,7 @@ impl Api {
         let server_ids = server_ids(wire.count, &wire.server_ids)?;
         let (flavor, group) = (wire.flavor, wire.group);
         let resolved = self
-            .keeper
+            .region_actor
             .look(move |region| -> Result<_, ServiceError> {
                 let flavor = region.find_flavor(&flavor)?.clone();
                 let group = if group.is_empty() {

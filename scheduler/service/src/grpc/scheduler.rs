@@ -1,9 +1,9 @@
 //! Deciding, explaining, watching.
 
 use super::request::{limit, required};
-use super::{Door, convert, guard};
+use super::{ApiHandlers, convert, guard};
 use crate::error::ServiceError;
-use crate::keeper::{Told, not_read};
+use crate::region_actor::{SequencedEvent, not_read};
 use ebbtide_model::{Decision, DecisionId, Server, ServerId, ServerStatus, names};
 use ebbtide_proto::v1;
 use ebbtide_region::{Command, CreateServers, Event, Region, Reply};
@@ -15,7 +15,7 @@ use tokio_stream::wrappers::BroadcastStream;
 use tokio_stream::wrappers::errors::BroadcastStreamRecvError;
 use tonic::{Request, Response, Status};
 
-impl Door {
+impl ApiHandlers {
     /// Hands a request for servers to the region; a repeated one gets the decision of the first time.
     pub(super) async fn create(
         &self,
@@ -23,7 +23,7 @@ impl Door {
     ) -> Result<(Vec<Server>, Decision), ServiceError> {
         match self
             .api
-            .keeper
+            .region_actor
             .command(Command::CreateServers(Box::new(create)))
             .await?
         {
@@ -54,7 +54,7 @@ impl Door {
     async fn settled(
         &self,
         mut servers: Vec<Server>,
-        mut events: broadcast::Receiver<Told>,
+        mut events: broadcast::Receiver<SequencedEvent>,
     ) -> Result<Vec<Server>, ServiceError> {
         while servers.iter().any(|s| s.status == ServerStatus::Waiting) {
             let told = tokio::select! {
@@ -62,7 +62,7 @@ impl Door {
                 () = self.stop.cancelled() => return Err(ServiceError::Stopping),
             };
             match told {
-                Ok(Told {
+                Ok(SequencedEvent {
                     event: Event::Server(new),
                     ..
                 }) => {
@@ -78,7 +78,7 @@ impl Door {
                             .filter_map(|id| region.server(*id).cloned())
                             .collect()
                     };
-                    servers = self.api.keeper.look(look).await?;
+                    servers = self.api.region_actor.look(look).await?;
                 }
                 Err(broadcast::error::RecvError::Closed) => return Err(ServiceError::Stopping),
             }
@@ -133,7 +133,7 @@ fn servers_on_the_wire(servers: &[Server]) -> Vec<v1::Server> {
 type Events = Pin<Box<dyn Stream<Item = Result<v1::WatchEvent, Status>> + Send>>;
 
 #[tonic::async_trait]
-impl v1::scheduler_server::Scheduler for Door {
+impl v1::scheduler_server::Scheduler for ApiHandlers {
     async fn select_destinations(
         &self,
         request: Request<v1::SelectDestinationsRequest>,
@@ -146,7 +146,7 @@ impl v1::scheduler_server::Scheduler for Door {
             .map(|id| format!("claim-{id}"))
             .unwrap_or_default();
         // Listening begins before the claim, so that nothing is missed.
-        let events = self.api.keeper.watch();
+        let events = self.api.region_actor.watch();
         let (mut servers, decision) = self
             .create(CreateServers {
                 quota: None,
@@ -176,7 +176,7 @@ impl v1::scheduler_server::Scheduler for Door {
             .await?;
         match self
             .api
-            .keeper
+            .region_actor
             .command(Command::WhatIf(Box::new(request)))
             .await?
         {
@@ -250,7 +250,7 @@ impl v1::scheduler_server::Scheduler for Door {
         let who = guard::caller(&request)?;
         let seat = self.gate.watch(&who).map_err(ServiceError::Access)?;
         let project = request.into_inner().project_id;
-        let told = BroadcastStream::new(self.api.keeper.watch());
+        let told = BroadcastStream::new(self.api.region_actor.watch());
         let events = told.filter_map(move |told| {
             let sent = match told {
                 Ok(told) if project.is_empty() || convert::concerns(&told.event, &project) => {
@@ -279,7 +279,7 @@ impl v1::scheduler_server::Scheduler for Door {
         &self,
         _request: Request<v1::RegionSummaryRequest>,
     ) -> Result<Response<v1::RegionSummaryResponse>, Status> {
-        let summary = self.api.keeper.look(Region::summary).await?;
+        let summary = self.api.region_actor.look(Region::summary).await?;
         let hosts = |health: &str| summary.hosts.get(health).copied().unwrap_or(0);
         Ok(Response::new(v1::RegionSummaryResponse {
             hosts_up: hosts("up"),

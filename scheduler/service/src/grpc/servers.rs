@@ -2,10 +2,10 @@
 
 use super::request::{limit, optional, parsed, required};
 use super::scheduler::unexpected;
-use super::{Door, convert, guard};
+use super::{ApiHandlers, convert, guard};
 use crate::error::ServiceError;
 use crate::ids;
-use crate::keeper::not_read;
+use crate::region_actor::not_read;
 use ebbtide_model::{EvacuationId, GroupId, Server, ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
 use ebbtide_region::{Command, CreateServers, Region, RegionError, Reply};
@@ -15,7 +15,7 @@ use tonic::{Request, Response, Status};
 const ROWS: u32 = 1000;
 const MAX_ROWS: u32 = MAX_PAGE;
 
-impl Door {
+impl ApiHandlers {
     /// A server by id (also one that is gone), or by name if only one that is not gone has it.
     pub(super) async fn server_by_name(&self, name: &str) -> Result<Server, ServiceError> {
         if let Ok(id) = name.parse::<ServerId>() {
@@ -29,7 +29,7 @@ impl Door {
         let name = name.to_owned();
         let found = self
             .api
-            .keeper
+            .region_actor
             .look(move |region| region.find_server(&name).cloned())
             .await?;
         Ok(found?)
@@ -39,7 +39,7 @@ impl Door {
         let evacuation = match server.evacuation_id {
             Some(id) => {
                 self.api
-                    .keeper
+                    .region_actor
                     .look(move |region| region.evacuation(id).cloned())
                     .await?
             }
@@ -59,7 +59,7 @@ pub(super) fn without_preemptor(evacuation: v1::Evacuation) -> v1::Evacuation {
 }
 
 #[tonic::async_trait]
-impl v1::servers_server::Servers for Door {
+impl v1::servers_server::Servers for ApiHandlers {
     async fn create_servers(
         &self,
         request: Request<v1::CreateServersRequest>,
@@ -79,7 +79,7 @@ impl v1::servers_server::Servers for Door {
             Some(most) => {
                 let flavor = create.request.flavor.clone();
                 let look = move |region: &Region| region.idle_bid(&flavor, most);
-                self.api.keeper.look(look).await?
+                self.api.region_actor.look(look).await?
             }
             None => None,
         };
@@ -124,7 +124,7 @@ impl v1::servers_server::Servers for Door {
         let ids: Vec<Option<EvacuationId>> = servers.iter().map(|s| s.evacuation_id).collect();
         let evacuations = self
             .api
-            .keeper
+            .region_actor
             .look(move |region| -> Vec<_> {
                 ids.into_iter()
                     .map(|id| id.and_then(|id| region.evacuation(id).cloned()))
@@ -146,7 +146,7 @@ impl v1::servers_server::Servers for Door {
         let server = self.server_by_name(&request.into_inner().id).await?;
         match self
             .api
-            .keeper
+            .region_actor
             .command(Command::DeleteServer(server.id))
             .await?
         {
@@ -164,7 +164,7 @@ impl v1::servers_server::Servers for Door {
         let server = self.server_by_name(&request.into_inner().id).await?;
         match self
             .api
-            .keeper
+            .region_actor
             .command(Command::ReleaseServer(server.id))
             .await?
         {
@@ -195,7 +195,7 @@ impl v1::servers_server::Servers for Door {
             Some(quota) => Command::CreateGroupWithin(group, quota.groups),
             None => Command::CreateGroup(group),
         };
-        match self.api.keeper.command(command).await? {
+        match self.api.region_actor.command(command).await? {
             Reply::Group(group) => Ok(Response::new(v1::CreateServerGroupResponse {
                 group: Some(convert::group(&group)),
             })),
@@ -208,7 +208,7 @@ impl v1::servers_server::Servers for Door {
         request: Request<v1::ListServerGroupsRequest>,
     ) -> Result<Response<v1::ListServerGroupsResponse>, Status> {
         let project = request.into_inner().project_id;
-        let groups = self.api.keeper.look(Region::groups).await?;
+        let groups = self.api.region_actor.look(Region::groups).await?;
         let wanted = groups
             .iter()
             .filter(|g| project.is_empty() || g.project_id == project);
@@ -222,7 +222,7 @@ impl v1::servers_server::Servers for Door {
         request: Request<v1::DeleteServerGroupRequest>,
     ) -> Result<Response<v1::DeleteServerGroupResponse>, Status> {
         self.api
-            .keeper
+            .region_actor
             .command(Command::DeleteGroup(request.into_inner().id))
             .await?;
         Ok(Response::new(v1::DeleteServerGroupResponse {}))

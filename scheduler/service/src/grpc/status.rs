@@ -71,7 +71,7 @@ fn canonical(error: &ServiceError) -> Code {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::keeper::not_read;
+    use crate::region_actor::not_read;
     use ebbtide_store::StoreError;
 
     #[test]

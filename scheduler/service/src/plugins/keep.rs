@@ -3,7 +3,8 @@
 use super::Plugins;
 use crate::error::ServiceError;
 use ebbtide_plugins::{
-    AllKept, Component, ENGINE, Kept, PluginConfig, PluginError, PluginKind, Services,
+    Component, ENGINE, PluginConfig, PluginError, PluginKind, PluginOverride, PluginOverrides,
+    Services,
 };
 use ebbtide_store::{PluginRow, Store, StoreError};
 
@@ -17,10 +18,13 @@ pub(crate) struct Change {
 }
 
 /// All that is kept. Components that are known are not read again.
-pub(super) async fn read(store: &Store, known: &AllKept) -> Result<AllKept, ServiceError> {
-    let mut all = AllKept::default();
+pub(super) async fn read(
+    store: &Store,
+    known: &PluginOverrides,
+) -> Result<PluginOverrides, ServiceError> {
+    let mut all = PluginOverrides::default();
     for row in store.plugins().await? {
-        let mut kept: Kept =
+        let mut kept: PluginOverride =
             serde_json::from_str(&row.record).map_err(|error| ServiceError::Store {
                 code: "EB-STORE-008",
                 message: format!("the plugin {:?} cannot be read: {error}", row.name),
@@ -41,7 +45,7 @@ pub(super) async fn read(store: &Store, known: &AllKept) -> Result<AllKept, Serv
     Ok(all)
 }
 
-async fn write(store: &Store, name: &str, kept: &Kept) -> Result<(), ServiceError> {
+async fn write(store: &Store, name: &str, kept: &PluginOverride) -> Result<(), ServiceError> {
     if kept.is_empty() {
         return Ok(store.delete_plugin(name).await?);
     }
@@ -65,7 +69,7 @@ impl Plugins {
         &self,
         store: &Store,
         name: &str,
-        change: impl FnOnce(&AllKept, &[PluginConfig]) -> Result<Kept, PluginError>,
+        change: impl FnOnce(&PluginOverrides, &[PluginConfig]) -> Result<PluginOverride, PluginError>,
     ) -> Result<(), ServiceError> {
         let _turn = self.turn.lock().await;
         let held = self.held();
@@ -107,10 +111,10 @@ impl Plugins {
             if known.is_some() && !replace {
                 return Err(PluginError::Exists { name });
             }
-            Ok(Kept {
+            Ok(PluginOverride {
                 config: Some(config),
                 component: component.map(Component::new),
-                ..Kept::default()
+                ..PluginOverride::default()
             })
         })
         .await
@@ -130,7 +134,7 @@ impl Plugins {
         }
         self.keep(store, ENGINE, |before, _| {
             let known = before.get(ENGINE).cloned().unwrap_or_default();
-            Ok(Kept {
+            Ok(PluginOverride {
                 cost_module: name.map(str::to_owned),
                 ..known
             })
@@ -181,7 +185,7 @@ impl Plugins {
             self.not_in_use(name)?;
             let owned = || name.to_owned();
             match before.get(name).and_then(|kept| kept.config.as_ref()) {
-                Some(_) => Ok(Kept::default()),
+                Some(_) => Ok(PluginOverride::default()),
                 None if file.iter().any(|known| known.name == name) => {
                     Err(PluginError::InFile { name: owned() })
                 }
@@ -224,7 +228,7 @@ impl Plugins {
                 true => None,
                 false => change.multiplier.or(known.multiplier),
             };
-            Ok(Kept {
+            Ok(PluginOverride {
                 enabled: change.enabled.or(known.enabled),
                 shadow: change.shadow.or(known.shadow),
                 multiplier: kept,

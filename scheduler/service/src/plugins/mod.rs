@@ -18,7 +18,7 @@ use crate::error::ServiceError;
 use crate::task;
 use ebbtide_engine::{Engine, EngineConfig};
 use ebbtide_plugins::{
-    AllKept, Plugin, PluginConfig, PluginSet, Purpose, Services, Sources, merge,
+    Plugin, PluginConfig, PluginOverrides, PluginSet, Purpose, Services, Sources, merge,
 };
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::watch;
@@ -42,16 +42,16 @@ struct FromFile {
 
 /// What is in use.
 #[derive(Debug, Clone)]
-struct Held {
+struct ActivePlugins {
     file: FromFile,
-    kept: AllKept,
+    kept: PluginOverrides,
     set: PluginSet,
 }
 
 /// The plugins in use. Cheap to clone.
 #[derive(Clone)]
 pub struct Plugins {
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<ActivePlugins>>,
     engines: watch::Sender<Engines>,
     shadow: ShadowBook,
     /// One change at a time.
@@ -72,7 +72,7 @@ fn sources() -> Sources {
 /// Loads what is new, and makes the engines.
 fn prepare(
     file: &FromFile,
-    kept: &AllKept,
+    kept: &PluginOverrides,
     before: &PluginSet,
     services: Services,
 ) -> Result<(PluginSet, Engines), ServiceError> {
@@ -107,11 +107,11 @@ impl Plugins {
             engine: config.engine.clone(),
             shadow: config.shadow.clone(),
         };
-        let kept = AllKept::default();
+        let kept = PluginOverrides::default();
         let (set, engines) = prepare(&file, &kept, &PluginSet::default(), Services::MayBeAway)?;
         let (engines, _) = watch::channel(engines);
         let plugins = Self {
-            held: Arc::new(Mutex::new(Held { file, kept, set })),
+            held: Arc::new(Mutex::new(ActivePlugins { file, kept, set })),
             engines,
             shadow: ShadowBook::default(),
             turn: Arc::default(),
@@ -128,7 +128,7 @@ impl Plugins {
     async fn replace(
         &self,
         file: FromFile,
-        kept: AllKept,
+        kept: PluginOverrides,
         services: Services,
     ) -> Result<(), ServiceError> {
         let before = self.held().set;
@@ -139,7 +139,8 @@ impl Plugins {
         .await
         .map_err(|error| ServiceError::Config(format!("the plugins: {error}")))?;
         let (set, engines) = done?;
-        *self.held.lock().unwrap_or_else(PoisonError::into_inner) = Held { file, kept, set };
+        *self.held.lock().unwrap_or_else(PoisonError::into_inner) =
+            ActivePlugins { file, kept, set };
         self.engines.send_replace(engines);
         self.look_at_shadow();
         Ok(())
@@ -184,7 +185,7 @@ impl Plugins {
         }
     }
 
-    fn held(&self) -> Held {
+    fn held(&self) -> ActivePlugins {
         self.held
             .lock()
             .unwrap_or_else(PoisonError::into_inner)

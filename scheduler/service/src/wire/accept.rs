@@ -66,7 +66,7 @@ impl Port {
         let address = self.address;
         let counted = metrics.clone();
         let reporter = Reporter::new(self.name, move |why: Closed| counted.refused(why.as_str()));
-        let door = Door {
+        let acceptor = Acceptor {
             name: self.name,
             seats: Seats::new(limits.seats(), reporter),
             deadlines: limits.deadlines(),
@@ -84,9 +84,12 @@ impl Port {
                     () = stop.cancelled() => return,
                 };
                 match accepted {
-                    Ok((socket, from)) => door.welcome(socket, from, &workers),
+                    Ok((socket, from)) => acceptor.welcome(socket, from, &workers),
                     Err(error) => {
-                        tracing::warn!(door = door.name, "no connection can be taken: {error}");
+                        tracing::warn!(
+                            listener = acceptor.name,
+                            "no connection can be taken: {error}"
+                        );
                         tokio::time::sleep(BREATH).await;
                     }
                 }
@@ -140,7 +143,7 @@ impl axum::serve::Listener for Connections {
     }
 }
 
-struct Door {
+struct Acceptor {
     name: &'static str,
     seats: Seats,
     deadlines: Deadlines,
@@ -151,14 +154,14 @@ struct Door {
     ready: mpsc::Sender<Connection>,
 }
 
-impl Door {
+impl Acceptor {
     fn welcome(&self, socket: TcpStream, from: SocketAddr, tasks: &Tasks) {
         let Some(session) = self.seats.take(from.ip()) else {
             return;
         };
         // Answers are small: waiting for more to send with them (Nagle) would cost 40 ms each.
         if let Err(error) = socket.set_nodelay(true) {
-            tracing::debug!(door = self.name, %from, "{error}");
+            tracing::debug!(listener = self.name, %from, "{error}");
         }
         let (ready, tls) = (self.ready.clone(), self.tls.clone());
         let (protocol, deadlines) = (self.protocol, self.deadlines);
@@ -172,7 +175,7 @@ impl Door {
                 Ok(agreed) => agreed,
                 Err(problem) => {
                     metrics.refused("tls");
-                    tracing::debug!(door = name, %from, "no TLS: {problem}");
+                    tracing::debug!(listener = name, %from, "no TLS: {problem}");
                     return;
                 }
             };

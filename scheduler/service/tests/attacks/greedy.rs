@@ -98,7 +98,7 @@ async fn large_requests_of_one_project_delay_another_by_one_of_them_at_most() {
         done += attacker.await.unwrap();
     }
     assert!(done >= 26, "the attack took place");
-    // How many of them go first is counted in `keeper/fair/tests.rs`; times are of this machine.
+    // How many of them go first is counted in `region_actor/fair/tests.rs`; times are of this machine.
     println!(
         "p95 alone {alone:?}, beside {done} large ones {beside:?}; one large one {:?}",
         large[8]

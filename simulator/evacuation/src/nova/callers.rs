@@ -144,7 +144,7 @@ impl NovaWorld {
             let takes = takes(vcpus);
             let at_once = self.at_once;
             let now = self.now;
-            let hypervisor = &mut self.ground.agents[host].hypervisor;
+            let hypervisor = &mut self.base.agents[host].hypervisor;
             if at_once && !hypervisor.fits(&takes, ServerId(instance)) {
                 continue;
             }
@@ -181,7 +181,7 @@ impl NovaWorld {
         self.requests[n].deleted = true;
         self.tell(|s| format!("the owner deletes {}", s.of(id)));
         if let Some(instance) = self.instances.remove(&id) {
-            let hypervisor = &mut self.ground.agents[instance.host].hypervisor;
+            let hypervisor = &mut self.base.agents[instance.host].hypervisor;
             hypervisor.guests.remove(&ServerId(id));
         }
         // Nova's API deletes the allocations of a server that is being scheduled at once, whichever

@@ -55,7 +55,7 @@ impl NovaWorld {
             }
             if gone(&is.state)
                 && self
-                    .ground
+                    .base
                     .agents
                     .iter()
                     .any(|a| a.hypervisor.runs(is.server))

@@ -252,13 +252,13 @@ fn at_once<T>(work: impl Future<Output = T>) -> T {
 pub(super) struct Rows(pub(super) BTreeMap<Uuid, InstanceRow>);
 
 impl Around for Rows {
-    type Turn = ();
+    type Guard = ();
 
     async fn instance(&self, server: Uuid) -> Result<Option<InstanceRow>, String> {
         Ok(self.0.get(&server).cloned())
     }
 
-    async fn turn_to_write(&self, _claims: &[NewClaim]) {}
+    async fn lock_for_write(&self, _claims: &[NewClaim]) {}
 
     fn claimed(&self, _consumer: Uuid, _amounts: &Amounts) {}
 

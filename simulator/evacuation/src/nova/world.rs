@@ -6,11 +6,11 @@ use super::ledger::{Ledger, Owner};
 use super::placement::Placement;
 use crate::agent::{Agent, Deed};
 use crate::chance::Chance;
-use crate::ground::Ground;
 use crate::hypervisor::Fate;
 use crate::script::{Op, Step};
 use crate::story::Story;
 use crate::violation::Promise;
+use crate::world_base::WorldBase;
 use crate::{Ends, Mutation};
 use ebbtide_engine::Engine;
 use ebbtide_model::{Seconds, ServerId, Timestamp};
@@ -98,7 +98,7 @@ pub(super) struct Instance {
 
 /// Everything.
 pub(crate) struct NovaWorld {
-    pub(super) ground: Ground,
+    pub(super) base: WorldBase,
     pub(super) policy: Policy,
     pub(super) placement: Placement,
     pub(super) ledger: Ledger,
@@ -128,16 +128,16 @@ pub(crate) struct NovaWorld {
 }
 
 impl std::ops::Deref for NovaWorld {
-    type Target = Ground;
+    type Target = WorldBase;
 
-    fn deref(&self) -> &Ground {
-        &self.ground
+    fn deref(&self) -> &WorldBase {
+        &self.base
     }
 }
 
 impl std::ops::DerefMut for NovaWorld {
-    fn deref_mut(&mut self) -> &mut Ground {
-        &mut self.ground
+    fn deref_mut(&mut self) -> &mut WorldBase {
+        &mut self.base
     }
 }
 
@@ -169,18 +169,18 @@ impl NovaWorld {
                 let vcpus = 4 + 2 * u64::from(chance.below(3));
                 capacity.push(vcpus);
                 let skew = i64::from(chance.below(3001)) - 1500;
-                let now = Timestamp::from_millis(crate::ground::BEGIN);
+                let now = Timestamp::from_millis(crate::world_base::BEGIN);
                 let mut agent = Agent::new(&format!("host-{n}"), vcpus, skew, now);
                 agent.mutation = mutation;
                 agent
             })
             .collect();
-        let ground = Ground::new(agents, mutation, story);
+        let base = WorldBase::new(agents, mutation, story);
         let schedulers: Vec<Scheduler> = (0..=chance.below(3))
             .map(|n| Scheduler::new(n as usize, 1, i64::from(chance.below(1001)) - 500))
             .collect();
         let ledger = Ledger {
-            beats: vec![(1, ground.now); schedulers.len()],
+            beats: vec![(1, base.now); schedulers.len()],
             careless: mutation == Some(Mutation::TwoOwnersOfOneRow),
             keyless: mutation == Some(Mutation::UsageWithoutKey),
             ..Ledger::default()
@@ -188,7 +188,7 @@ impl NovaWorld {
         let careless = mutation == Some(Mutation::StaleGenerationAccepted);
         let placement = Placement::new(capacity, careless);
         Self {
-            ground,
+            base,
             policy: policy(),
             placement,
             ledger,
@@ -317,7 +317,7 @@ impl NovaWorld {
     /// Instances whose guests are not there any more are deleted in Nova, and hold nothing.
     fn forget_the_gone(&mut self) {
         for host in 0..self.agents.len() {
-            let there = &self.ground.agents[host].hypervisor;
+            let there = &self.base.agents[host].hypervisor;
             let placement = &mut self.placement;
             self.instances.retain(|id, instance| {
                 let stays = instance.host != host || there.runs(ServerId(*id));
@@ -369,7 +369,7 @@ impl NovaWorld {
 
     /// Time passes; everybody looks at the clock.
     pub(super) fn pass(&mut self, millis: i64) {
-        self.ground.now = Timestamp::from_millis(self.now.as_millis() + millis);
+        self.base.now = Timestamp::from_millis(self.now.as_millis() + millis);
         let now = self.now;
         for host in 0..self.agents.len() {
             self.agents[host].tick(now);

@@ -133,7 +133,7 @@ impl RegionWorld {
             .agents
             .iter()
             .find_map(|a| a.hypervisor.shared.as_ref())?;
-        for id in shared.shelf.borrow().all_kept() {
+        for id in shared.storage.borrow().all_kept() {
             let known = self.database.server(id);
             if !known.is_some_and(Server::waits_to_come_back) {
                 let is = known.map_or("unknown", |s| s.status.as_str());

@@ -34,7 +34,7 @@ impl RegionWorld {
         let Some(beat) = self.agents[host].beat(now).filter(|_| reaches) else {
             return;
         };
-        let hypervisor = &mut self.ground.agents[host].hypervisor;
+        let hypervisor = &mut self.base.agents[host].hypervisor;
         if let Body::Heartbeat(said) = &beat.body
             && (said.inventory != hypervisor.inventory || said.servers != hypervisor.hosted())
         {

@@ -304,7 +304,7 @@ impl RegionWorld {
             return false;
         }
         let scheduler = &mut self.schedulers[who];
-        let Some(queue) = scheduler.outbox.get_mut(&self.ground.agents[host].name) else {
+        let Some(queue) = scheduler.outbox.get_mut(&self.base.agents[host].name) else {
             return false;
         };
         let message = if lost {

@@ -5,12 +5,12 @@ use super::scheduler::{Counting, Scheduler};
 use super::tenants::Tenants;
 use crate::agent::{Agent, Deed};
 use crate::chance::Chance;
-use crate::ground::{BEGIN, Ground};
 use crate::hypervisor::Fate;
 use crate::script::{Op, Step};
-use crate::shelf::{Shared, Shelf};
+use crate::shared_storage::{Shared, SharedStorage};
 use crate::story::Story;
 use crate::violation::Promise;
+use crate::world_base::{BEGIN, WorldBase};
 use crate::{Ends, Mutation};
 use ebbtide_engine::{Engine, EngineConfig, Policy};
 use ebbtide_model::{
@@ -26,7 +26,7 @@ use uuid::Uuid;
 
 /// Everything.
 pub(crate) struct RegionWorld {
-    pub(super) ground: Ground,
+    pub(super) base: WorldBase,
     pub(super) config: RegionConfig,
     pub(super) engine: Arc<Engine>,
     pub(super) database: Database,
@@ -61,16 +61,16 @@ pub(crate) struct RegionWorld {
 }
 
 impl std::ops::Deref for RegionWorld {
-    type Target = Ground;
+    type Target = WorldBase;
 
-    fn deref(&self) -> &Ground {
-        &self.ground
+    fn deref(&self) -> &WorldBase {
+        &self.base
     }
 }
 
 impl std::ops::DerefMut for RegionWorld {
-    fn deref_mut(&mut self) -> &mut Ground {
-        &mut self.ground
+    fn deref_mut(&mut self) -> &mut WorldBase {
+        &mut self.base
     }
 }
 
@@ -143,9 +143,9 @@ impl RegionWorld {
             3..6 => 2,
             _ => hosts,
         };
-        let shelf = Rc::new(RefCell::new(Shelf::default()));
+        let storage = Rc::new(RefCell::new(SharedStorage::default()));
         for agent in agents.iter_mut().take(sharing) {
-            let mut shared = Shared::new(&shelf, &agent.name);
+            let mut shared = Shared::new(&storage, &agent.name);
             shared.without_token = mutation == Some(Mutation::ResumeWithoutToken);
             agent.hypervisor.shared = Some(shared);
         }
@@ -156,7 +156,7 @@ impl RegionWorld {
             })
             .collect();
         let mut world = Self {
-            ground: Ground::new(agents, mutation, story),
+            base: WorldBase::new(agents, mutation, story),
             config: RegionConfig {
                 market: super::market::market_of(seed).unwrap_or_default(),
                 ..config()
@@ -270,16 +270,16 @@ impl RegionWorld {
     fn check_shelf(&mut self) {
         let mut runs: BTreeMap<ServerId, &str> = BTreeMap::new();
         let mut wrong = None;
-        for agent in &self.ground.agents {
+        for agent in &self.base.agents {
             let Some(shared) = &agent.hypervisor.shared else {
                 continue;
             };
             let guests = agent.hypervisor.guests.iter();
             for (id, _) in guests.filter(|(id, g)| g.resumed && agent.hypervisor.runs(**id)) {
-                let name = self.ground.story.of(id.0);
+                let name = self.base.story.of(id.0);
                 if let Some(other) = runs.insert(*id, &agent.name) {
                     wrong = Some(format!("{name} runs on {other} and on {}", agent.name));
-                } else if shared.shelf.borrow().is_kept(*id) || !shared.is_taken(*id) {
+                } else if shared.storage.borrow().is_kept(*id) || !shared.is_taken(*id) {
                     wrong = Some(format!(
                         "{name} runs on {}, which has not taken its token",
                         agent.name

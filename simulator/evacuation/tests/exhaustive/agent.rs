@@ -225,7 +225,7 @@ impl Small {
             _ if !now.agent.runs => Err(DriverError::NotFound { server_id: VICTIM }),
             Action::GiveNotice(_) => {
                 now.agent.told_at.get_or_insert(time);
-                Ok(Done::Noticed(NoticeOutcome::Told))
+                Ok(Done::Noticed(NoticeOutcome::Delivered))
             }
             Action::WithdrawNotice(_) => Ok(Done::Withdrawn),
             Action::Interrupt(_) | Action::Fence => {

@@ -3,9 +3,9 @@
 
 mod clocks;
 mod disks;
+mod fail_points;
 mod kit;
 mod networks;
-mod places;
 mod quorum;
 mod servers;
 mod silence;

@@ -1,6 +1,6 @@
 //! Beside servers of a region: the demonstration.
 
-use super::kit::{Ended, Rig, Run, printed};
+use super::kit::{Ended, Run, TestHarness, printed};
 use crate::kit::{create, flavor, preemptible, request, until};
 use ebbtide_integration_tests::{Region, RegionOptions, bin};
 use ebbtide_proto::v1;
@@ -84,7 +84,7 @@ fn survived_with_less_lost_than_hourly(ended: &Ended) {
 #[tokio::test]
 async fn a_job_survives_three_preemptions_with_less_lost_than_hourly_checkpoints() {
     let region = region().await;
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let program = bin("ebbtide-demo");
     let rate = printed(&program, &["chain", "--rate"]).await;
     // Half a minute of work on an idle processor.
@@ -141,7 +141,7 @@ async fn a_program_that_knows_nothing_of_checkpoints_survives_three_preemptions_
         "EBBTIDE_CRIU is not set: `bash devstack/lib/criu.sh target/criu` puts a CRIU there that knows this kernel; devstack/test does so",
     );
     let region = region().await;
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let n = "-vN=200000000";
     let run = rig.run(
         Some(&region.endpoint().unwrap()),

@@ -1,6 +1,6 @@
 //! Inside of a virtual machine: notices by metadata, in all forms.
 
-use super::kit::Rig;
+use super::kit::TestHarness;
 use crate::kit::{create, flavor, preemptible, request, until};
 use ebbtide_harness::Signal;
 use ebbtide_integration_tests::{Region, RegionOptions};
@@ -36,7 +36,7 @@ async fn a_guest_hears_its_notice_in_every_form_and_gives_the_rest_of_its_time_b
         .tempdir_in("/tmp")
         .unwrap();
     let region = region(&sockets).await;
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     // The first three say when; two of the four can give time back.
     for (form, releases) in [
         ("auto", true),
@@ -110,7 +110,7 @@ async fn a_guest_hears_its_notice_in_every_form_and_gives_the_rest_of_its_time_b
 
 #[tokio::test]
 async fn where_no_metadata_answer_the_run_says_what_it_has_tried() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let options = [
         "--metadata",
         "unix:/nowhere.metadata",

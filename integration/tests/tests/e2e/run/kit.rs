@@ -6,7 +6,7 @@ use ebbtide_integration_tests::region::PATIENCE;
 use std::path::{Path, PathBuf};
 
 /// A job, its state, and what is said about it.
-pub(crate) struct Rig {
+pub(crate) struct TestHarness {
     dir: tempfile::TempDir,
     runs: std::cell::Cell<u32>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Ended {
     pub(crate) json: serde_json::Value,
 }
 
-impl Rig {
+impl TestHarness {
     pub(crate) fn new() -> Self {
         Self {
             dir: tempfile::tempdir().unwrap(),

@@ -1,6 +1,6 @@
 //! On this machine alone: signals, crashes, and what goes wrong.
 
-use super::kit::{Ended, Rig};
+use super::kit::{Ended, TestHarness};
 use ebbtide_harness::{Command, Signal, eventually};
 use ebbtide_integration_tests::bin;
 use ebbtide_integration_tests::region::PATIENCE;
@@ -34,7 +34,7 @@ fn refused(ended: &Ended, code: &str) {
 
 #[tokio::test]
 async fn the_exit_code_is_the_commands_and_a_job_that_has_ended_stays_so() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let job = format!("setsid sleep 1000 & echo $! > own; {}", count(10));
     for _ in 0..2 {
         let ended = rig
@@ -51,7 +51,7 @@ async fn the_exit_code_is_the_commands_and_a_job_that_has_ended_stays_so() {
 
 #[tokio::test]
 async fn who_is_asked_to_stop_saves_first_and_the_same_command_line_goes_on() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let job = count(25);
     let run = rig.run(None, &options(SAVE), &["sh", "-c", &job]);
     run.says("(planned)", 1).await;
@@ -72,7 +72,7 @@ async fn who_is_asked_to_stop_saves_first_and_the_same_command_line_goes_on() {
 
 #[tokio::test]
 async fn a_run_that_was_killed_leaves_what_the_next_one_needs_and_no_process_behind() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     // A child in a session of its own, as daemons are.
     let job = format!("echo $$ > pid; setsid sleep 1000 & {}", count(40));
     let run = rig.run(None, &options(SAVE), &["sh", "-c", &job]);
@@ -111,7 +111,7 @@ async fn a_run_that_was_killed_leaves_what_the_next_one_needs_and_no_process_beh
 
 #[tokio::test]
 async fn checkpoints_that_fail_or_hang_are_not_used_and_do_not_end_the_job() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let job = count(12);
     // The first one fails, the second one hangs, those after that are good.
     let save = "echo x >> tries; case $(wc -l < tries) in 1) echo broken disk; exit 3;; 2) echo half > $EBBTIDE_CHECKPOINT_DIR/n; sleep 1000;; esac; \
@@ -137,7 +137,7 @@ async fn checkpoints_that_fail_or_hang_are_not_used_and_do_not_end_the_job() {
 
 #[tokio::test]
 async fn a_command_that_refuses_a_checkpoint_gets_the_one_before() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let job = count(60);
     let run = rig.run(None, &options(SAVE), &["sh", "-c", &job]);
     run.says("(planned)", 2).await;
@@ -168,7 +168,7 @@ async fn a_command_that_refuses_a_checkpoint_gets_the_one_before() {
 
 #[tokio::test]
 async fn nothing_is_thrown_away_where_no_checkpoint_can_be_gone_on_from() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let job = count(60);
     let run = rig.run(None, &options(SAVE), &["sh", "-c", &job]);
     run.says("(planned)", 1).await;
@@ -188,7 +188,7 @@ async fn nothing_is_thrown_away_where_no_checkpoint_can_be_gone_on_from() {
 
 #[tokio::test]
 async fn a_state_directory_is_of_one_run_of_one_job_and_is_believed_only_whole() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let job = count(30);
     let run = rig.run(None, &options(SAVE), &["sh", "-c", &job]);
     run.says("(planned)", 1).await;
@@ -214,13 +214,13 @@ async fn a_state_directory_is_of_one_run_of_one_job_and_is_believed_only_whole()
 
 #[tokio::test]
 async fn programs_that_are_not_there_are_named_with_their_package() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let missing = rig
         .run(None, &options("true"), &["/no/such/program"])
         .ended()
         .await;
     refused(&missing, "EB-RUN-008");
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let arguments = ["--metadata", "none", "--criu", "--criu-program", "/no/criu"];
     let missing = rig.run(None, &arguments, &["true"]).ended().await;
     refused(&missing, "EB-RUN-008");
@@ -230,7 +230,7 @@ async fn programs_that_are_not_there_are_named_with_their_package() {
         .ended()
         .await;
     assert_eq!(neither.code, Some(2), "{}", neither.said);
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     let zero = [
         "--metadata",
         "none",
@@ -246,7 +246,7 @@ async fn programs_that_are_not_there_are_named_with_their_package() {
 
 #[tokio::test]
 async fn a_full_disk_costs_a_checkpoint_and_never_the_one_before() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     std::fs::create_dir(rig.path("disk")).unwrap();
     let job = count(30);
     // A small disk of its own: the second checkpoint does not fit any more.
@@ -277,7 +277,7 @@ async fn a_full_disk_costs_a_checkpoint_and_never_the_one_before() {
 
 #[tokio::test]
 async fn what_a_shell_left_running_before_the_run_is_none_of_its_business() {
-    let rig = Rig::new();
+    let rig = TestHarness::new();
     // The shell starts something and then becomes the run. In a session of its own: the harness ends the group of a process that has ended.
     let script = format!(
         "setsid sleep 300 & echo $! > stranger; exec '{}' run --metadata none --every 0.3s --state-dir state --checkpoint-command '{SAVE}' -- sh -c \"$1\"",

@@ -1,6 +1,6 @@
 //! What tenants may know of lives: of their own all, of others' what advice tells in batches. Prices are published.
 
-use super::super::Door;
+use super::super::ApiHandlers;
 use super::{Guard, caller};
 use crate::error::ServiceError;
 use ebbtide_advice::Asker;
@@ -19,7 +19,7 @@ impl Market for Guard {
         wire.project_id = who
             .project(&wire.project_id, "list lives")
             .map_err(ServiceError::Access)?;
-        <Door as Market>::list_lives(&self.door, request).await
+        <ApiHandlers as Market>::list_lives(&self.handlers, request).await
     }
     async fn list_prices(
         &self,
@@ -27,7 +27,7 @@ impl Market for Guard {
     ) -> Result<Response<v1::ListPricesResponse>, Status> {
         // The same for everybody.
         caller(&request)?;
-        <Door as Market>::list_prices(&self.door, request).await
+        <ApiHandlers as Market>::list_prices(&self.handlers, request).await
     }
 
     async fn list_price_history(
@@ -35,7 +35,7 @@ impl Market for Guard {
         request: Request<v1::ListPriceHistoryRequest>,
     ) -> Result<Response<v1::ListPriceHistoryResponse>, Status> {
         caller(&request)?;
-        <Door as Market>::list_price_history(&self.door, request).await
+        <ApiHandlers as Market>::list_price_history(&self.handlers, request).await
     }
 
     async fn get_advice(
@@ -49,6 +49,6 @@ impl Market for Guard {
             Asker::Everything
         };
         request.extensions_mut().insert(asker);
-        <Door as Market>::get_advice(&self.door, request).await
+        <ApiHandlers as Market>::get_advice(&self.handlers, request).await
     }
 }

@@ -1,6 +1,6 @@
 //! Whose things a request names: tenants see and change their own, and nobody else's exist for them.
 //!
-//! A [`Guard`] stands in front of the [`Door`] and has every call of the services that tenants use, so that a new call does not compile
+//! A [`Guard`] stands in front of the [`ApiHandlers`] and has every call of the services that tenants use, so that a new call does not compile
 //! before somebody has thought about it. Whether the role may make the call at all was decided before, at the gate.
 
 mod market;
@@ -8,7 +8,7 @@ mod own;
 mod scheduler;
 mod servers;
 
-use super::{Door, convert, servers as front};
+use super::{ApiHandlers, convert, servers as front};
 use crate::error::ServiceError;
 use ebbtide_access::Caller;
 use ebbtide_model::Decision;
@@ -19,7 +19,7 @@ use tonic::{Request, Status};
 /// The door, as each caller may see it.
 #[derive(Clone)]
 pub(crate) struct Guard {
-    pub(crate) door: Door,
+    pub(crate) handlers: ApiHandlers,
 }
 
 /// Who asks. The gate has said so; a request that did not come through it is refused.

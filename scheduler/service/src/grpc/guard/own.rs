@@ -4,7 +4,7 @@
 
 use super::Guard;
 use crate::error::ServiceError;
-use crate::keeper::not_read;
+use crate::region_actor::not_read;
 use ebbtide_access::{AccessError, Caller};
 use ebbtide_model::{ServerGroup, ServerId, names};
 use ebbtide_proto::v1;
@@ -29,7 +29,7 @@ impl Guard {
         if !who.is_tenant() {
             return Ok(name.to_owned());
         }
-        let store = &self.door.api.store;
+        let store = &self.handlers.api.store;
         if let Ok(id) = name.parse::<ServerId>() {
             let found = store.server(id).await.map_err(|e| not_read(&e))?;
             return match found {
@@ -60,7 +60,7 @@ impl Guard {
 
     /// The server groups that the caller may see.
     pub(super) async fn own_groups(&self, who: &Caller) -> Result<Vec<ServerGroup>, ServiceError> {
-        let mut groups = self.door.api.keeper.look(Region::groups).await?;
+        let mut groups = self.handlers.api.region_actor.look(Region::groups).await?;
         groups.retain(|group| who.sees(&group.project_id));
         Ok(groups)
     }
@@ -103,7 +103,7 @@ impl Guard {
         wire.project_id = who.project(&wire.project_id, what)?;
         // Before anything is looked up for them.
         let instances = wire.server_ids.len().max(wire.count as usize);
-        self.door.gate.charge(who, instances)?;
+        self.handlers.gate.charge(who, instances)?;
         if !who.is_tenant() {
             return Ok(Some(wire));
         }
@@ -125,7 +125,7 @@ impl Guard {
             let Ok(known) = id.parse::<ServerId>() else {
                 continue;
             };
-            let server = self.door.api.store.server(known).await;
+            let server = self.handlers.api.store.server(known).await;
             let server = server.map_err(|e| not_read(&e))?;
             if server.is_some_and(|server| server.project_id != wire.project_id) {
                 return Err(RegionError::Exists {

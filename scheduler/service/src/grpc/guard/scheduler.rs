@@ -1,6 +1,6 @@
 //! Deciding, explaining, watching.
 
-use super::super::Door;
+use super::super::ApiHandlers;
 use super::{Guard, caller};
 use crate::error::ServiceError;
 use ebbtide_access::AccessError;
@@ -18,7 +18,7 @@ impl Scheduler for Guard {
     ) -> Result<Response<v1::SelectDestinationsResponse>, Status> {
         // For operators, says the table.
         caller(&request)?;
-        self.door.select_destinations(request).await
+        self.handlers.select_destinations(request).await
     }
 
     async fn what_if(
@@ -30,7 +30,7 @@ impl Scheduler for Guard {
         wire.request = self
             .own_request(&who, wire.request.take(), "plan servers")
             .await?;
-        self.door.what_if(request).await
+        self.handlers.what_if(request).await
     }
 
     async fn explain(
@@ -39,7 +39,7 @@ impl Scheduler for Guard {
     ) -> Result<Response<v1::ExplainResponse>, Status> {
         let who = caller(&request)?;
         if !who.is_tenant() {
-            return self.door.explain(request).await;
+            return self.handlers.explain(request).await;
         }
         let wire = request.get_ref();
         if !wire.as_project.is_empty() && !who.sees(&wire.as_project) {
@@ -72,7 +72,7 @@ impl Scheduler for Guard {
                 as_project,
             });
             asked.extensions_mut().insert(who.clone());
-            match self.door.explain(asked).await {
+            match self.handlers.explain(asked).await {
                 Err(status) if status.code() == Code::NotFound => {}
                 found => {
                     answer = found;
@@ -88,10 +88,10 @@ impl Scheduler for Guard {
         request: Request<v1::ListDecisionsRequest>,
     ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
         // The door asks the store for the caller's projects only.
-        self.door.list_decisions(request).await
+        self.handlers.list_decisions(request).await
     }
 
-    type WatchStream = <Door as Scheduler>::WatchStream;
+    type WatchStream = <ApiHandlers as Scheduler>::WatchStream;
 
     async fn watch(
         &self,
@@ -102,7 +102,7 @@ impl Scheduler for Guard {
         wire.project_id = who
             .project(&wire.project_id, "watch servers")
             .map_err(ServiceError::Access)?;
-        self.door.watch(request).await
+        self.handlers.watch(request).await
     }
 
     async fn region_summary(
@@ -110,6 +110,6 @@ impl Scheduler for Guard {
         request: Request<v1::RegionSummaryRequest>,
     ) -> Result<Response<v1::RegionSummaryResponse>, Status> {
         caller(&request)?;
-        self.door.region_summary(request).await
+        self.handlers.region_summary(request).await
     }
 }

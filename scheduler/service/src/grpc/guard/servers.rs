@@ -20,7 +20,7 @@ impl Servers for Guard {
         wire.request = self
             .own_request(&who, wire.request.take(), "create servers")
             .await?;
-        self.door.create_servers(request).await
+        self.handlers.create_servers(request).await
     }
 
     async fn get_server(
@@ -30,7 +30,7 @@ impl Servers for Guard {
         let who = caller(&request)?;
         let wire = request.get_mut();
         wire.id = self.own_server(&who, &wire.id).await?;
-        self.door.get_server(request).await
+        self.handlers.get_server(request).await
     }
 
     async fn list_servers(
@@ -42,7 +42,7 @@ impl Servers for Guard {
         wire.project_id = who
             .project(&wire.project_id, "list servers")
             .map_err(ServiceError::Access)?;
-        self.door.list_servers(request).await
+        self.handlers.list_servers(request).await
     }
 
     async fn delete_server(
@@ -52,7 +52,7 @@ impl Servers for Guard {
         let who = caller(&request)?;
         let wire = request.get_mut();
         wire.id = self.own_server(&who, &wire.id).await?;
-        self.door.delete_server(request).await
+        self.handlers.delete_server(request).await
     }
 
     async fn release_server(
@@ -62,7 +62,7 @@ impl Servers for Guard {
         let who = caller(&request)?;
         let wire = request.get_mut();
         wire.id = self.own_server(&who, &wire.id).await?;
-        let mut answer = self.door.release_server(request).await?;
+        let mut answer = self.handlers.release_server(request).await?;
         if who.is_tenant() {
             let wire = answer.get_mut();
             wire.evacuation = wire.evacuation.take().map(without_preemptor);
@@ -80,7 +80,7 @@ impl Servers for Guard {
                 .project(&group.project_id, "create server groups")
                 .map_err(ServiceError::Access)?;
         }
-        self.door.create_server_group(request).await
+        self.handlers.create_server_group(request).await
     }
 
     async fn list_server_groups(
@@ -92,7 +92,7 @@ impl Servers for Guard {
         wire.project_id = who
             .project(&wire.project_id, "list server groups")
             .map_err(ServiceError::Access)?;
-        self.door.list_server_groups(request).await
+        self.handlers.list_server_groups(request).await
     }
 
     async fn delete_server_group(
@@ -102,7 +102,7 @@ impl Servers for Guard {
         let who = caller(&request)?;
         let wire = request.get_mut();
         wire.id = self.own_group(&who, &wire.id).await?;
-        self.door.delete_server_group(request).await
+        self.handlers.delete_server_group(request).await
     }
 
     async fn get_evacuation(
@@ -111,7 +111,7 @@ impl Servers for Guard {
     ) -> Result<Response<v1::GetEvacuationResponse>, Status> {
         let who = caller(&request)?;
         let asked = optional(request.get_ref().id.clone());
-        let mut answer = self.door.get_evacuation(request).await?;
+        let mut answer = self.handlers.get_evacuation(request).await?;
         if !who.is_tenant() {
             return Ok(answer);
         }
@@ -143,6 +143,6 @@ impl Servers for Guard {
             .project(&wire.project_id, "list evacuations")
             .map_err(ServiceError::Access)?;
         // With a project named, the door leaves out who came in their place.
-        self.door.list_evacuations(request).await
+        self.handlers.list_evacuations(request).await
     }
 }

@@ -1,12 +1,12 @@
-//! The keeper's task.
+//! The region actor's task.
 
 use super::batch::Batch;
 use super::fair::Fair;
-use super::{Holdings, Told, Work, not_read};
+use super::{Holdings, SequencedEvent, Work, not_read};
 use crate::clock::{self, ClockWatch, Stopwatch};
 use crate::error::ServiceError;
+use crate::fail_points;
 use crate::ids;
-use crate::places;
 use crate::task::{Tasks, pause};
 use ebbtide_model::{DecisionId, Timestamp};
 use ebbtide_region::{Event, Region};
@@ -39,7 +39,7 @@ pub(super) struct Task {
     others_silent: Option<Stopwatch>,
     /// Decisions of others that those who watch have not been told of.
     untold: Vec<DecisionId>,
-    events: broadcast::Sender<Told>,
+    events: broadcast::Sender<SequencedEvent>,
     sequence: u64,
     tasks: Tasks,
     watch: ClockWatch,
@@ -48,7 +48,7 @@ pub(super) struct Task {
 impl Task {
     pub(super) async fn new(
         holdings: Holdings,
-        events: broadcast::Sender<Told>,
+        events: broadcast::Sender<SequencedEvent>,
         tasks: Tasks,
     ) -> Result<Self, ServiceError> {
         let mut task = Self {
@@ -263,7 +263,7 @@ impl Task {
         } else if batch.changes.is_empty() {
             turn.give_back().await;
         } else {
-            places::decided(&batch.changes);
+            fail_points::decided(&batch.changes);
             let watch = Stopwatch::start();
             let committed = turn.commit(now, ids::new(), &batch.changes).await;
             self.holdings.metrics.committed(
@@ -273,7 +273,7 @@ impl Task {
             );
             match committed {
                 Ok(number) => {
-                    places::committed(&batch.changes);
+                    fail_points::committed(&batch.changes);
                     memory.seen = number;
                 }
                 Err(error) => return self.not_written(&error, batch, alone),
@@ -395,7 +395,7 @@ impl Task {
     fn say(&mut self, at: Timestamp, event: Event) {
         self.sequence += 1;
         // Without watchers there is nobody to tell.
-        let _ = self.events.send(Told {
+        let _ = self.events.send(SequencedEvent {
             at,
             sequence: self.sequence,
             event,

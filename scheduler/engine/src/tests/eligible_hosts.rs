@@ -1,24 +1,24 @@
 //! Hosts that somebody else has chosen from, with somebody else's weights.
 
 use super::kit::{Refine, cloud, engine, normal, now, refused, server, spot, summary, wants};
-use crate::{Among, Budgets, Engine, EngineConfig, HostTable};
+use crate::{Budgets, EligibleHosts, Engine, EngineConfig, HostTable};
 use ebbtide_model::{Decision, DecisionId, PlacementRequest};
 use uuid::Uuid;
 
-fn among(table: &HostTable, hosts: &[(&str, f64)]) -> Among {
-    let mut among = Among::none(table);
+fn eligible(table: &HostTable, hosts: &[(&str, f64)]) -> EligibleHosts {
+    let mut eligible = EligibleHosts::none(table);
     for (host, weight) in hosts {
-        among.admit(table.host_number(host).unwrap(), *weight);
+        eligible.admit(table.host_number(host).unwrap(), *weight);
     }
-    among
+    eligible
 }
 
 /// What both ways of deciding say, which is the same.
-fn decide(table: &HostTable, request: &PlacementRequest, among: &Among) -> Decision {
+fn decide(table: &HostTable, request: &PlacementRequest, eligible: &EligibleHosts) -> Decision {
     let ask = |engine: &Engine| {
         let (budgets, id) = (Budgets::unlimited(), DecisionId(Uuid::nil()));
         engine
-            .decide_among(table, &budgets, request, among, now(), 1, id)
+            .decide_for_eligible(table, &budgets, request, eligible, now(), 1, id)
             .unwrap()
     };
     let fast = ask(&engine(EngineConfig::default()));
@@ -42,7 +42,7 @@ fn only_admitted_hosts_are_taken_and_weights_decide_among_equals() {
     let table = full();
     let one = wants(4);
     let of = |hosts: &[(&str, f64)]| {
-        let decision = decide(&table, &one, &among(&table, hosts));
+        let decision = decide(&table, &one, &eligible(&table, hosts));
         summary(&decision)[0].0.to_owned()
     };
     assert_eq!(
@@ -53,14 +53,18 @@ fn only_admitted_hosts_are_taken_and_weights_decide_among_equals() {
     assert_eq!(of(&[("a", 1.0), ("b", 2.0)]), "b");
     assert_eq!(of(&[("a", 3.0), ("b", 2.0)]), "a");
     assert_eq!(of(&[("a", f64::NAN), ("b", -5.0)]), "b");
-    let none = decide(&table, &one, &among(&table, &[]));
+    let none = decide(&table, &one, &eligible(&table, &[]));
     assert_eq!(refused(&none).hosts, 3);
 }
 
 #[test]
 fn room_goes_by_the_given_weights_too() {
     let table = cloud(&[("a", 8), ("b", 8)], &[normal(1, "b", 4)]);
-    let decision = decide(&table, &wants(2), &among(&table, &[("a", 1.0), ("b", 2.0)]));
+    let decision = decide(
+        &table,
+        &wants(2),
+        &eligible(&table, &[("a", 1.0), ("b", 2.0)]),
+    );
     assert_eq!(summary(&decision), [("b", vec![])]);
 }
 
@@ -74,7 +78,7 @@ fn a_limit_holds_for_all_instances_of_the_request() {
     ];
     let table = cloud(&[("a", 4), ("b", 4)], &spots);
     let two = wants(2).times(2);
-    let mut hosts = among(&table, &[("a", 1.0), ("b", 1.0)]);
+    let mut hosts = eligible(&table, &[("a", 1.0), ("b", 1.0)]);
     assert_eq!(
         summary(&decide(&table, &two, &hosts)),
         [("a", vec![1]), ("a", vec![2])]
@@ -91,7 +95,7 @@ fn a_limit_holds_for_all_instances_of_the_request() {
 fn together_means_one_host_for_all() {
     let spots = [spot(1, "a", 4, 1), spot(2, "b", 4, 30), spot(3, "b", 4, 30)];
     let table = cloud(&[("a", 4), ("b", 8)], &spots);
-    let mut hosts = among(&table, &[("a", 1.0), ("b", 1.0)]);
+    let mut hosts = eligible(&table, &[("a", 1.0), ("b", 1.0)]);
     hosts.together();
     let decision = decide(&table, &wants(4).times(2), &hosts);
     assert!(summary(&decision).iter().all(|(host, _)| *host == "b"));
@@ -100,7 +104,7 @@ fn together_means_one_host_for_all() {
 #[test]
 fn who_is_spared_does_not_leave() {
     let table = full();
-    let mut hosts = among(&table, &[("a", 0.0), ("b", 0.0), ("c", 0.0)]);
+    let mut hosts = eligible(&table, &[("a", 0.0), ("b", 0.0), ("c", 0.0)]);
     hosts.spare(server(3));
     hosts.spare(server(1));
     assert_eq!(

@@ -27,14 +27,14 @@ pub(crate) struct Saved {
 
 /// All that is kept.
 #[derive(Debug, Default)]
-pub(crate) struct Shelf {
+pub(crate) struct SharedStorage {
     /// Tokens that anybody may take: what is kept, and who has put it down.
     kept: BTreeMap<ServerId, (String, Saved)>,
     /// Tokens that somebody has taken, by server and host; with what is kept while the guest does not run.
     taken: BTreeMap<(ServerId, String), Option<Saved>>,
 }
 
-impl Shelf {
+impl SharedStorage {
     pub(crate) fn all_kept(&self) -> Vec<ServerId> {
         self.kept.keys().copied().collect()
     }
@@ -47,7 +47,7 @@ impl Shelf {
 /// A hypervisor's end of it.
 #[derive(Debug, Clone)]
 pub(crate) struct Shared {
-    pub(crate) shelf: Rc<RefCell<Shelf>>,
+    pub(crate) storage: Rc<RefCell<SharedStorage>>,
     pub(crate) host: String,
     /// The rule that is broken on purpose: nobody takes tokens.
     pub(crate) without_token: bool,
@@ -77,9 +77,9 @@ fn cut_off() -> DriverError {
 }
 
 impl Shared {
-    pub(crate) fn new(shelf: &Rc<RefCell<Shelf>>, host: &str) -> Self {
+    pub(crate) fn new(storage: &Rc<RefCell<SharedStorage>>, host: &str) -> Self {
         Self {
-            shelf: Rc::clone(shelf),
+            storage: Rc::clone(storage),
             host: host.to_owned(),
             without_token: false,
             cuts: 0,
@@ -92,24 +92,24 @@ impl Shared {
 
     /// Its token is taken here.
     pub(crate) fn is_taken(&self, id: ServerId) -> bool {
-        self.shelf.borrow().taken.contains_key(&self.key(id))
+        self.storage.borrow().taken.contains_key(&self.key(id))
     }
 
     /// Its token is taken here, and nothing is kept under it: it runs, or was lost.
     pub(crate) fn has_lost(&self, id: ServerId) -> bool {
-        matches!(self.shelf.borrow().taken.get(&self.key(id)), Some(None))
+        matches!(self.storage.borrow().taken.get(&self.key(id)), Some(None))
     }
 
     /// What is kept under the token that is taken here, if it does not run.
     fn saved(&self, id: ServerId) -> Option<Saved> {
-        self.shelf.borrow().taken.get(&self.key(id)).cloned()?
+        self.storage.borrow().taken.get(&self.key(id)).cloned()?
     }
 
     /// The token goes down, with what is kept.
     fn put_down(&self, id: ServerId, saved: Saved) -> Option<Broken> {
-        let mut shelf = self.shelf.borrow_mut();
-        shelf.taken.remove(&self.key(id));
-        let before = shelf.kept.insert(id, (self.host.clone(), saved));
+        let mut storage = self.storage.borrow_mut();
+        storage.taken.remove(&self.key(id));
+        let before = storage.kept.insert(id, (self.host.clone(), saved));
         before.map(|(who, _)| {
             let what = format!(
                 "a server that {who} has kept is kept once more by {}",
@@ -121,20 +121,23 @@ impl Shared {
 
     /// What this host has put down last, or holds without running it.
     fn mine(&self, id: ServerId) -> Option<Saved> {
-        let shelf = self.shelf.borrow();
-        let kept = shelf.kept.get(&id).filter(|(who, _)| *who == self.host);
+        let storage = self.storage.borrow();
+        let kept = storage.kept.get(&id).filter(|(who, _)| *who == self.host);
         let kept = kept.map(|(_, saved)| saved.clone());
-        drop(shelf);
+        drop(storage);
         kept.or_else(|| self.saved(id))
     }
 
     /// The same of all servers.
     pub(crate) fn all_mine(&self) -> Vec<Hosted> {
-        let shelf = self.shelf.borrow();
-        let kept = shelf.kept.iter();
+        let storage = self.storage.borrow();
+        let kept = storage.kept.iter();
         let kept = kept.filter(|(_, (who, _))| *who == self.host);
         let kept = kept.map(|(id, (_, saved))| (*id, saved.state));
-        let taken = shelf.taken.iter().filter(|((_, who), _)| *who == self.host);
+        let taken = storage
+            .taken
+            .iter()
+            .filter(|((_, who), _)| *who == self.host);
         let taken = taken.filter_map(|((id, _), saved)| Some((*id, saved.as_ref()?.state)));
         let all = kept.chain(taken);
         all.map(|(server_id, state)| Hosted { server_id, state })
@@ -163,8 +166,8 @@ impl Hypervisor {
                     let what = "a server that is kept is made anew".to_owned();
                     self.broken.get_or_insert((Promise::ExactlyOnce, what));
                 }
-                let mut shelf = shared.shelf.borrow_mut();
-                shelf.taken.entry(shared.key(id)).or_insert(None);
+                let mut storage = shared.storage.borrow_mut();
+                storage.taken.entry(shared.key(id)).or_insert(None);
                 None
             }
             Action::Interrupt(
@@ -185,7 +188,7 @@ impl Hypervisor {
             }
             Action::Delete(storage) => Some(self.clear(&shared, id, storage.is_some())),
             Action::Interrupt(_) => {
-                shared.shelf.borrow_mut().taken.remove(&shared.key(id));
+                shared.storage.borrow_mut().taken.remove(&shared.key(id));
                 None
             }
             _ => None,
@@ -215,8 +218,8 @@ impl Hypervisor {
                 takes: guest.takes.clone(),
                 since: guest.since,
             };
-            let mut shelf = shared.shelf.borrow_mut();
-            shelf.taken.insert(shared.key(id), Some(saved));
+            let mut storage = shared.storage.borrow_mut();
+            storage.taken.insert(shared.key(id), Some(saved));
             if cut(&mut steps) {
                 return Err(cut_off());
             }
@@ -246,7 +249,11 @@ impl Hypervisor {
             if guest.state != HostedState::Running {
                 (guest.state, guest.since) = (HostedState::Running, now);
             }
-            shared.shelf.borrow_mut().taken.insert(shared.key(id), None);
+            shared
+                .storage
+                .borrow_mut()
+                .taken
+                .insert(shared.key(id), None);
             return Ok(Done::Started(guest.since));
         }
         if self.guards && !self.fits(&start.resources, id) {
@@ -254,9 +261,9 @@ impl Hypervisor {
             return Err(no_room());
         }
         if shared.saved(id).is_none() {
-            let mut shelf = shared.shelf.borrow_mut();
-            let Some((_, saved)) = shelf.kept.get(&id).cloned() else {
-                let other = shelf.taken.keys().find(|(server, _)| *server == id);
+            let mut storage = shared.storage.borrow_mut();
+            let Some((_, saved)) = storage.kept.get(&id).cloned() else {
+                let other = storage.taken.keys().find(|(server, _)| *server == id);
                 return Err(match other {
                     Some((_, who)) if *who != shared.host => DriverError::Failed {
                         what: "start the server",
@@ -267,12 +274,12 @@ impl Hypervisor {
                 });
             };
             if shared.without_token {
-                drop(shelf);
+                drop(storage);
                 self.boot_resumed(id, &saved, now);
                 return Ok(Done::Started(now));
             }
-            shelf.kept.remove(&id);
-            shelf.taken.insert(shared.key(id), Some(saved));
+            storage.kept.remove(&id);
+            storage.taken.insert(shared.key(id), Some(saved));
         }
         if cut(&mut steps) {
             return Err(cut_off());
@@ -282,7 +289,11 @@ impl Hypervisor {
             if cut(&mut steps) {
                 return Err(cut_off());
             }
-            shared.shelf.borrow_mut().taken.insert(shared.key(id), None);
+            shared
+                .storage
+                .borrow_mut()
+                .taken
+                .insert(shared.key(id), None);
         }
         Ok(Done::Started(now))
     }
@@ -310,14 +321,14 @@ impl Hypervisor {
     }
 
     fn clear(&mut self, shared: &Shared, id: ServerId, all: bool) -> Result<Done, DriverError> {
-        let mut shelf = shared.shelf.borrow_mut();
+        let mut storage = shared.storage.borrow_mut();
         // Sent before it was kept, it does not say where.
-        let own = shelf
+        let own = storage
             .kept
             .get(&id)
             .is_some_and(|(who, _)| *who == shared.host);
-        let here = shelf.taken.contains_key(&shared.key(id)) || shelf.is_kept(id);
-        let other = shelf
+        let here = storage.taken.contains_key(&shared.key(id)) || storage.is_kept(id);
+        let other = storage
             .taken
             .keys()
             .find(|(server, who)| *server == id && *who != shared.host);
@@ -329,8 +340,8 @@ impl Hypervisor {
         }
         let had = [
             self.guests.remove(&id).is_some(),
-            shelf.taken.remove(&shared.key(id)).is_some(),
-            (all || own) && shelf.kept.remove(&id).is_some(),
+            storage.taken.remove(&shared.key(id)).is_some(),
+            (all || own) && storage.kept.remove(&id).is_some(),
             self.forget_kept(id),
         ];
         match had.contains(&true) {
@@ -360,10 +371,9 @@ impl Hypervisor {
 
     /// True if what was kept of a server can go on here.
     pub(crate) fn can_go_on(&self, id: ServerId) -> bool {
-        let shelved = self
-            .shared
-            .as_ref()
-            .is_some_and(|shared| shared.shelf.borrow().is_kept(id) || shared.saved(id).is_some());
+        let shelved = self.shared.as_ref().is_some_and(|shared| {
+            shared.storage.borrow().is_kept(id) || shared.saved(id).is_some()
+        });
         shelved || self.guests.contains_key(&id)
     }
 }

@@ -1,9 +1,9 @@
-//! The keeper: the one task of this process that owns the region.
+//! The region actor: the one task of this process that owns the region.
 //!
 //! Inputs that arrive while a transaction is being written wait in the queue and form the next batch: one commit for all of
 //! them. Throughput then grows with load, and a single request still has the latency of one commit.
 //!
-//! Where the database is shared, each batch is a turn ([`ebbtide_store::Turn`]): what other schedulers have written is taken in before anything is
+//! Where the database is shared, each batch is a turn ([`ebbtide_store::WriteTurn`]): what other schedulers have written is taken in before anything is
 //! decided.
 
 mod batch;
@@ -29,7 +29,7 @@ const WATCH_BACKLOG: usize = 16_384;
 
 /// An event with its number and time.
 #[derive(Debug, Clone)]
-pub struct Told {
+pub struct SequencedEvent {
     /// When the change was made.
     pub at: Timestamp,
     /// Counts up by one.
@@ -46,14 +46,14 @@ enum Work {
     Look(Look),
 }
 
-/// The way to the keeper. Cheap to clone.
+/// The way to the region actor. Cheap to clone.
 #[derive(Clone)]
-pub struct Keeper {
+pub struct RegionActor {
     work: mpsc::Sender<Work>,
-    events: broadcast::Sender<Told>,
+    events: broadcast::Sender<SequencedEvent>,
 }
 
-impl Keeper {
+impl RegionActor {
     /// Hands an input to the region and waits until its effects are durable.
     ///
     /// # Errors
@@ -65,10 +65,10 @@ impl Keeper {
             .map_err(|_| ServiceError::Stopping)?
     }
 
-    /// Hands a command to the region; see [`Keeper::handle`].
+    /// Hands a command to the region; see [`RegionActor::handle`].
     ///
     /// # Errors
-    /// See [`Keeper::handle`].
+    /// See [`RegionActor::handle`].
     pub async fn command(&self, command: Command) -> Result<Reply, ServiceError> {
         self.handle(Input::Command(command)).await
     }
@@ -108,12 +108,12 @@ impl Keeper {
 
     /// Everything that happens from now on.
     #[must_use]
-    pub fn watch(&self) -> broadcast::Receiver<Told> {
+    pub fn watch(&self) -> broadcast::Receiver<SequencedEvent> {
         self.events.subscribe()
     }
 }
 
-/// What the keeper's task has in its hands.
+/// What the region actor's task has in its hands.
 pub(crate) struct Holdings {
     pub(crate) store: Store,
     pub(crate) duty: Duty,
@@ -126,25 +126,25 @@ pub(crate) struct Holdings {
     pub(crate) metrics: Metrics,
 }
 
-/// Reads the region from the database and starts the keeper. `written` is cancelled when it has ended: nothing more is written then.
+/// Reads the region from the database and starts the region actor. `written` is cancelled when it has ended: nothing more is written then.
 pub(crate) async fn start(
     holdings: Holdings,
     written: CancellationToken,
     tasks: &Tasks,
-) -> Result<Keeper, ServiceError> {
+) -> Result<RegionActor, ServiceError> {
     let (work, queue) = mpsc::channel(QUEUE);
     let (events, _) = broadcast::channel(WATCH_BACKLOG);
-    let keeper = Keeper {
+    let region_actor = RegionActor {
         work,
         events: events.clone(),
     };
     let task = task::Task::new(holdings, events, tasks.clone()).await?;
-    tasks.spawn("keeper", async move {
+    tasks.spawn("region_actor", async move {
         // Also if it panics.
         let _ended = written.drop_guard();
         Box::pin(task.run(queue)).await;
     });
-    Ok(keeper)
+    Ok(region_actor)
 }
 
 pub(crate) fn not_read(error: &StoreError) -> ServiceError {

@@ -13,7 +13,7 @@ use ebbtide_weigher_api::{
 use std::sync::{Arc, OnceLock};
 
 /// Weighers of their own, and how those are reached that were away.
-pub struct Alone {
+pub struct StandaloneWeighers {
     /// Each with its multiplier, in the operator's order.
     pub weighers: Vec<(Arc<dyn Weigher>, f64)>,
     /// Cost modules, whether or not one is used.
@@ -21,7 +21,7 @@ pub struct Alone {
     late: Vec<(PluginConfig, Arc<Health>, Arc<Late>)>,
 }
 
-impl Alone {
+impl StandaloneWeighers {
     /// True if some were away.
     #[must_use]
     pub fn is_waiting(&self) -> bool {
@@ -59,8 +59,8 @@ impl Alone {
 impl PluginSet {
     /// The plugins that are enabled and not in shadow. A weigher that fails and is to be ignored says nothing about any host.
     #[must_use]
-    pub fn alone(&self, on_failure: PluginFailure) -> Alone {
-        let mut alone = Alone {
+    pub fn standalone(&self, on_failure: PluginFailure) -> StandaloneWeighers {
+        let mut standalone = StandaloneWeighers {
             weighers: Vec::new(),
             cost_modules: Vec::new(),
             late: Vec::new(),
@@ -76,7 +76,7 @@ impl PluginSet {
                 Loaded::CostModule(inner) => {
                     let inner = Arc::clone(inner);
                     let module = WatchedCostModule { inner, health };
-                    alone.cost_modules.push(Arc::new(module));
+                    standalone.cost_modules.push(Arc::new(module));
                     continue;
                 }
                 Loaded::Absent(problem) => {
@@ -85,7 +85,7 @@ impl PluginSet {
                         reached: OnceLock::new(),
                     });
                     let config = plugin.config.clone();
-                    alone.late.push((config, health, Arc::clone(&late)));
+                    standalone.late.push((config, health, Arc::clone(&late)));
                     late
                 }
             };
@@ -95,9 +95,9 @@ impl PluginSet {
                 PluginFailure::Refuse => weigher,
                 PluginFailure::Ignore => Arc::new(Forgiven(weigher)),
             };
-            alone.weighers.push((weigher, multiplier));
+            standalone.weighers.push((weigher, multiplier));
         }
-        alone
+        standalone
     }
 }
 

@@ -15,7 +15,7 @@ use ebbtide_model::{Seconds, Timestamp};
 pub(crate) const BEGIN: i64 = 1_770_000_000_000;
 
 /// Time, hosts, broker, and what was seen.
-pub(crate) struct Ground {
+pub(crate) struct WorldBase {
     pub(crate) now: Timestamp,
     pub(crate) broker: Broker,
     pub(crate) agents: Vec<Agent>,
@@ -25,7 +25,7 @@ pub(crate) struct Ground {
     pub(crate) broken: Option<Broken>,
 }
 
-impl Ground {
+impl WorldBase {
     pub(crate) fn new(agents: Vec<Agent>, mutation: Option<Mutation>, story: Story) -> Self {
         Self {
             now: Timestamp::from_millis(BEGIN),

@@ -5,7 +5,7 @@
 //! known what became of it.
 
 use super::{Request, Selector};
-use ebbtide_nova_cloud::{Asked, NoPlan, NoPlanReason, Plan, PlanOptions};
+use ebbtide_nova_cloud::{NoPlan, NoPlanReason, PlacementQuery, Plan, PlanOptions};
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -19,7 +19,7 @@ const TRIES: u32 = 40;
 
 /// The victims of all plans of this scheduler that are not in the ledger yet.
 #[derive(Clone, Default)]
-pub(crate) struct Wanted {
+pub(crate) struct VictimReservations {
     all: Arc<All>,
 }
 
@@ -32,7 +32,7 @@ struct All {
 
 /// The victims of one plan. Dropped, they can be planned with again.
 #[derive(Default)]
-pub(super) struct Wish {
+pub(super) struct VictimReservation {
     victims: Vec<Uuid>,
     all: Arc<All>,
 }
@@ -43,46 +43,46 @@ impl All {
     }
 }
 
-impl Drop for Wish {
+impl Drop for VictimReservation {
     fn drop(&mut self) {
         if self.victims.is_empty() {
             return;
         }
-        let mut wanted = self.all.victims();
+        let mut reserved = self.all.victims();
         for victim in &self.victims {
-            wanted.remove(victim);
+            reserved.remove(victim);
         }
-        drop(wanted);
+        drop(reserved);
         self.all.freed.notify_waiters();
     }
 }
 
-impl Wanted {
+impl VictimReservations {
     /// Replaces a wish by what `plan` finds, which is told whom others want. `Err` says whether others want anybody.
     fn plan(
         &self,
-        wish: &mut Option<Wish>,
+        reservation: &mut Option<VictimReservation>,
         plan: impl FnOnce(&HashSet<Uuid>) -> Result<Plan, NoPlan>,
     ) -> Result<Plan, (NoPlan, bool)> {
-        let mut wanted = self.all.victims();
-        let before = wish
+        let mut reserved = self.all.victims();
+        let before = reservation
             .as_mut()
-            .map(|wish| std::mem::take(&mut wish.victims))
+            .map(|reservation| std::mem::take(&mut reservation.victims))
             .unwrap_or_default();
         for victim in &before {
-            wanted.remove(victim);
+            reserved.remove(victim);
         }
-        let planned = plan(&wanted);
-        let found = planned.map_err(|none| (none, !wanted.is_empty()));
+        let planned = plan(&reserved);
+        let found = planned.map_err(|none| (none, !reserved.is_empty()));
         if let Ok(plan) = &found {
             let victims: Vec<Uuid> = plan.victims.iter().map(|victim| victim.uuid).collect();
-            wanted.extend(&victims);
-            *wish = Some(Wish {
+            reserved.extend(&victims);
+            *reservation = Some(VictimReservation {
                 victims,
                 all: Arc::clone(&self.all),
             });
         }
-        drop(wanted);
+        drop(reserved);
         if !before.is_empty() {
             self.all.freed.notify_waiters();
         }
@@ -98,17 +98,18 @@ impl Selector {
     pub(super) fn plan_once(
         &self,
         request: &Request,
-        asked: &Asked,
+        asked: &PlacementQuery,
         options: &PlanOptions,
     ) -> Result<Plan, (NoPlan, bool)> {
-        self.wanted.plan(&mut request.wish(), |wanted| {
-            let mut options = options.clone();
-            options.spared.extend(wanted);
-            options.expected = request.group().expected.clone();
-            let (spec, now) = (&request.schedule.spec, crate::clock::micros());
-            self.facts
-                .read(|cloud| cloud.plan(spec, &request.call, asked, now, &options))
-        })
+        self.reservations
+            .plan(&mut request.reservation(), |reserved| {
+                let mut options = options.clone();
+                options.spared.extend(reserved);
+                options.expected = request.group().expected.clone();
+                let (spec, now) = (&request.schedule.spec, crate::clock::micros());
+                self.facts
+                    .read(|cloud| cloud.plan(spec, &request.call, asked, now, &options))
+            })
     }
 
     /// The same; where others want somebody, and nobody else is left, their plans are waited for: not all of them come to something.
@@ -118,12 +119,12 @@ impl Selector {
     pub(super) async fn plan(
         &self,
         request: &Request,
-        asked: &Asked,
+        asked: &PlacementQuery,
         options: &PlanOptions,
     ) -> Result<Plan, NoPlan> {
         let mut left = TRIES;
         loop {
-            let freed = self.wanted.all.freed.notified();
+            let freed = self.reservations.all.freed.notified();
             match self.plan_once(request, asked, options) {
                 Ok(plan) => return Ok(plan),
                 Err((none, true))
@@ -152,26 +153,30 @@ mod tests {
         }
     }
 
-    fn wish(wanted: &Wanted, victims: &[Uuid]) -> Wish {
-        wanted.all.victims().extend(victims);
-        Wish {
+    fn reservation(reserved: &VictimReservations, victims: &[Uuid]) -> VictimReservation {
+        reserved.all.victims().extend(victims);
+        VictimReservation {
             victims: victims.to_vec(),
-            all: Arc::clone(&wanted.all),
+            all: Arc::clone(&reserved.all),
         }
     }
 
     #[test]
     fn a_plan_hears_of_the_victims_of_others_and_not_of_its_own() {
-        let (wanted, mine, theirs) = (Wanted::default(), Uuid::from_u128(1), Uuid::from_u128(2));
-        let mut own = Some(wish(&wanted, &[mine]));
-        let other = wish(&wanted, &[theirs]);
-        let heard = wanted.plan(&mut own, |others| {
+        let (reserved, mine, theirs) = (
+            VictimReservations::default(),
+            Uuid::from_u128(1),
+            Uuid::from_u128(2),
+        );
+        let mut own = Some(reservation(&reserved, &[mine]));
+        let other = reservation(&reserved, &[theirs]);
+        let heard = reserved.plan(&mut own, |others| {
             assert_eq!(others, &HashSet::from([theirs]));
             Err(nobody("nobody else"))
         });
         assert!(matches!(heard, Err((_, true))));
         drop(other);
-        let heard = wanted.plan(&mut own, |others| {
+        let heard = reserved.plan(&mut own, |others| {
             assert!(others.is_empty());
             Err(nobody("nobody at all"))
         });
@@ -180,10 +185,10 @@ mod tests {
 
     #[test]
     fn victims_of_a_request_that_has_ended_can_be_planned_with_again() {
-        let (wanted, victim) = (Wanted::default(), Uuid::from_u128(1));
-        let one = wish(&wanted, &[victim]);
-        assert!(wanted.all.victims().contains(&victim));
+        let (reserved, victim) = (VictimReservations::default(), Uuid::from_u128(1));
+        let one = reservation(&reserved, &[victim]);
+        assert!(reserved.all.victims().contains(&victim));
         drop(one);
-        assert!(wanted.all.victims().is_empty());
+        assert!(reserved.all.victims().is_empty());
     }
 }

@@ -10,7 +10,7 @@ pub const ENGINE: &str = "engine.";
 /// What is kept of one plugin, or of one built-in weigher.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct Kept {
+pub struct PluginOverride {
     /// The plugin itself, if it is in no configuration file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<PluginConfig>,
@@ -31,7 +31,7 @@ pub struct Kept {
     pub component: Option<Component>,
 }
 
-impl Kept {
+impl PluginOverride {
     /// True if it says nothing at all.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -40,7 +40,7 @@ impl Kept {
 }
 
 /// All that is kept, by name.
-pub type AllKept = BTreeMap<String, Kept>;
+pub type PluginOverrides = BTreeMap<String, PluginOverride>;
 
 /// What a configuration file and what is kept are together.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub struct Merged {
 ///
 /// # Errors
 /// [`PluginError::Exists`] if one was added that is in the file, too.
-pub fn merge(file: &[PluginConfig], kept: &AllKept) -> Result<Merged, PluginError> {
+pub fn merge(file: &[PluginConfig], kept: &PluginOverrides) -> Result<Merged, PluginError> {
     let mut entries: Vec<Entry> = Vec::new();
     for config in file {
         let mut config = config.clone();
@@ -89,7 +89,7 @@ pub fn merge(file: &[PluginConfig], kept: &AllKept) -> Result<Merged, PluginErro
     })
 }
 
-fn change(config: &mut PluginConfig, kept: &Kept) {
+fn change(config: &mut PluginConfig, kept: &PluginOverride) {
     config.enabled = kept.enabled.unwrap_or(config.enabled);
     config.shadow = kept.shadow.unwrap_or(config.shadow);
     config.multiplier = kept.multiplier.or(config.multiplier);
@@ -99,8 +99,8 @@ fn change(config: &mut PluginConfig, kept: &Kept) {
 mod tests {
     use super::*;
 
-    fn kept(change: impl FnOnce(&mut Kept)) -> Kept {
-        let mut kept = Kept::default();
+    fn kept(change: impl FnOnce(&mut PluginOverride)) -> PluginOverride {
+        let mut kept = PluginOverride::default();
         change(&mut kept);
         kept
     }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn what_operators_say_counts_more_than_the_file_and_reaches_built_in_weighers() {
         let file = [PluginConfig::new("racks", "racks.wasm".into())];
-        let all = AllKept::from([
+        let all = PluginOverrides::from([
             ("racks".to_owned(), kept(|k| k.enabled = Some(false))),
             ("ram".to_owned(), kept(|k| k.multiplier = Some(3.0))),
             (
@@ -138,7 +138,7 @@ mod tests {
     fn a_name_that_is_in_the_file_and_was_added_too_is_refused() {
         let file = [PluginConfig::new("racks", "racks.wasm".into())];
         let added = kept(|k| k.config = Some(PluginConfig::new("racks", "other.wasm".into())));
-        let all = AllKept::from([("racks".to_owned(), added)]);
+        let all = PluginOverrides::from([("racks".to_owned(), added)]);
         assert_eq!(merge(&file, &all).unwrap_err().code(), "EB-PLUGIN-007");
     }
 
@@ -149,7 +149,10 @@ mod tests {
             k.multiplier = Some(-0.5);
         });
         let text = serde_json::to_string(&one).unwrap();
-        assert_eq!(serde_json::from_str::<Kept>(&text).unwrap(), one);
-        assert_eq!(serde_json::to_string(&Kept::default()).unwrap(), "{}");
+        assert_eq!(serde_json::from_str::<PluginOverride>(&text).unwrap(), one);
+        assert_eq!(
+            serde_json::to_string(&PluginOverride::default()).unwrap(),
+            "{}"
+        );
     }
 }

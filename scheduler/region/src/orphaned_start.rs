@@ -6,7 +6,7 @@
 //! deletion. It is a row like any other, so it outlives restarts, and also the server itself.
 
 use crate::Region;
-use crate::step::Step;
+use crate::transition::Transition;
 use ebbtide_model::message::{Body, Delete};
 use ebbtide_model::server::Fault;
 use ebbtide_model::{Server, ServerId, ServerStatus, Timestamp};
@@ -27,7 +27,7 @@ pub(crate) fn id_of(server: ServerId, host: &str) -> ServerId {
 }
 
 /// True for what is left of a start, false for a server that somebody asked for.
-pub(crate) fn is_remains(server: &Server) -> bool {
+pub(crate) fn is_orphaned_start(server: &Server) -> bool {
     server
         .fault
         .as_ref()
@@ -44,19 +44,19 @@ impl Region {
     /// Leaves behind what a server may have on a host, and asks the agent to remove it.
     pub(crate) fn leave_remains(
         &mut self,
-        step: &mut Step<'_>,
+        transition: &mut Transition<'_>,
         server: &Server,
         host: &str,
         why: &str,
     ) {
-        let remains = Server {
+        let orphan = Server {
             id: id_of(server.id, host),
             group_id: None,
             host: Some(host.to_owned()),
             status: ServerStatus::Deleting,
             external: false,
             evacuation_id: None,
-            created_at: step.now,
+            created_at: transition.now,
             launched_at: None,
             ended_at: None,
             fault: Some(Fault {
@@ -66,7 +66,7 @@ impl Region {
                      nothing is left",
                     server.id
                 ),
-                at: step.now,
+                at: transition.now,
             }),
             ignore_hosts: Vec::new(),
             force_hosts: Vec::new(),
@@ -75,32 +75,40 @@ impl Region {
             left_hosts: BTreeMap::new(),
             ..server.clone()
         };
-        self.send_delete(step, &remains, host);
-        self.save_server(step, remains);
+        self.send_delete(transition, &orphan, host);
+        self.save_server(transition, orphan);
     }
 
     /// Nothing is left on a host of the start that is behind some remains. That is written down with the server, if it lives or is in error:
     /// the host's word that it runs may come after that, or once more.
     pub(crate) fn left(
         &mut self,
-        step: &mut Step<'_>,
-        remains: &Server,
+        transition: &mut Transition<'_>,
+        orphan: &Server,
         host: &str,
         said_at: Timestamp,
     ) {
-        let server = self.servers.get(&id_of(remains.id, host));
-        if let Some(mut server) = server.filter(|_| is_remains(remains)).cloned() {
+        let server = self.servers.get(&id_of(orphan.id, host));
+        if let Some(mut server) = server.filter(|_| is_orphaned_start(orphan)).cloned() {
             let left = server.left_hosts.entry(host.to_owned()).or_insert(said_at);
             *left = said_at.max(*left);
-            self.save_server(step, server);
+            self.save_server(transition, server);
         }
     }
 
     /// A deletion that was not confirmed in time is asked for again. What is kept on shared storage can be deleted by the host that has its token only: if
     /// it was lost where it had gone on, that is one where it has been before, and nobody has written down all of these. So all hosts that share the storage are
     /// told to clear up, and then its own host finds nothing that is not its to delete.
-    pub(crate) fn delete_again(&mut self, step: &mut Step<'_>, server: &Server, host: &str) {
-        let comeback = server.comeback.as_ref().filter(|_| !is_remains(server));
+    pub(crate) fn delete_again(
+        &mut self,
+        transition: &mut Transition<'_>,
+        server: &Server,
+        host: &str,
+    ) {
+        let comeback = server
+            .comeback
+            .as_ref()
+            .filter(|_| !is_orphaned_start(server));
         if let Some(storage) = comeback.and_then(|comeback| comeback.storage.as_deref()) {
             let down_after = self.config.host_down_seconds.as_millis();
             let sharing: Vec<String> = self
@@ -108,7 +116,7 @@ impl Region {
                 .iter()
                 .filter(|(name, entry)| {
                     *name != host
-                        && entry.is_heard(step.now, down_after)
+                        && entry.is_heard(transition.now, down_after)
                         && entry.host.storage.as_deref() == Some(storage)
                 })
                 .map(|(name, _)| name.clone())
@@ -118,31 +126,36 @@ impl Region {
                     server_id: server.id,
                     storage: server.kept_in(),
                 };
-                step.send(&other, Body::Delete(delete), None, server.told_at);
+                transition.send(&other, Body::Delete(delete), None, server.told_at);
             }
         }
-        self.send_delete(step, server, host);
+        self.send_delete(transition, server, host);
     }
 
     /// Asks an agent to delete a server, or what is left of one.
-    pub(crate) fn send_delete(&mut self, step: &mut Step<'_>, server: &Server, host: &str) {
-        let server_id = if is_remains(server) {
+    pub(crate) fn send_delete(
+        &mut self,
+        transition: &mut Transition<'_>,
+        server: &Server,
+        host: &str,
+    ) {
+        let server_id = if is_orphaned_start(server) {
             id_of(server.id, host)
         } else {
             server.id
         };
         // What an attempt may have left must not take with it what is kept of the server.
-        let storage = match is_remains(server) {
+        let storage = match is_orphaned_start(server) {
             true => None,
             false => server.kept_in(),
         };
-        let sent = step.send(
+        let sent = transition.send(
             host,
             Body::Delete(Delete { server_id, storage }),
             None,
             server.told_at,
         );
-        let until = step.now.plus(self.config.start_timeout_seconds);
-        self.asked.sent(server.id, sent.id, until);
+        let until = transition.now.plus(self.config.start_timeout_seconds);
+        self.pending_calls.sent(server.id, sent.id, until);
     }
 }

@@ -4,7 +4,7 @@
 //! the most urgent thing that is due: a deletion that the owner wishes, then its evacuations, then a start. An answer that
 //! comes when its question does not matter any more (the victim was spared meanwhile) only frees the lane.
 
-use super::core::Turn;
+use super::core::Transition;
 use super::evacuation::{Evacuation, Step};
 use super::objection::Announced;
 use super::server::StartAnswer;
@@ -37,22 +37,25 @@ type Answer = Result<Done, DriverError>;
 
 impl AgentCore {
     /// Asks the driver whatever is due.
-    pub(super) fn pump(&mut self, turn: &mut Turn) {
+    pub(super) fn pump(&mut self, transition: &mut Transition) {
         let waiting: BTreeSet<ServerId> = self
             .evacuations
             .values()
-            .filter(|e| e.due_at(&self.policy).is_some_and(|at| at <= turn.now))
+            .filter(|e| {
+                e.due_at(&self.policy)
+                    .is_some_and(|at| at <= transition.now)
+            })
             .map(|e| e.record.server_id)
             .chain(self.work.keys().copied())
             .filter(|server_id| !self.busy.contains_key(server_id))
             .collect();
         for server_id in waiting {
-            if let Some((what, action)) = self.choose(turn, server_id) {
+            if let Some((what, action)) = self.choose(transition, server_id) {
                 let id = ActionId(self.next_action);
                 self.next_action += 1;
                 self.jobs.insert(id, Job { server_id, what });
                 self.busy.insert(server_id, id);
-                turn.effects.push(Effect::Drive {
+                transition.effects.push(Effect::Drive {
                     action: id,
                     server_id,
                     what: action,
@@ -61,31 +64,42 @@ impl AgentCore {
         }
     }
 
-    fn choose(&mut self, turn: &mut Turn, server_id: ServerId) -> Option<(JobKind, Action)> {
-        if self.deletion_is_due(server_id, turn.now) {
+    fn choose(
+        &mut self,
+        transition: &mut Transition,
+        server_id: ServerId,
+    ) -> Option<(JobKind, Action)> {
+        if self.deletion_is_due(server_id, transition.now) {
             return Some((JobKind::Delete, Action::Delete(self.kept_in(server_id))));
         }
         let due: Vec<EvacuationId> = self
             .evacuations
             .values()
             .filter(|e| e.record.server_id == server_id)
-            .filter(|e| e.due_at(&self.policy).is_some_and(|at| at <= turn.now))
+            .filter(|e| {
+                e.due_at(&self.policy)
+                    .is_some_and(|at| at <= transition.now)
+            })
             .map(|e| e.record.evacuation_id)
             .collect();
         for id in due {
             if let Some(mut e) = self.evacuations.remove(&id) {
-                let chosen = self.advance(turn, &mut e);
+                let chosen = self.advance(transition, &mut e);
                 self.evacuations.insert(id, e);
                 if chosen.is_some() {
                     return chosen;
                 }
             }
         }
-        self.choose_start(server_id, turn.now)
+        self.choose_start(server_id, transition.now)
     }
 
     /// The next question that an evacuation has to ask, which is due; it may also end without asking.
-    fn advance(&mut self, turn: &mut Turn, e: &mut Evacuation) -> Option<(JobKind, Action)> {
+    fn advance(
+        &mut self,
+        transition: &mut Transition,
+        e: &mut Evacuation,
+    ) -> Option<(JobKind, Action)> {
         let id = e.record.evacuation_id;
         match e.step {
             Step::Look { .. } => return Some((JobKind::LookForEvacuation(id), Action::Look)),
@@ -96,11 +110,11 @@ impl AgentCore {
             Phase::Accepted { .. } => {
                 // A record in this phase always has its notice.
                 let terms = e.record.terms?;
-                if turn.now > terms.begin_before {
-                    self.too_late(turn, e, terms);
+                if transition.now > terms.begin_before {
+                    self.too_late(transition, e, terms);
                     // If the guest may know already, it has to be told that it may stay.
                     return match e.record.phase {
-                        Phase::Withdrawing { .. } => self.advance(turn, e),
+                        Phase::Withdrawing { .. } => self.advance(transition, e),
                         _ => None,
                     };
                 }
@@ -109,22 +123,22 @@ impl AgentCore {
                     evacuation_id: id,
                     behaviour: terms.behaviour,
                     grace: terms.grace,
-                    not_before: turn.now.plus(terms.grace),
+                    not_before: transition.now.plus(terms.grace),
                     begin_before: terms.begin_before,
                 };
                 Some((JobKind::Notice(id), Action::GiveNotice(notice)))
             }
             Phase::Draining(drain) => {
                 let behaviour = e.record.terms?.behaviour;
-                if e.is_late(turn.now, &drain, &self.policy) {
+                if e.is_late(transition.now, &drain, &self.policy) {
                     // A notice that only comes once more, or a clock that is set, takes nothing back of what the broker has confirmed.
                     e.announced = Announced::No;
-                    self.publish_draining(turn, e, drain);
+                    self.publish_draining(transition, e, drain);
                     return None;
                 }
                 // The point of no return: journaled before the driver is asked.
                 e.acted = false;
-                e.enter(turn, Phase::Acting { drain, behaviour });
+                e.enter(transition, Phase::Acting { drain, behaviour });
                 Some((JobKind::Interrupt(id), Action::Interrupt(behaviour)))
             }
             Phase::Acting { behaviour, .. } => {
@@ -135,16 +149,23 @@ impl AgentCore {
         }
     }
 
-    pub(super) fn action_done(&mut self, turn: &mut Turn, action: ActionId, answer: Answer) {
+    pub(super) fn action_done(
+        &mut self,
+        transition: &mut Transition,
+        action: ActionId,
+        answer: Answer,
+    ) {
         let Some(job) = self.jobs.remove(&action) else {
             return;
         };
         self.busy.remove(&job.server_id);
         match job.what {
-            JobKind::Delete => self.delete_done(turn, job.server_id, answer),
-            JobKind::Start => self.start_done(turn, job.server_id, StartAnswer::of_start(answer)),
+            JobKind::Delete => self.delete_done(transition, job.server_id, answer),
+            JobKind::Start => {
+                self.start_done(transition, job.server_id, StartAnswer::of_start(answer))
+            }
             JobKind::LookForStart => {
-                self.start_done(turn, job.server_id, StartAnswer::of_look(answer));
+                self.start_done(transition, job.server_id, StartAnswer::of_look(answer));
             }
             JobKind::Notice(id)
             | JobKind::Withdraw(id)
@@ -156,19 +177,19 @@ impl AgentCore {
                 };
                 match (job.what, e.record.phase.clone(), e.step.clone()) {
                     (JobKind::Notice(_), Phase::Accepted { released }, Step::Forward) => {
-                        self.noticed(turn, &mut e, released, answer);
+                        self.noticed(transition, &mut e, released, answer);
                     }
                     (JobKind::Withdraw(_), Phase::Withdrawing { then }, _) => {
-                        self.withdrawn(turn, &mut e, then, answer);
+                        self.withdrawn(transition, &mut e, then, answer);
                     }
                     (JobKind::Interrupt(_), Phase::Acting { drain, behaviour }, Step::Forward) => {
-                        self.interrupted(turn, &mut e, drain, behaviour, answer)
+                        self.interrupted(transition, &mut e, drain, behaviour, answer)
                     }
                     (JobKind::Fence(_), Phase::Acting { .. }, Step::Fence { failure }) => {
-                        self.fenced(turn, &mut e, failure, answer);
+                        self.fenced(transition, &mut e, failure, answer);
                     }
                     (JobKind::LookForEvacuation(_), phase, Step::Look { how, failure }) => {
-                        self.looked(turn, &mut e, &phase, how, failure, answer);
+                        self.looked(transition, &mut e, &phase, how, failure, answer);
                     }
                     // The question does not matter any more.
                     _ => {}
@@ -178,22 +199,28 @@ impl AgentCore {
         }
     }
 
-    pub(super) fn retry_later(&self, turn: &Turn, e: &mut Evacuation) {
+    pub(super) fn retry_later(&self, transition: &Transition, e: &mut Evacuation) {
         let wait = self.policy.backoff_ms(e.tries);
-        e.not_before = Timestamp::from_millis(turn.now.as_millis().saturating_add(wait));
+        e.not_before = Timestamp::from_millis(transition.now.as_millis().saturating_add(wait));
     }
 
-    fn noticed(&mut self, turn: &mut Turn, e: &mut Evacuation, released: bool, answer: Answer) {
+    fn noticed(
+        &mut self,
+        transition: &mut Transition,
+        e: &mut Evacuation,
+        released: bool,
+        answer: Answer,
+    ) {
         let Some(terms) = e.record.terms else {
             return;
         };
         let error = match answer {
             Ok(Done::Noticed(outcome)) => {
-                if turn.now > terms.begin_before {
-                    return self.too_late(turn, e, terms);
+                if transition.now > terms.begin_before {
+                    return self.too_late(transition, e, terms);
                 }
                 let at_once = released || outcome == NoticeOutcome::NotRunning;
-                let notified_at = turn.now;
+                let notified_at = transition.now;
                 let deadline_at = if at_once {
                     notified_at
                 } else {
@@ -203,8 +230,8 @@ impl AgentCore {
                     notified_at,
                     deadline_at,
                 };
-                e.enter(turn, Phase::Draining(drain));
-                return self.publish_draining(turn, e, drain);
+                e.enter(transition, Phase::Draining(drain));
+                return self.publish_draining(transition, e, drain);
             }
             Ok(other) => wrong_answer(&other),
             Err(error) => error,
@@ -212,32 +239,38 @@ impl AgentCore {
         if matches!(error, DriverError::NotBegun { .. }) {
             // Whoever sent the notice tries again or plans without it. The guest has nothing to be told, unless an earlier try reached it.
             e.told = e.tries > 0;
-            return self.no_time(turn, e, format!("the guest was not told: {error}"));
+            return self.no_time(transition, e, format!("the guest was not told: {error}"));
         }
         e.tries += 1;
         if e.tries >= self.policy.notice_tries || is_final(&error) {
             let reason = format!("the guest could not be given its notice: {error}");
-            self.fail(turn, e, reason);
+            self.fail(transition, e, reason);
         } else if matches!(error, DriverError::NotFound { .. }) {
             // The tries go on counting: a driver that contradicts itself is not asked for ever.
             e.step = Step::gone();
         } else {
-            self.retry_later(turn, e);
+            self.retry_later(transition, e);
         }
     }
 
     /// Telling a guest that it may stay is a courtesy: if it cannot be told, it stays all the same.
-    fn withdrawn(&mut self, turn: &mut Turn, e: &mut Evacuation, then: Verdict, answer: Answer) {
+    fn withdrawn(
+        &mut self,
+        transition: &mut Transition,
+        e: &mut Evacuation,
+        then: Verdict,
+        answer: Answer,
+    ) {
         match answer {
-            Ok(_) => self.finish(turn, e, then),
+            Ok(_) => self.finish(transition, e, then),
             // Gone, or kept by an evacuation before this one.
             Err(DriverError::NotFound { .. }) => e.step = Step::gone(),
             Err(error) => {
                 e.tries += 1;
                 if e.tries >= self.policy.notice_tries || is_final(&error) {
-                    self.finish(turn, e, then);
+                    self.finish(transition, e, then);
                 } else {
-                    self.retry_later(turn, e);
+                    self.retry_later(transition, e);
                 }
             }
         }
@@ -245,7 +278,7 @@ impl AgentCore {
 
     fn interrupted(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         e: &mut Evacuation,
         drain: Drain,
         behaviour: InterruptionBehaviour,
@@ -269,11 +302,11 @@ impl AgentCore {
         }
         e.tries += 1;
         if e.tries < self.policy.act_tries && !is_final(&error) {
-            return self.retry_later(turn, e);
+            return self.retry_later(transition, e);
         }
         if let Some(behaviour) = self.policy.instead_of(behaviour) {
             e.acted = false;
-            return e.enter(turn, Phase::Acting { drain, behaviour });
+            return e.enter(transition, Phase::Acting { drain, behaviour });
         }
         // It may have taken effect all the same, so one last look decides.
         let failure = Some(format!(
@@ -286,7 +319,7 @@ impl AgentCore {
 
     fn looked(
         &mut self,
-        turn: &mut Turn,
+        transition: &mut Transition,
         e: &mut Evacuation,
         phase: &Phase,
         how: EvacuatedHow,
@@ -303,7 +336,7 @@ impl AgentCore {
                 unbilled,
                 storage,
             }) => {
-                let at = turn.now;
+                let at = transition.now;
                 let left = |how, storage| Verdict::Evacuated {
                     how,
                     at,
@@ -315,36 +348,36 @@ impl AgentCore {
                     && let Some(how) = kept(&occupancy)
                 {
                     // By an evacuation before this one, whose report may come after ours.
-                    return self.finish(turn, e, left(how, storage));
+                    return self.finish(transition, e, left(how, storage));
                 }
                 match (acting, &occupancy) {
                     (
                         Some(InterruptionBehaviour::Terminate | InterruptionBehaviour::LiveMigrate),
                         Occupancy::Absent,
                     ) => {
-                        return self.finish(turn, e, left(how, None));
+                        return self.finish(transition, e, left(how, None));
                     }
                     // Its owner had it put away before we came; what does not hold anything here is nobody's victim.
                     (Some(_), occupancy)
                         if how == EvacuatedHow::AlreadyGone && occupancy.holds_nothing() =>
                     {
-                        return self.finish(turn, e, Verdict::already_gone(at));
+                        return self.finish(transition, e, Verdict::already_gone(at));
                     }
                     // It was to be kept, or nobody had begun: it left by itself.
                     (_, Occupancy::Absent) => {
-                        return self.finish(turn, e, Verdict::already_gone(at));
+                        return self.finish(transition, e, Verdict::already_gone(at));
                     }
                     (Some(behaviour), _) if occupancy.is_free_after(behaviour) => {
-                        return self.finish(turn, e, left(how, storage));
+                        return self.finish(transition, e, left(how, storage));
                     }
                     (Some(_), _) if failure.is_some() => {
                         // Also if it does not run: "not running" would be taken for a free room, and this one is not.
-                        return self.not_ended(turn, e, failure.unwrap_or_default());
+                        return self.not_ended(transition, e, failure.unwrap_or_default());
                     }
                     // Still there: it was not to be seen for a moment. Whoever asks too often has to wait.
                     (None, _) => {
                         e.step = Step::Forward;
-                        return self.retry_later(turn, e);
+                        return self.retry_later(transition, e);
                     }
                     (Some(_), _) => "its room is not free".to_owned(),
                 }
@@ -354,7 +387,7 @@ impl AgentCore {
         };
         e.tries += 1;
         if e.tries < self.policy.verify_tries {
-            return self.retry_later(turn, e);
+            return self.retry_later(transition, e);
         }
         match acting {
             Some(_) => {
@@ -364,7 +397,7 @@ impl AgentCore {
                         e.tries
                     )
                 });
-                self.not_ended(turn, e, reason);
+                self.not_ended(transition, e, reason);
             }
             // Nobody can tell whether it is gone: go on as if it were not.
             None => e.go(Step::Forward),

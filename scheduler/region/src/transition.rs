@@ -20,7 +20,7 @@ pub(crate) struct Sent {
 }
 
 /// One input on its way through the region.
-pub(crate) struct Step<'a> {
+pub(crate) struct Transition<'a> {
     pub(crate) now: Timestamp,
     pub(crate) ids: &'a mut dyn Ids,
     pub(crate) effects: Effects,
@@ -32,7 +32,7 @@ pub(crate) struct Step<'a> {
     pub(crate) speculation: Option<Speculation>,
 }
 
-impl<'a> Step<'a> {
+impl<'a> Transition<'a> {
     pub(crate) fn new(now: Timestamp, ids: &'a mut dyn Ids) -> Self {
         Self {
             now,

@@ -23,7 +23,7 @@ enum State {
 
 /// The indexes.
 #[derive(Debug, Default)]
-pub(crate) struct Comebacks {
+pub(crate) struct ResumeQueue {
     places: HashMap<ServerId, Place>,
     /// No empty sets.
     waiting: BTreeMap<String, BTreeSet<ServerId>>,
@@ -35,7 +35,7 @@ pub(crate) struct Comebacks {
     resting: BTreeMap<ServerId, Timestamp>,
 }
 
-impl Comebacks {
+impl ResumeQueue {
     /// Takes note of a server as it is now.
     pub(crate) fn put(&mut self, server: &Server) {
         self.remove(server.id);

@@ -13,15 +13,17 @@ use uuid::Uuid;
 
 impl Selector {
     /// What Placement says now of the hosts and the victims of a plan, and of those newcomers that hold something already.
-    pub(super) async fn truth(
+    pub(super) async fn snapshot(
         &self,
         request: &Request,
         plan: &Plan,
-    ) -> Result<Truth, OpenStackError> {
+    ) -> Result<PlacementSnapshot, OpenStackError> {
         let (hosts, newcomers) = self.concerned(request, plan);
-        let foreseen = request.ahead().truth.take();
-        if let Some(truth) = foreseen.filter(|truth| truth.covers(&hosts, &newcomers, plan)) {
-            return Ok(truth);
+        let foreseen = request.ahead().snapshot.take();
+        if let Some(snapshot) =
+            foreseen.filter(|snapshot| snapshot.covers(&hosts, &newcomers, plan))
+        {
+            return Ok(snapshot);
         }
         let providers = try_join_all(hosts.into_iter().map(|provider| async move {
             let of = &self.facts.providers;
@@ -42,7 +44,7 @@ impl Selector {
             }
         }
         held.extend(self.held(request, unseen).await?);
-        Ok(Truth { providers, held })
+        Ok(PlacementSnapshot { providers, held })
     }
 
     /// What consumers hold, each asked about by itself.
@@ -86,12 +88,12 @@ impl Selector {
 }
 
 /// What Placement has just said.
-pub(super) struct Truth {
+pub(super) struct PlacementSnapshot {
     pub(super) providers: Vec<ProviderTruth>,
     held: BTreeMap<Uuid, ConsumerAllocations>,
 }
 
-impl Truth {
+impl PlacementSnapshot {
     /// Whether it says all that has to be known.
     fn covers(&self, hosts: &BTreeSet<Uuid>, newcomers: &[Uuid], plan: &Plan) -> bool {
         let told: BTreeSet<Uuid> = self.providers.iter().map(|p| p.provider).collect();

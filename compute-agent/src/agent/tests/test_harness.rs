@@ -126,7 +126,7 @@ impl Clock for HostClock {
 }
 
 /// One host and its scheduler.
-pub(super) struct Rig {
+pub(super) struct TestHarness {
     pub(super) broker: InProcessBroker,
     scheduler: InProcessBus,
     reports: Subscription,
@@ -141,7 +141,7 @@ pub(super) struct Rig {
     next_message: u128,
 }
 
-impl Rig {
+impl TestHarness {
     pub(super) async fn new() -> Self {
         let broker = InProcessBroker::new();
         let scheduler = broker.connect();

@@ -15,7 +15,7 @@ pub struct HostNumber(HostIndex);
 
 /// The hosts that a request may use, and whom it must spare.
 #[derive(Debug, Clone)]
-pub struct Among {
+pub struct EligibleHosts {
     hosts: Bits,
     weights: Vec<f64>,
     /// How many instances of the request each host may get; empty: any number.
@@ -24,7 +24,7 @@ pub struct Among {
     spared: HashSet<ServerId>,
 }
 
-impl Among {
+impl EligibleHosts {
     /// No host of a table yet.
     #[must_use]
     pub fn none(table: &HostTable) -> Self {
@@ -37,7 +37,7 @@ impl Among {
         }
     }
 
-    /// Lets a host in. Among hosts where room costs the same the one with the largest weight is taken; NaN counts least.
+    /// Lets a host in. EligibleHosts hosts where room costs the same the one with the largest weight is taken; NaN counts least.
     pub fn admit(&mut self, host: HostNumber, weight: f64) {
         if let Some(slot) = self.weights.get_mut(host.0.at()) {
             *slot = weight;

@@ -15,20 +15,20 @@ use uuid::Uuid;
 
 /// Who writes to which provider.
 #[derive(Debug, Default)]
-pub(crate) struct Turns {
+pub(crate) struct ProviderLocks {
     /// Never more than there are providers.
     providers: Mutex<HashMap<Uuid, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 /// The right to write to some providers, until it is dropped.
 #[derive(Debug)]
-pub(crate) struct Turn {
+pub(crate) struct ProviderGuard {
     _held: Vec<OwnedMutexGuard<()>>,
 }
 
-impl Turns {
+impl ProviderLocks {
     /// Waits until nobody else of this scheduler writes to any of these providers. Always in the same order, so that no two wait for each other.
-    pub(crate) async fn take(&self, providers: &BTreeSet<Uuid>) -> Turn {
+    pub(crate) async fn take(&self, providers: &BTreeSet<Uuid>) -> ProviderGuard {
         let mut held = Vec::with_capacity(providers.len());
         for provider in providers {
             let lock = {
@@ -40,7 +40,7 @@ impl Turns {
             };
             held.push(lock.lock_owned().await);
         }
-        Turn { _held: held }
+        ProviderGuard { _held: held }
     }
 }
 
@@ -55,12 +55,12 @@ mod tests {
 
     #[test]
     fn writes_to_one_provider_wait_for_each_other_and_others_do_not() {
-        let turns = Turns::default();
-        let swap = turns.take(&providers(&[1, 2])).now_or_never();
+        let locks = ProviderLocks::default();
+        let swap = locks.take(&providers(&[1, 2])).now_or_never();
         assert!(swap.is_some());
-        assert!(turns.take(&providers(&[3])).now_or_never().is_some());
-        assert!(turns.take(&providers(&[2, 3])).now_or_never().is_none());
+        assert!(locks.take(&providers(&[3])).now_or_never().is_some());
+        assert!(locks.take(&providers(&[2, 3])).now_or_never().is_none());
         drop(swap);
-        assert!(turns.take(&providers(&[1, 2, 3])).now_or_never().is_some());
+        assert!(locks.take(&providers(&[1, 2, 3])).now_or_never().is_some());
     }
 }

@@ -15,12 +15,12 @@ struct Entry {
 
 /// Starts and deletions under way, by server.
 #[derive(Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct PendingAgentCalls {
     entries: BTreeMap<ServerId, Entry>,
     by_message: HashMap<MessageId, ServerId>,
 }
 
-impl Asked {
+impl PendingAgentCalls {
     /// A message about a server was put into the outbox.
     pub(crate) fn sent(&mut self, server: ServerId, message: MessageId, until: Timestamp) {
         self.forget(server);
