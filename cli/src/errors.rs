@@ -134,7 +134,7 @@ pub enum CliError {
     Disagrees(String),
     /// A cloud of Nova's cannot be read.
     #[error(transparent)]
-    Door(#[from] ebbtide_nova_door::DoorError),
+    NovaService(#[from] ebbtide_nova_service::NovaServiceError),
     /// Lifetimes, a model of them, or a plan.
     #[error("{place}{error}")]
     Lifetime {
@@ -244,7 +244,7 @@ impl CliError {
             Self::Corpus { .. } => "EB-CLI-014",
             Self::Configuration { .. } => "EB-CLI-015",
             Self::Init { .. } => "EB-CLI-016",
-            Self::Door(error) => error.code(),
+            Self::NovaService(error) => error.code(),
             Self::Lifetime { error, .. } => error.code(),
             Self::Chart(error) => error.code(),
             Self::Checkpointing { error, .. } => error.code(),

@@ -3,7 +3,7 @@
 # preemption: each patch of integration/seeded-faults is applied to a copy of the tree, and the tests over the model of Placement must fail there. On the
 # copy as it is they must pass.
 #
-#   devstack/lib/seeded-faults.sh            all of them (a build of the door's tests for each: half an hour on two cores that have other work)
+#   devstack/lib/seeded-faults.sh            all of them (a build of the Nova service's tests for each: half an hour on two cores that have other work)
 #   devstack/lib/seeded-faults.sh NAME…      only these
 #   devstack/lib/seeded-faults.sh --check    only whether each patch still fits the tree (seconds; ./devstack/test does this)
 #
@@ -50,11 +50,11 @@ if [ -d "$target/debug/.fingerprint" ] && [ ! -d "$CARGO_TARGET_DIR/debug/.finge
 fi
 
 cd -- "$copy"
-built() { cargo nextest run --locked -p ebbtide-nova-door -p ebbtide-swap --no-run >"$work/build.log" 2>&1; }
+built() { cargo nextest run --locked -p ebbtide-nova-service -p ebbtide-swap --no-run >"$work/build.log" 2>&1; }
 # Exit code 100 of nextest: tests have failed, and nothing else.
 run_tests() {
     local code=0
-    cargo nextest run --locked -p ebbtide-nova-door -p ebbtide-swap --no-fail-fast --status-level fail --final-status-level fail -E 'test(over_model) + package(ebbtide-swap)' \
+    cargo nextest run --locked -p ebbtide-nova-service -p ebbtide-swap --no-fail-fast --status-level fail --final-status-level fail -E 'test(over_model) + package(ebbtide-swap)' \
         >"$work/$1.log" 2>&1 || code=$?
     return "$code"
 }

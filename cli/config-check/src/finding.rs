@@ -87,7 +87,7 @@ pub mod code {
     pub const PLUGIN_FILE: &str = "EB-CHECK-017";
     /// A secret in a file that everybody can read.
     pub const READABLE: &str = "EB-CHECK-018";
-    /// A door, or a bus, that strangers can use.
+    /// A listener, or a bus, that strangers can use.
     pub const OPEN: &str = "EB-CHECK-019";
     /// An old name of an option.
     pub const DEPRECATED: &str = "EB-CHECK-020";

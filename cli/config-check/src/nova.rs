@@ -55,7 +55,7 @@ pub(crate) fn check(
             .find(same)
             .and_then(|given| position(&given.place))
     };
-    found.extend(ebbtide_nova_door::check_conf(&conf).iter().map(|error| {
+    found.extend(ebbtide_nova_service::check_conf(&conf).iter().map(|error| {
         let blamed = blamed(&error.to_string());
         let at = blamed.and_then(|key| key.path.split_once('.')).and_then(|(group, name)| place(group, name));
         Finding::new(Level::Error, code::VALUE, blamed.map_or_else(String::new, |key| key.shown(Kind::Nova)))

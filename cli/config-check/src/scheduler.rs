@@ -24,7 +24,7 @@ pub(crate) fn check(text: &str, files: &dyn Files) -> (Vec<Finding>, Option<Effe
     found.extend(keys(&file, &config, files));
     found.extend(plugins(&file, &config, files));
     found.extend(models(&file, &config, files));
-    found.extend(doors(&file, &config));
+    found.extend(listeners(&file, &config));
     found.extend(pointless(&file, &config));
     let weighers = in_use(&file, &config);
     let order = match config.engine.policy {
@@ -248,8 +248,8 @@ fn models(file: &TomlFile, config: &Config, files: &dyn Files) -> Vec<Finding> {
     found
 }
 
-/// Doors that strangers can use, although somebody has decided so.
-fn doors(file: &TomlFile, config: &Config) -> Vec<Finding> {
+/// Listeners that strangers can use, although the operator has decided so.
+fn listeners(file: &TomlFile, config: &Config) -> Vec<Finding> {
     let mut found = Vec::new();
     let mut open = |key: &str, what: String, why: &str, next: &str| {
         found.push(
@@ -428,20 +428,20 @@ fn pointless(file: &TomlFile, config: &Config) -> Vec<Finding> {
             "grpc.insecure",
             config.grpc.insecure && !remote[0],
             "grpc.listen is a loopback address, which needs no TLS",
-            "remove it, or it opens the door when somebody changes grpc.listen",
+            "remove it, or it lets strangers in when an operator changes grpc.listen",
         ),
         (
             "http.insecure",
             config.http.insecure && !remote[1],
             "http.listen is a loopback address, which needs no TLS",
-            "remove it, or it opens the door when somebody changes http.listen",
+            "remove it, or it lets strangers in when an operator changes http.listen",
         ),
         (
             "auth.allow_unauthenticated",
             config.auth.allow_unauthenticated
                 && (config.auth.is_configured() || remote == [false, false]),
             "callers are asked who they are, or nothing listens outside of this machine",
-            "remove it, or it opens the door when somebody changes the rest",
+            "remove it, or it lets strangers in when an operator changes the rest",
         ),
         (
             "auth.open_metrics",

@@ -286,7 +286,7 @@ fn without_effect(order: Order, weighers: &[InUse]) -> Vec<Finding> {
                 weigher
                     .finding(Level::Warning, code::NO_EFFECT)
                     .what(format!("{} decides nothing here", weigher.name))
-                    .why("a host of a region says nothing of what it looks at, so all hosts are alike for it; it is there for Nova's door")
+                    .why("a host of a region says nothing of what it looks at, so all hosts are alike for it; it is there for OpenStack mode")
                     .next("take it out of the list"),
             );
         }

@@ -7,7 +7,7 @@ use crate::json::Json;
 use crate::output::{Cell, Listing, text};
 use crate::render::Tone;
 use clap::Args;
-use ebbtide_nova_door::audit::{self, Report};
+use ebbtide_nova_service::audit::{self, Report};
 use indicatif::ProgressBar;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -44,12 +44,12 @@ pub struct AuditArgs {
 /// Asks, looks and shows.
 ///
 /// # Errors
-/// What the region says; [`CliError::Door`] if one of them cannot be read, [`CliError::Disagrees`] if something is found.
+/// What the region says; [`CliError::NovaService`] if one of them cannot be read, [`CliError::Disagrees`] if something is found.
 pub async fn run(context: &mut Context, args: AuditArgs) -> Result<(), CliError> {
     if args.config_file.is_empty() {
         return region_audit::run(context).await;
     }
-    let conf = ebbtide_nova_door::read_conf(&args.config_file, &args.config_dir)?;
+    let conf = ebbtide_nova_service::read_conf(&args.config_file, &args.config_dir)?;
     let bar = if context.output.may_draw() {
         ProgressBar::new(0).with_message("compute nodes")
     } else {

@@ -9,7 +9,7 @@
 //! - [`UpdateInstanceInfo`], [`SyncInstanceInfo`], [`DeleteInstanceInfo`], [`read_update_aggregates`] and
 //!   [`read_delete_aggregate`] are the casts that keep a scheduler up to date.
 //! - [`reply`] of [`Selection`]s is the answer, [`Failure`] the other one.
-//! - [`nova_conf`] reads nova.conf for the door.
+//! - [`nova_conf`] reads nova.conf for the Nova service.
 //! - [`notification`] has the payloads of `scheduler.select_destinations.start` and `.end`.
 //!
 //! The crate is pure. Nothing that it prints or returns as an error holds a token, or the URL of a cell's database.

@@ -1,4 +1,4 @@
-//! nova.conf, from the file to what the door works with.
+//! nova.conf, from the file to what the Nova service works with.
 
 #![allow(
     clippy::unwrap_used,

@@ -278,7 +278,7 @@ impl Limits {
     }
 }
 
-/// Refuses a door that strangers could walk through without anybody having decided so.
+/// Refuses a listener that strangers could use without the operator having decided so.
 pub(crate) fn check_door(
     section: &str,
     listen: SocketAddr,

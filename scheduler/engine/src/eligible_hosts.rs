@@ -1,4 +1,4 @@
-//! Hosts that somebody else has chosen from: Nova's own filters and weights, for its front door.
+//! Hosts that somebody else has chosen from: Nova's own filters and weights, in OpenStack mode.
 //!
 //! The engine then asks none of its filters but capacity, and takes the weights as they are. What a server group asks for is said by how many
 //! instances of the request each host may get at most, and whether all have to go to one host.

@@ -1,4 +1,4 @@
-//! Weighers for a scheduler whose arithmetic is not the engine's: Nova's door.
+//! Weighers for a scheduler whose arithmetic is not the engine's: OpenStack mode.
 
 use crate::absent::Absent;
 use crate::late::Late;

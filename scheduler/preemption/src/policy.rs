@@ -2,7 +2,7 @@
 
 use ebbtide_model::Seconds;
 
-/// Limits of a preemption. The defaults are those of the region (`docs/evacuation.md`), so that agents see the same from both doors.
+/// Limits of a preemption. The defaults are those of the region (`docs/evacuation.md`), so that agents see the same from both modes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Policy {
     /// From a notice that the broker has to the agent's answer.

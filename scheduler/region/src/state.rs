@@ -1,4 +1,4 @@
-//! The region itself: what it holds, and the door through which every input comes.
+//! The region itself: what it holds, and the one function that takes every input.
 
 use crate::gone::Gone;
 use crate::heartbeat::HostEntry;

@@ -1,7 +1,7 @@
 //! `ebbtide-scheduler`: reads its configuration, starts, and ends on SIGTERM or SIGINT.
 
 use clap::Parser;
-use ebbtide_nova_door::DoorError;
+use ebbtide_nova_service::NovaServiceError;
 use ebbtide_scheduler::args::Args;
 use ebbtide_scheduler::nova;
 use ebbtide_scheduler::{Config, ServiceError};
@@ -44,13 +44,13 @@ fn main() -> ExitCode {
 
 /// In place of nova-scheduler.
 fn for_nova(args: &Args) -> ExitCode {
-    let refuse = |error: &DoorError, code: u8| refused(error.code(), error, code);
+    let refuse = |error: &NovaServiceError, code: u8| refused(error.code(), error, code);
     let conf = match nova::read(args) {
         Ok(conf) => conf,
         Err(error) => return refuse(&error, 2),
     };
     if args.check_config {
-        say(&ebbtide_nova_door::describe(&conf));
+        say(&ebbtide_nova_service::describe(&conf));
         return ExitCode::SUCCESS;
     }
     if let Err(error) = nova::init_log(args, &conf) {
@@ -58,7 +58,7 @@ fn for_nova(args: &Args) -> ExitCode {
     }
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
-        Err(error) => return refuse(&DoorError::Config(format!("no runtime: {error}")), 1),
+        Err(error) => return refuse(&NovaServiceError::Config(format!("no runtime: {error}")), 1),
     };
     match runtime.block_on(nova::run(args, &conf)) {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,8 +1,8 @@
 //! In place of nova-scheduler: `--config-file /etc/nova/nova.conf`.
 
 use crate::args::Args;
-use ebbtide_nova_door::nova_conf::NovaConf;
-use ebbtide_nova_door::{Door, DoorError, PROGRAM};
+use ebbtide_nova_service::nova_conf::NovaConf;
+use ebbtide_nova_service::{NovaService, NovaServiceError, PROGRAM};
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
@@ -12,9 +12,9 @@ use tokio_util::sync::CancellationToken;
 /// Reads nova.conf as nova-scheduler does.
 ///
 /// # Errors
-/// [`DoorError::Config`] that names file, line, option and what is allowed.
-pub fn read(args: &Args) -> Result<NovaConf, DoorError> {
-    ebbtide_nova_door::read_conf(&args.config_file, &args.config_dir)
+/// [`NovaServiceError::Config`] that names file, line, option and what is allowed.
+pub fn read(args: &Args) -> Result<NovaConf, NovaServiceError> {
+    ebbtide_nova_service::read_conf(&args.config_file, &args.config_dir)
 }
 
 /// Where log lines go: the flag, `[DEFAULT] log_file` within `log_dir`, or standard error.
@@ -36,15 +36,15 @@ pub fn log_file(args: &Args, conf: &NovaConf) -> Option<PathBuf> {
 /// Sends log lines where the operator wants them. Once in a process.
 ///
 /// # Errors
-/// [`DoorError::Config`] if the filter cannot be read or the file cannot be written.
-pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), DoorError> {
+/// [`NovaServiceError::Config`] if the filter cannot be read or the file cannot be written.
+pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
     let default = if conf.general.debug {
         "debug,sqlx=info,hyper=info,reqwest=info"
     } else {
         "info"
     };
     let filter = args.log.as_deref().unwrap_or(default);
-    let wrong = |error: String| DoorError::Config(error);
+    let wrong = |error: String| NovaServiceError::Config(error);
     let filter: tracing_subscriber::EnvFilter =
         filter.parse().map_err(|e| wrong(format!("--log: {e}")))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter);
@@ -78,22 +78,23 @@ pub fn init_log(args: &Args, conf: &NovaConf) -> Result<(), DoorError> {
     done.map_err(|e| wrong(format!("log: {e}")))
 }
 
-/// Opens the door, and closes it on SIGTERM or SIGINT. SIGHUP reads the cells anew, and the plugins as nova.conf has them then.
+/// Starts the service, and ends it on SIGTERM or SIGINT. SIGHUP reads the cells anew, and the plugins as nova.conf has them then.
 ///
 /// # Errors
 /// What keeps it from opening, or from staying open.
-pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), DoorError> {
-    let watched = |kind| signal(kind).map_err(|e| DoorError::Config(format!("signals: {e}")));
+pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), NovaServiceError> {
+    let watched =
+        |kind| signal(kind).map_err(|e| NovaServiceError::Config(format!("signals: {e}")));
     let (mut terminate, mut interrupt, mut hangup) = (
         watched(SignalKind::terminate())?,
         watched(SignalKind::interrupt())?,
         watched(SignalKind::hangup())?,
     );
     let stop = CancellationToken::new();
-    let opening = Door::open(conf, stop.clone());
+    let opening = NovaService::open(conf, stop.clone());
     tokio::pin!(opening);
-    let door = tokio::select! {
-        door = &mut opening => door?,
+    let service = tokio::select! {
+        service = &mut opening => service?,
         () = asked_to_end(&mut terminate, &mut interrupt) => {
             stop.cancel();
             return Ok(());
@@ -106,10 +107,10 @@ pub async fn run(args: &Args, conf: &NovaConf) -> Result<(), DoorError> {
         tokio::select! {
             () = asked_to_end(&mut terminate, &mut interrupt) => break,
             () = stop.cancelled() => break,
-            _ = hangup.recv() => door.reload(read(args)).await,
+            _ = hangup.recv() => service.reload(read(args)).await,
         }
     }
-    door.close().await
+    service.close().await
 }
 
 async fn asked_to_end(terminate: &mut Signal, interrupt: &mut Signal) {
@@ -120,11 +121,11 @@ async fn asked_to_end(terminate: &mut Signal, interrupt: &mut Signal) {
 }
 
 /// Says where others look for it that requests are answered, whole or not at all.
-fn write_ready_file(path: &Path, host: &str) -> Result<(), DoorError> {
+fn write_ready_file(path: &Path, host: &str) -> Result<(), NovaServiceError> {
     let text =
         serde_json::json!({"server": format!("scheduler.{host}"), "pid": std::process::id()});
     let draft = path.with_extension("draft");
     std::fs::write(&draft, format!("{text}\n"))
         .and_then(|()| std::fs::rename(&draft, path))
-        .map_err(|e| DoorError::Config(format!("--ready-file {}: {e}", path.display())))
+        .map_err(|e| NovaServiceError::Config(format!("--ready-file {}: {e}", path.display())))
 }

@@ -5,7 +5,7 @@
 //! It stands between the record (`ebbtide-preemption`, pure) and the client of Placement
 //! (`ebbtide-openstack`), and decides everything that a record's driver has to know of Placement's
 //! answers. What else a scheduler has (Nova's databases, other writes of its own, what it believes
-//! of the cloud) comes in through [`Around`]. So the door for Nova and the simulator of evacuations
+//! of the cloud) comes in through [`Around`]. So the Nova service and the simulator of evacuations
 //! run the same code, the latter over a Placement in memory.
 
 mod around;

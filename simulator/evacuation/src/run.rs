@@ -14,9 +14,9 @@ use std::sync::Arc;
 /// Which world.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum WorldKind {
-    /// The region's own door: a database, schedulers of which one leads.
+    /// The standalone region: a database, schedulers of which one leads.
     Region,
-    /// Nova's door: Placement, a ledger, schedulers that are all active.
+    /// OpenStack mode: Placement, a ledger, schedulers that are all active.
     Nova,
 }
 

@@ -456,7 +456,7 @@ fn what_sighup_takes_into_use_is_what_the_registry_says() {
         };
         let live = match kind {
             Kind::Scheduler => of(&taken),
-            // scheduler/nova-door/src/plugins.rs, `read_again`.
+            // scheduler/nova-service/src/plugins.rs, `read_again`.
             Kind::Nova => of(&["ebbtide.plugins", "ebbtide.cost_module"]),
             Kind::Agent => false,
         };

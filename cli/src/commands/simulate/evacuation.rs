@@ -17,7 +17,7 @@ const TWICE_EVERY: u64 = 64;
 
 pub(super) const HELP: &str = "\
 Each seed is a script for two worlds of a few hosts, driven by the real state machines of scheduler and
-agent: the region's own door (a database, schedulers of which one leads) and Nova's door (Placement, a
+agent: the standalone region (a database, schedulers of which one leads) and OpenStack mode (Placement, a
 ledger, schedulers that are all active). Tenants ask, delete, release, cancel; meanwhile parts are
 killed, paused and cut off, messages come twice, late and in another order, disks are full, hypervisors
 hang, agents lie. After each step all promises are checked; in the end faults stop, and everything has

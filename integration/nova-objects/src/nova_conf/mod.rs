@@ -1,4 +1,4 @@
-//! nova.conf: what the door needs of it, read and checked, and Nova's options for deciding.
+//! nova.conf: what the Nova service needs of it, read and checked, and Nova's options for deciding.
 //!
 //! To add an option of ours, add a line to the table in `ebbtide.rs` and a field beside it. Sections that others read by name
 //! (Keystone's and the brokers') are handed out as they are, variables replaced.
@@ -77,7 +77,7 @@ impl fmt::Debug for Section {
     }
 }
 
-/// What the door needs of nova.conf.
+/// What the Nova service needs of nova.conf.
 #[derive(Debug, Clone)]
 pub struct NovaConf {
     /// Nova's options for deciding: `[filter_scheduler]`, `[scheduler]`, `[metrics]` and the like, as the newest release reads them.
@@ -101,7 +101,7 @@ pub struct NovaConf {
     pub service_user: Section,
     /// `[keystone]`.
     pub keystone: Section,
-    /// `[nova]`: credentials for Nova's own API, if they are given here; the door falls back on `[placement]`'s.
+    /// `[nova]`: credentials for Nova's own API, if they are given here; the Nova service falls back on `[placement]`'s.
     pub nova: Section,
     /// `[workarounds]`, beyond what [`Self::options`] holds.
     pub workarounds: Section,

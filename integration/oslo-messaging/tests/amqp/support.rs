@@ -136,7 +136,7 @@ pub struct Entry {
     pub namespace: Option<String>,
 }
 
-/// The book of all requests, shared by servers; and the doors at which `wait` waits.
+/// The book of all requests, shared by servers; and the gates at which `wait` waits.
 #[derive(Clone)]
 pub struct Book {
     entries: Arc<watch::Sender<Vec<Entry>>>,

@@ -138,7 +138,7 @@ impl Cloud {
             protected_until,
             price_per_hour: terms.price_per_hour,
             max_price: terms.price_per_hour,
-            // Nova's door has no lifetime models: nothing asks for it.
+            // OpenStack mode has no lifetime models: nothing asks for it.
             flavor: String::new(),
             ends_at: None,
             priority: terms.priority,

@@ -211,7 +211,7 @@ fn extra_specs(spec: &RequestSpec) -> Vec<(&str, &str)> {
     specs
 }
 
-/// As the door reads a flavor (`ebbtide:preemptible`).
+/// As the Nova service reads a flavor (`ebbtide:preemptible`).
 fn is_preemptible(specs: &[(&str, &str)]) -> bool {
     specs
         .iter()

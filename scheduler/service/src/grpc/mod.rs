@@ -1,4 +1,4 @@
-//! The gRPC front door.
+//! The gRPC API.
 
 mod admin;
 mod advice;

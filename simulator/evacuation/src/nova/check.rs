@@ -1,4 +1,4 @@
-//! The promises of Nova's door, held against every write and in the end.
+//! The promises of OpenStack mode, held against every write and in the end.
 
 use super::world::NovaWorld;
 use crate::violation::Promise;

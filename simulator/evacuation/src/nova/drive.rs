@@ -1,4 +1,4 @@
-//! The loop that drives one record, as the door's does: what is due is decided, then done, then what came of it is written.
+//! The loop that drives one record, as the Nova service's does: what is due is decided, then done, then what came of it is written.
 
 use super::ledger::Written;
 use super::world::NovaWorld;
@@ -21,7 +21,7 @@ pub(super) struct Driven {
     pub(super) doubtful: bool,
     /// What was found to be due and is not done yet.
     pub(super) pending: VecDeque<Action>,
-    /// The ledger did not say that it has the record as it is: nothing goes on until it does, as in the door.
+    /// The ledger did not say that it has the record as it is: nothing goes on until it does, as in the Nova service.
     pub(super) unwritten: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The world of Nova's door: Placement, a ledger that several schedulers share, callers who wait for an answer, agents, and the record of
+//! The world of OpenStack mode: Placement, a ledger that several schedulers share, callers who wait for an answer, agents, and the record of
 //! a preemption (`ebbtide-preemption`) that whoever owns its row drives.
 
 mod act;

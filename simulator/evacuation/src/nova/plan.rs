@@ -57,7 +57,7 @@ impl NovaWorld {
         }
     }
 
-    /// There is room: it is claimed, as the door claims it.
+    /// There is room: it is claimed, as the Nova service claims it.
     fn claim(&mut self, who: usize, n: usize, host: usize) {
         let request = &self.requests[n];
         let Some(new) = new_claim(request.instance, host, request.vcpus) else {
@@ -188,7 +188,7 @@ impl NovaWorld {
     }
 
     /// What the newcomer does not need of its victims they go on holding in Placement until they are gone, so that nobody else is given
-    /// room in which one of them still runs. In the order of the plan, as the door does it.
+    /// room in which one of them still runs. In the order of the plan, as the Nova service does it.
     fn keep_the_rest(&self, victims: &mut [Victim], host: usize, needed: u64) {
         let needed = i64::try_from(needed).unwrap_or(i64::MAX);
         let missing = needed.saturating_sub(self.balance(host)).max(0);

@@ -22,7 +22,7 @@ use uuid::Uuid;
 /// More rounds than any burst of messages takes.
 const ROUNDS: u32 = 2_000;
 
-/// A scheduler of Nova's door.
+/// A scheduler of OpenStack mode.
 #[derive(Debug)]
 pub(super) struct Scheduler {
     pub(super) name: String,

@@ -1,4 +1,4 @@
-//! A scheduler of the region's own door: the real region in a shell with a lease, or a stand-by without one.
+//! A scheduler of the standalone region: the real region in a shell with a lease, or a stand-by without one.
 
 use ebbtide_model::record::{Change, OutboxMessage};
 use ebbtide_model::{EvacuationId, MessageId, Timestamp};

@@ -1,4 +1,4 @@
-//! TLS and mutual TLS at both doors.
+//! TLS and mutual TLS of both listeners.
 
 use super::certificates::Authority;
 use super::kit::{refusal, scheduler, soon, with_certificate};

@@ -1,6 +1,6 @@
 //! Whose things a request names: tenants see and change their own, and nobody else's exist for them.
 //!
-//! A [`Guard`] stands in front of the [`ApiHandlers`] and has every call of the services that tenants use, so that a new call does not compile
+//! A [`Guard`] stands in front of [`ApiHandlers`] and has every call of the services that tenants use, so that a new call does not compile
 //! before somebody has thought about it. Whether the role may make the call at all was decided before, at the gate.
 
 mod market;
@@ -16,7 +16,7 @@ use ebbtide_proto::v1;
 use ebbtide_region::Event;
 use tonic::{Request, Status};
 
-/// The door, as each caller may see it.
+/// The API, as each caller may see it.
 #[derive(Clone)]
 pub(crate) struct Guard {
     pub(crate) handlers: ApiHandlers,

@@ -87,7 +87,7 @@ impl Scheduler for Guard {
         &self,
         request: Request<v1::ListDecisionsRequest>,
     ) -> Result<Response<v1::ListDecisionsResponse>, Status> {
-        // The door asks the store for the caller's projects only.
+        // The handlers ask the store for the caller's projects only.
         self.handlers.list_decisions(request).await
     }
 

@@ -142,7 +142,7 @@ impl Servers for Guard {
         wire.project_id = who
             .project(&wire.project_id, "list evacuations")
             .map_err(ServiceError::Access)?;
-        // With a project named, the door leaves out who came in their place.
+        // With a project named, the handlers leave out who came in their place.
         self.handlers.list_evacuations(request).await
     }
 }

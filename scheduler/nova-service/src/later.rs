@@ -1,6 +1,6 @@
 //! Something that is opened at the start or, while what it needs is away, later.
 
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::task::{Tasks, pause};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,9 +43,9 @@ impl<T: Send + Sync + 'static> Later<T> {
         what: &'static str,
         times: Times,
         mut open: impl FnMut() -> F + Send + 'static,
-    ) -> Result<Self, DoorError>
+    ) -> Result<Self, NovaServiceError>
     where
-        F: Future<Output = Result<T, DoorError>> + Send,
+        F: Future<Output = Result<T, NovaServiceError>> + Send,
     {
         let opened = Arc::new(OnceCell::new());
         let (say_ready, ready) = watch::channel(false);
@@ -121,8 +121,8 @@ mod tests {
         Tasks::new(CancellationToken::new())
     }
 
-    fn away() -> DoorError {
-        DoorError::from(OpenStackError::Unavailable {
+    fn away() -> NovaServiceError {
+        NovaServiceError::from(OpenStackError::Unavailable {
             service: "the ledger".to_owned(),
             what: "a question".to_owned(),
             problem: "connection refused".to_owned(),
@@ -173,7 +173,7 @@ mod tests {
             pause: LONG,
         };
         let later = Later::<()>::start(&tasks, "a test", times, || async {
-            Err(DoorError::Config("wrong".to_owned()))
+            Err(NovaServiceError::Config("wrong".to_owned()))
         });
         let error = later.await.err().map(|error| error.to_string());
         assert_eq!(error.as_deref(), Some("wrong"));

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 
-/// All tasks of a running door.
+/// All tasks of a running scheduler.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tasks {
     tracker: TaskTracker,
@@ -27,7 +27,7 @@ impl Tasks {
         }
     }
 
-    /// Ends the door because of an error that nothing here can heal.
+    /// Ends the scheduler because of an error that nothing here can heal.
     pub(crate) fn fail(&self, error: LedgerError) {
         tracing::error!(code = error.code(), "{error}; the scheduler ends");
         let _ = self.failure.set(error);
@@ -49,7 +49,7 @@ impl Tasks {
             .spawn(work.instrument(tracing::info_span!("task", name)));
     }
 
-    /// Starts a task that repeats its work until the door has to end, with a pause between the end of one run and the next.
+    /// Starts a task that repeats its work until the scheduler has to end, with a pause between the end of one run and the next.
     pub(crate) fn repeat<F, W>(&self, name: &'static str, every: Duration, mut work: W)
     where
         F: Future<Output = ()> + Send,
@@ -63,7 +63,7 @@ impl Tasks {
         });
     }
 
-    /// Cancelled when the door has to end.
+    /// Cancelled when the scheduler has to end.
     pub(crate) fn stop(&self) -> &CancellationToken {
         &self.stop
     }
@@ -77,7 +77,7 @@ impl Tasks {
     }
 }
 
-/// Waits, or until the door has to end. True if it may go on.
+/// Waits, or until the scheduler has to end. True if it may go on.
 pub(crate) async fn pause(stop: &CancellationToken, time: Duration) -> bool {
     tokio::select! {
         () = tokio::time::sleep(time) => true,

@@ -2,7 +2,7 @@
 
 use super::compare::{Amounts, Host, Migration, Picture, Row, Server};
 use crate::configure;
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use ebbtide_nova_db::{Instance, InstanceDetail, NovaDb};
 use ebbtide_nova_objects::nova_conf::NovaConf;
 use ebbtide_openstack::{Placement, Session};
@@ -20,7 +20,10 @@ const SILENT_MILLIS: i64 = 60_000;
 ///
 /// # Errors
 /// Whatever is away, or refuses us: an audit of half the cloud would find what is not so.
-pub async fn read(conf: &NovaConf, progress: impl Fn(usize, usize)) -> Result<Picture, DoorError> {
+pub async fn read(
+    conf: &NovaConf,
+    progress: impl Fn(usize, usize),
+) -> Result<Picture, NovaServiceError> {
     // The ledger first: what it does not know yet is younger than what is read next, and shows as a task of its server.
     let rows = ledger(conf).await?;
     let nova = NovaDb::connect(&configure::databases(conf)?).await?;
@@ -44,7 +47,7 @@ pub async fn read(conf: &NovaConf, progress: impl Fn(usize, usize)) -> Result<Pi
     Ok(picture)
 }
 
-async fn ledger(conf: &NovaConf) -> Result<Vec<Row>, DoorError> {
+async fn ledger(conf: &NovaConf) -> Result<Vec<Row>, NovaServiceError> {
     let Some(url) = &conf.ebbtide.connection else {
         return Ok(Vec::new());
     };
@@ -69,7 +72,7 @@ async fn ledger(conf: &NovaConf) -> Result<Vec<Row>, DoorError> {
 }
 
 /// Servers and migrations, and the compute nodes by provider.
-async fn nova_side(nova: &NovaDb) -> Result<(Picture, Vec<(Uuid, String)>), DoorError> {
+async fn nova_side(nova: &NovaDb) -> Result<(Picture, Vec<(Uuid, String)>), NovaServiceError> {
     let mut picture = Picture::default();
     let mut nodes = Vec::new();
     for cell in nova.enabled_cells() {
@@ -149,7 +152,7 @@ async fn read_host(
     placement: &Placement,
     provider: Uuid,
     name: String,
-) -> Result<Option<(Uuid, Host)>, DoorError> {
+) -> Result<Option<(Uuid, Host)>, NovaServiceError> {
     let read = tokio::try_join!(
         placement.inventories(provider),
         placement.provider_allocations(provider)

@@ -1,7 +1,7 @@
 //! Rows of schedulers that died, and of our own earlier lives.
 
 use super::{Evacuations, Held, document, read};
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::preemption::Standing;
 use ebbtide_store::ledger::{LedgerError, LedgerHead, LedgerRow, Written};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 impl Evacuations {
     /// Goes on with what an earlier life of this scheduler left behind.
-    pub(super) async fn adopt_own(&self) -> Result<(), DoorError> {
+    pub(super) async fn adopt_own(&self) -> Result<(), NovaServiceError> {
         // Victims of others' rows are not to be planned with, either.
         self.freshen().await?;
         for row in self.shared.ledger.open_rows().await? {

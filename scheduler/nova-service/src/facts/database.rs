@@ -6,7 +6,7 @@
 use super::unheard::Unheard;
 use super::{Providers, convert};
 use crate::clock;
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::task::Tasks;
 use ebbtide_nova_cloud::Cloud;
 use ebbtide_nova_db::{Changes, FollowOptions, Follower, Loaded, NovaDb, NovaDbError};
@@ -64,7 +64,7 @@ impl Database {
     }
 
     /// Reads everything: at the start and on SIGHUP.
-    pub(crate) async fn load(&self) -> Result<(), DoorError> {
+    pub(crate) async fn load(&self) -> Result<(), NovaServiceError> {
         // In this order everywhere.
         let mut unread = self.unread.lock().await;
         let mut followers = self.followers.lock().await;

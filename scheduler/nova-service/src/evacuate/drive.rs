@@ -128,7 +128,7 @@ impl Driver {
         }
     }
 
-    /// Waits for a report, a caller, time, or the end. False: the door has to end.
+    /// Waits for a report, a caller, time, or the end. False: the scheduler has to end.
     async fn wait(&mut self, stop: &tokio_util::sync::CancellationToken) -> Result<bool, Lost> {
         let until = self
             .held

@@ -1,4 +1,4 @@
-//! What the door answers to: nova-scheduler's methods, and those of the base API.
+//! What the Nova service answers to: nova-scheduler's methods, and those of the base API.
 
 use crate::facts::Facts;
 use crate::select::{Selector, raised};

@@ -17,7 +17,7 @@ mod voices;
 
 use self::begun::{Beginning, Begun};
 pub(crate) use self::preempting::{Away, Preempting};
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
 use crate::preemption::{CalledOff, ComesAgain, Policy, Preemption, State};
@@ -159,7 +159,7 @@ impl Evacuations {
     }
 
     /// Starts to listen to agents, to beat, and to look for rows whose scheduler died.
-    pub(crate) async fn start(&self) -> Result<(), DoorError> {
+    pub(crate) async fn start(&self) -> Result<(), NovaServiceError> {
         self.adopt_own().await?;
         self.listen().await?;
         self.look_after_others();

@@ -1,14 +1,14 @@
 //! The brokers between schedulers and agents, from a `transport_url` or an AMQP URL.
 
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use ebbtide_bus::BrokerUrl;
 
 /// One URL for each host of a transport URL: `rabbit://u:p@h1:5672,u:p@h2:5672/nova?ssl=1`. AMQP URLs are taken as they are, separated by
 /// commas.
-pub(crate) fn brokers(url: &str) -> Result<Vec<BrokerUrl>, DoorError> {
+pub(crate) fn brokers(url: &str) -> Result<Vec<BrokerUrl>, NovaServiceError> {
     let parsed: Result<Vec<BrokerUrl>, _> = texts(url).iter().map(|text| text.parse()).collect();
     parsed.map_err(|error| {
-        DoorError::Config(format!(
+        NovaServiceError::Config(format!(
             "[ebbtide] bus_url, or [DEFAULT] transport_url: {error}"
         ))
     })

@@ -6,7 +6,7 @@
 //! request comes from a conductor, which has a record by then.
 
 use crate::configure;
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use ebbtide_nova_db::{NovaDb, OwnService, Release, Shown};
 use ebbtide_nova_objects::nova_conf::NovaConf;
@@ -49,7 +49,7 @@ fn deciding(shown: Option<Release>, conf: &NovaConf) -> u32 {
 pub(crate) async fn at_start(
     nova: &NovaDb,
     conf: &NovaConf,
-) -> Result<(Option<Release>, u32), DoorError> {
+) -> Result<(Option<Release>, u32), NovaServiceError> {
     let shown = nova.shown_release().await?.after(None);
     say(shown, conf);
     Ok((shown, deciding(shown, conf)))

@@ -1,6 +1,6 @@
 //! Metrics and health over HTTP (`[ebbtide] metrics_listen`).
 
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
 use crate::facts::Facts;
 use crate::metrics::Metrics;
@@ -30,7 +30,11 @@ pub(crate) struct Pages {
 ///
 /// # Errors
 /// The address is none, or somebody else has it.
-pub(crate) async fn start(address: &str, pages: Pages, tasks: &Tasks) -> Result<(), DoorError> {
+pub(crate) async fn start(
+    address: &str,
+    pages: Pages,
+    tasks: &Tasks,
+) -> Result<(), NovaServiceError> {
     let listener = TcpListener::bind(self::address(address)?)
         .await
         .map_err(|error| wrong(address, &error.to_string()))?;
@@ -57,14 +61,14 @@ pub(crate) async fn start(address: &str, pages: Pages, tasks: &Tasks) -> Result<
     Ok(())
 }
 
-fn wrong(address: &str, problem: &str) -> DoorError {
-    DoorError::Config(format!(
+fn wrong(address: &str, problem: &str) -> NovaServiceError {
+    NovaServiceError::Config(format!(
         "nova.conf: [ebbtide] metrics_listen = {address}: {problem}"
     ))
 }
 
 /// Where to listen.
-pub(crate) fn address(text: &str) -> Result<SocketAddr, DoorError> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, NovaServiceError> {
     text.parse().map_err(|error| {
         let problem = format!("{error}; it is ADDRESS:PORT, as in 127.0.0.1:7471");
         wrong(text, &problem)

@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// What stands open for one guest.
 #[derive(Debug, Default)]
-struct Doors {
+struct GuestListeners {
     socket: Option<Open>,
     /// With the number of the interface: one that was made anew has the old name and another number.
     interface: Option<(u32, Open)>,
@@ -24,7 +24,7 @@ struct Doors {
     complained: bool,
 }
 
-/// All guests' doors.
+/// The listeners of all guests.
 #[derive(Debug)]
 pub(super) struct Metadata {
     source: Arc<dyn Source>,
@@ -32,7 +32,7 @@ pub(super) struct Metadata {
     run_dir: PathBuf,
     interface: bool,
     port: u16,
-    doors: Mutex<BTreeMap<ServerId, Doors>>,
+    listeners: Mutex<BTreeMap<ServerId, GuestListeners>>,
 }
 
 impl Metadata {
@@ -47,18 +47,21 @@ impl Metadata {
             run_dir: settings.run_dir.clone(),
             interface: settings.metadata.interface,
             port: settings.metadata.port,
-            doors: Mutex::new(BTreeMap::new()),
+            listeners: Mutex::new(BTreeMap::new()),
         }
     }
 
-    /// Opens what is shut for these guests, and shuts the others' doors.
+    /// Opens what is shut for these guests, and closes the others.
     pub(super) fn serve(&self, running: &BTreeSet<ServerId>) {
-        let mut doors = self.doors.lock().unwrap_or_else(PoisonError::into_inner);
-        doors.retain(|server_id, _| running.contains(server_id));
+        let mut listeners = self
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        listeners.retain(|server_id, _| running.contains(server_id));
         for server_id in running {
-            let doors = doors.entry(*server_id).or_default();
-            if let Err(error) = self.open(*server_id, doors)
-                && !std::mem::replace(&mut doors.complained, true)
+            let listeners = listeners.entry(*server_id).or_default();
+            if let Err(error) = self.open(*server_id, listeners)
+                && !std::mem::replace(&mut listeners.complained, true)
             {
                 tracing::warn!(%server_id, %error, "the guest's metadata cannot be served on every way to it");
             }
@@ -66,14 +69,14 @@ impl Metadata {
     }
 
     /// Also after one of them could not be opened, the other one is tried.
-    fn open(&self, server_id: ServerId, doors: &mut Doors) -> io::Result<()> {
+    fn open(&self, server_id: ServerId, listeners: &mut GuestListeners) -> io::Result<()> {
         let again = || (Arc::clone(&self.source), Arc::clone(&self.clock));
         let mut outcome = Ok(());
-        if doors.socket.is_none() {
+        if listeners.socket.is_none() {
             let path = names::metadata_socket(&self.run_dir, server_id);
             let (source, clock) = again();
             match Open::on_socket(&path, server_id, source, clock) {
-                Ok(open) => doors.socket = Some(open),
+                Ok(open) => listeners.socket = Some(open),
                 Err(error) => outcome = Err(error),
             }
         }
@@ -83,24 +86,24 @@ impl Metadata {
         let tap = names::tap(server_id);
         let Some(number) = index_of(&tap)? else {
             // A domain of another template has none.
-            doors.interface = None;
+            listeners.interface = None;
             return outcome;
         };
-        if doors
+        if listeners
             .interface
             .as_ref()
             .is_none_or(|(known, _)| *known != number)
         {
-            doors.interface = None;
+            listeners.interface = None;
             let (source, clock) = again();
             let open = Open::on_interface(&tap, self.port, server_id, source, clock)?;
-            doors.interface = Some((number, open));
+            listeners.interface = Some((number, open));
         }
         outcome
     }
 
     pub(super) fn shut(&self, server_id: ServerId) {
-        self.doors
+        self.listeners
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .remove(&server_id);

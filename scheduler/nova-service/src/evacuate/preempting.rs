@@ -3,7 +3,7 @@
 
 use super::Evacuations;
 use crate::configure;
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use crate::later::{Later, Times};
 use crate::metrics::Metrics;
@@ -41,7 +41,7 @@ impl Preempting {
         facts: &Facts,
         tasks: &Tasks,
         metrics: &Metrics,
-    ) -> Result<Self, DoorError> {
+    ) -> Result<Self, NovaServiceError> {
         if !conf.ebbtide.preemption {
             tracing::info!("preemption is switched off ([ebbtide] preemption)");
             return Ok(Self::default());
@@ -75,7 +75,7 @@ impl Preempting {
                 let register = || async {
                     let ledger = Ledger::open(&store).await?;
                     let owner = ledger.register(&name).await?;
-                    Ok::<_, DoorError>(Evacuations::new(
+                    Ok::<_, NovaServiceError>(Evacuations::new(
                         facts, ledger, owner, bus, prefix, policy, tasks, metrics,
                     ))
                 };

@@ -33,7 +33,7 @@ impl<'a> Patience<'a> {
         }
     }
 
-    /// Waits for a service that is away. False: it has been away for too long, or the door has to end.
+    /// Waits for a service that is away. False: it has been away for too long, or the scheduler has to end.
     pub(super) async fn wait(&mut self, error: &OpenStackError) -> bool {
         if !error.is_passing() || self.left.is_zero() {
             return false;

@@ -3,7 +3,7 @@
 use super::voices::{Heard, Voices};
 use super::{Evacuations, Report, read};
 use crate::clock;
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::preemption::Input;
 use crate::task::pause;
 use ebbtide_bus::{Delivery, Rejected, Rejects};
@@ -22,7 +22,7 @@ const PREFETCH: u16 = 64;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
 impl Evacuations {
-    pub(super) async fn listen(&self) -> Result<(), DoorError> {
+    pub(super) async fn listen(&self) -> Result<(), NovaServiceError> {
         let queue = self.shared.prefix.scheduler();
         let mut reports = self.shared.bus.consume(&queue, PREFETCH).await?;
         let all = self.clone();

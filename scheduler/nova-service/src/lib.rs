@@ -1,4 +1,4 @@
-//! The door for Nova: answers what nova-scheduler is asked, as nova-scheduler answers it, and makes room by preemption.
+//! The Nova service: answers what nova-scheduler is asked, as nova-scheduler answers it, and makes room by preemption.
 
 pub mod audit;
 mod brokers;
@@ -27,6 +27,6 @@ pub use configure::{PROGRAM, check as check_conf, read_conf};
 pub use describe::describe;
 pub use ebbtide_nova_objects::nova_conf;
 pub use ebbtide_preemption as preemption;
-pub use error::DoorError;
-pub use run::Door;
+pub use error::NovaServiceError;
+pub use run::NovaService;
 pub use settings::Settings;

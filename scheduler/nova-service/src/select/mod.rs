@@ -81,7 +81,7 @@ pub(crate) struct Request {
     /// Somebody waits for the result.
     pub(crate) is_call: bool,
     pub(crate) caller: CallState,
-    /// Cancelled when the door has to end: what has not begun is left to another scheduler.
+    /// Cancelled when the scheduler has to end: what has not begun is left to another scheduler.
     pub(crate) stop: CancellationToken,
     /// The first notification was sent.
     said_start: AtomicBool,

@@ -8,7 +8,7 @@
 
 use super::provider_locks::{ProviderGuard, ProviderLocks};
 use crate::clock::Stopwatch;
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::task::{Tasks, pause};
 use ebbtide_nova_cloud::{
     Allocations, Cloud, Consumer, Counts, Inventory, ProviderFacts, ProviderLine,
@@ -90,7 +90,7 @@ impl Providers {
     }
 
     /// Learns of all providers. What is read only in the background is believed from Nova's rows until then.
-    pub(crate) async fn load(&self) -> Result<(), DoorError> {
+    pub(crate) async fn load(&self) -> Result<(), NovaServiceError> {
         let lines = self.lines().await?;
         self.take_list(&lines);
         for class in USUAL {
@@ -130,7 +130,7 @@ impl Providers {
         cloud.counts()
     }
 
-    /// Keeps the belief up until the door has to end.
+    /// Keeps the belief up until the scheduler has to end.
     pub(crate) fn follow(self: &Arc<Self>, every: Duration, tasks: &Tasks) {
         let lister = Arc::clone(self);
         let stop = tasks.stop().clone();

@@ -1,4 +1,4 @@
-//! What of the operator's wishes the door itself has to know, whatever file they came from.
+//! What of the operator's wishes the Nova service itself has to know, whatever file they came from.
 
 use crate::preemption::{Policy, ReplyWhen};
 use std::time::Duration;

@@ -1,6 +1,6 @@
-//! From nova.conf to what the parts of the door take.
+//! From nova.conf to what the parts of the service take.
 
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::preemption::{Policy, ReplyWhen};
 use crate::settings::Settings;
 use ebbtide_bus::{BrokerUrl, QueuePrefix};
@@ -26,15 +26,15 @@ pub const PROGRAM: &str = "nova-scheduler";
 /// Reads nova.conf as nova-scheduler does: these files and folders, or where oslo.config looks by itself.
 ///
 /// # Errors
-/// [`DoorError::Config`] that names file, line, option and what is allowed.
-pub fn read_conf(files: &[PathBuf], folders: &[PathBuf]) -> Result<NovaConf, DoorError> {
+/// [`NovaServiceError::Config`] that names file, line, option and what is allowed.
+pub fn read_conf(files: &[PathBuf], folders: &[PathBuf]) -> Result<NovaConf, NovaServiceError> {
     let mut found = oslo_config::Config::find("nova", PROGRAM, files, folders).map_err(config)?;
     let machine = nova_conf::Machine::here().map_err(config)?;
     NovaConf::read(&mut found, &machine).map_err(config)
 }
 
-fn config(error: impl std::fmt::Display) -> DoorError {
-    DoorError::Config(error.to_string())
+fn config(error: impl std::fmt::Display) -> NovaServiceError {
+    NovaServiceError::Config(error.to_string())
 }
 
 fn seconds(number: i64) -> Seconds {
@@ -65,20 +65,20 @@ pub(crate) fn settings(conf: &NovaConf) -> Settings {
     }
 }
 
-/// All that can be said against a configuration without asking anybody: what [`Door::open`](crate::Door::open) refuses first, in its order.
+/// All that can be said against a configuration without asking anybody: what [`NovaService::open`](crate::NovaService::open) refuses first, in its order.
 ///
 /// # Errors
-/// Those that `Door::open` would have, each of which would keep it from opening.
-pub fn check(conf: &NovaConf) -> Vec<DoorError> {
+/// Those that `NovaService::open` would have, each of which would keep it from opening.
+pub fn check(conf: &NovaConf) -> Vec<NovaServiceError> {
     let mut wrong = Vec::new();
-    let mut look = |result: Result<(), DoorError>| wrong.extend(result.err());
+    let mut look = |result: Result<(), NovaServiceError>| wrong.extend(result.err());
     look(messaging(conf).map(drop));
     look(placement(conf).map(drop));
     look(databases(conf).map(drop));
     look(
         Cloud::new(conf.options.clone(), cloud(conf))
             .map(drop)
-            .map_err(DoorError::from),
+            .map_err(NovaServiceError::from),
     );
     if let Some(url) = &conf.ebbtide.connection {
         look(ledger(url).map(drop));
@@ -91,13 +91,15 @@ pub fn check(conf: &NovaConf) -> Vec<DoorError> {
 }
 
 /// The ledger's database.
-pub(crate) fn ledger(url: &str) -> Result<StoreConfig, DoorError> {
+pub(crate) fn ledger(url: &str) -> Result<StoreConfig, NovaServiceError> {
     StoreConfig::new(&plain_url(url))
-        .map_err(|error| DoorError::Config(format!("{LEDGER}: {error}")))
+        .map_err(|error| NovaServiceError::Config(format!("{LEDGER}: {error}")))
 }
 
 /// The brokers between schedulers and agents, and the first part of their queues' names.
-pub(crate) fn agents_bus(conf: &NovaConf) -> Result<(Vec<BrokerUrl>, QueuePrefix), DoorError> {
+pub(crate) fn agents_bus(
+    conf: &NovaConf,
+) -> Result<(Vec<BrokerUrl>, QueuePrefix), NovaServiceError> {
     let ours = &conf.ebbtide;
     let url = ours.bus_url.as_deref();
     let brokers = crate::brokers::brokers(url.unwrap_or(&conf.general.transport_url))?;
@@ -119,10 +121,10 @@ pub(crate) fn tolerates_old_computes(conf: &NovaConf) -> bool {
 }
 
 /// Nova's options for deciding, as that release of Nova reads them; what has no effect is told.
-pub(crate) fn deciding(conf: &NovaConf, release: u32) -> Result<Options, DoorError> {
+pub(crate) fn deciding(conf: &NovaConf, release: u32) -> Result<Options, NovaServiceError> {
     let (options, notes) = conf
         .options_for(Release(release))
-        .map_err(|error| DoorError::Config(error.to_string()))?;
+        .map_err(|error| NovaServiceError::Config(error.to_string()))?;
     tracing::info!(release, "deciding as this release of Nova");
     for note in notes {
         tracing::warn!("nova.conf: {note}");
@@ -143,10 +145,10 @@ pub(crate) fn cloud(conf: &NovaConf) -> CloudSettings {
 }
 
 /// Where Nova's databases are.
-pub(crate) fn databases(conf: &NovaConf) -> Result<NovaDbConfig, DoorError> {
+pub(crate) fn databases(conf: &NovaConf) -> Result<NovaDbConfig, NovaServiceError> {
     let need = |section: &str, of: &nova_conf::Database| {
         of.connection.clone().map(Secret::new).ok_or_else(|| {
-            DoorError::Config(format!("nova.conf: [{section}] connection is not set"))
+            NovaServiceError::Config(format!("nova.conf: [{section}] connection is not set"))
         })
     };
     let options = &conf.options;
@@ -189,7 +191,7 @@ fn ratio(set: Option<f64>, initial: f64) -> f64 {
 /// Who we are for Placement, and where it is.
 pub(crate) fn placement(
     conf: &NovaConf,
-) -> Result<(AuthOptions, SessionOptions, AdapterOptions), DoorError> {
+) -> Result<(AuthOptions, SessionOptions, AdapterOptions), NovaServiceError> {
     let section = &conf.placement;
     Ok((
         AuthOptions::from_lookup("[placement]", section.lookup())?,
@@ -199,7 +201,9 @@ pub(crate) fn placement(
 }
 
 /// Nova's message bus.
-pub(crate) fn messaging(conf: &NovaConf) -> Result<(TransportUrl, RabbitOptions), DoorError> {
+pub(crate) fn messaging(
+    conf: &NovaConf,
+) -> Result<(TransportUrl, RabbitOptions), NovaServiceError> {
     transport(conf, &conf.general.transport_url)
 }
 
@@ -207,7 +211,7 @@ pub(crate) fn messaging(conf: &NovaConf) -> Result<(TransportUrl, RabbitOptions)
 pub(crate) fn transport(
     conf: &NovaConf,
     url: &str,
-) -> Result<(TransportUrl, RabbitOptions), DoorError> {
+) -> Result<(TransportUrl, RabbitOptions), NovaServiceError> {
     let url: TransportUrl = url.parse().map_err(config)?;
     let options = RabbitOptions::for_url(&url, conf.rabbit.lookup())?;
     Ok((url, options))

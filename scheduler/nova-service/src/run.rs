@@ -1,13 +1,13 @@
-//! From nova.conf to a door that is open, and to its end.
+//! From nova.conf to a scheduler that answers, and to its end.
 
 use crate::endpoint::{BaseApi, SchedulerApi};
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::evacuate::Preempting;
 use crate::facts::{Database, Facts, Providers};
 use crate::metrics::Metrics;
 use crate::notices::Notices;
 use crate::pages::{self, Pages};
-use crate::plugins::DoorPlugins;
+use crate::plugins::NovaServicePlugins;
 use crate::release::{self, CloudRelease};
 use crate::select::Selector;
 use crate::task::{Tasks, pause};
@@ -30,23 +30,23 @@ const FINISH: Duration = Duration::from_secs(10);
 /// How long something that is needed at the start and away rests before it is asked again.
 const START_PAUSE: Duration = Duration::from_secs(2);
 
-/// A door that is open.
-pub struct Door {
+/// A scheduler that answers.
+pub struct NovaService {
     server: RpcServer,
     transports: Vec<Transport>,
     facts: Facts,
-    plugins: DoorPlugins,
+    plugins: NovaServicePlugins,
     preempting: Preempting,
     tasks: Tasks,
 }
 
-impl Door {
+impl NovaService {
     /// Reads the cloud and begins to answer. What is needed and away (a database, Placement, Keystone, the broker) is waited for, as
     /// Nova does, until `stop`.
     ///
     /// # Errors
     /// What waiting does not heal: the configuration, refused credentials, computes that are too old.
-    pub async fn open(conf: &NovaConf, stop: CancellationToken) -> Result<Self, DoorError> {
+    pub async fn open(conf: &NovaConf, stop: CancellationToken) -> Result<Self, NovaServiceError> {
         let watch = clock::Stopwatch::start();
         let settings = Arc::new(configure::settings(conf));
         let tasks = Tasks::new(stop);
@@ -117,7 +117,7 @@ impl Door {
 
     /// SIGHUP: reads the cells anew, and the operator's plugins and which cost module is used. What else has changed in nova.conf waits for the
     /// next start.
-    pub async fn reload(&self, conf: Result<NovaConf, DoorError>) {
+    pub async fn reload(&self, conf: Result<NovaConf, NovaServiceError>) {
         match self.facts.database.load().await {
             Ok(()) => tracing::info!("SIGHUP: the cells are read anew"),
             Err(error) => tracing::error!(code = error.code(), "SIGHUP: {error}"),
@@ -135,11 +135,11 @@ impl Door {
         }
     }
 
-    /// Closes the door: nothing new is taken, what is being worked on may end, the rest goes to another scheduler.
+    /// Ends the scheduler: nothing new is taken, what is being worked on may end, the rest goes to another scheduler.
     ///
     /// # Errors
-    /// What the door had to end for by itself (it cancels `stop` then): another scheduler has taken its name.
-    pub async fn close(self) -> Result<(), DoorError> {
+    /// What the scheduler had to end for by itself (it cancels `stop` then): another scheduler has taken its name.
+    pub async fn close(self) -> Result<(), NovaServiceError> {
         let report = self.server.stop(FINISH).await;
         if report.unfinished > 0 {
             tracing::warn!(
@@ -172,9 +172,9 @@ async fn patiently<T, F>(
     tasks: &Tasks,
     what: &str,
     mut work: impl FnMut() -> F,
-) -> Result<T, DoorError>
+) -> Result<T, NovaServiceError>
 where
-    F: Future<Output = Result<T, DoorError>>,
+    F: Future<Output = Result<T, NovaServiceError>>,
 {
     loop {
         match work().await {
@@ -193,7 +193,7 @@ where
 async fn open_facts(
     conf: &NovaConf,
     tasks: &Tasks,
-) -> Result<(Facts, DoorPlugins, Option<Release>), DoorError> {
+) -> Result<(Facts, NovaServicePlugins, Option<Release>), NovaServiceError> {
     let (auth, session, adapter) = configure::placement(conf)?;
     let placement = Placement::new(Session::new(auth, session)?, adapter)?;
     let databases = configure::databases(conf)?;
@@ -207,7 +207,7 @@ async fn open_facts(
     .await?;
     let options = configure::deciding(conf, release)?;
     let (plugins, options, settings) =
-        DoorPlugins::start(conf, options, configure::cloud(conf), tasks)?;
+        NovaServicePlugins::start(conf, options, configure::cloud(conf), tasks)?;
     let cloud = Cloud::new(options, settings)?;
     let cloud = Arc::new(RwLock::new(cloud));
     let providers = Arc::new(Providers::new(placement, Arc::clone(&cloud)));
@@ -228,7 +228,7 @@ async fn own_record(
     facts: &Facts,
     shown: Option<Release>,
     tasks: &Tasks,
-) -> Result<OwnService, DoorError> {
+) -> Result<OwnService, NovaServiceError> {
     let nova = facts.database.nova();
     let too_old = if configure::tolerates_old_computes(conf) {
         TooOld::Warn
@@ -285,7 +285,7 @@ fn notices(
     conf: &NovaConf,
     transports: &mut Vec<Transport>,
     tasks: &Tasks,
-) -> Result<Notices, DoorError> {
+) -> Result<Notices, NovaServiceError> {
     let wishes = &conf.notifications;
     if !wishes.enabled() {
         return Ok(Notices::default());

@@ -1,4 +1,4 @@
-//! What flavors say and what has no effect behind Nova's door: told once for each flavor, in the log.
+//! What flavors say and what has no effect in OpenStack mode: told once for each flavor, in the log.
 
 use ebbtide_model::flavor::MAX_LIFETIME_SECONDS;
 use ebbtide_nova::model::Flavor;
@@ -32,7 +32,7 @@ impl Unheard {
         let new = told.len() < MOST && told.insert(flavor.flavorid.clone());
         new.then(|| {
             format!(
-                "flavor {:?} says {MAX_LIFETIME_SECONDS}={limit}, which has no effect behind Nova's door: its servers are not ended after that \
+                "flavor {:?} says {MAX_LIFETIME_SECONDS}={limit}, which has no effect in OpenStack mode: its servers are not ended after that \
                  time; unset it, or let a scheduled job delete old servers",
                 flavor.name
             )

@@ -1,7 +1,7 @@
-//! The operator's weighers and cost modules behind Nova's door: `[ebbtide] plugins` of nova.conf names a file with them. It is read when the scheduler
+//! The operator's weighers and cost modules in OpenStack mode: `[ebbtide] plugins` of nova.conf names a file with them. It is read when the scheduler
 //! starts, and again on SIGHUP.
 
-use crate::error::DoorError;
+use crate::error::NovaServiceError;
 use crate::facts::Facts;
 use crate::task::{Tasks, blocking, pause};
 use ebbtide_engine::PluginFailure;
@@ -27,7 +27,7 @@ struct ActivePlugins {
 
 /// The plugins in use. Cheap to clone.
 #[derive(Clone)]
-pub(crate) struct DoorPlugins(Arc<Mutex<ActivePlugins>>);
+pub(crate) struct NovaServicePlugins(Arc<Mutex<ActivePlugins>>);
 
 /// Loads what is new. The rest goes on as it is.
 fn load(conf: &NovaConf, before: &PluginSet, services: Services) -> Result<PluginSet, PluginError> {
@@ -49,20 +49,20 @@ fn say(set: &PluginSet) {
         if plugin.config.shadow {
             tracing::warn!(
                 plugin = name,
-                "Nova's door decides nothing in shadow: it is left out"
+                "OpenStack mode decides nothing in shadow: it is left out"
             );
         }
     }
 }
 
-impl DoorPlugins {
+impl NovaServicePlugins {
     /// Puts them behind Nova's own weighers, and looks now and then for those that are away.
     pub(crate) fn start(
         conf: &NovaConf,
         options: Options,
         mut cloud: CloudSettings,
         tasks: &Tasks,
-    ) -> Result<(Self, Options, CloudSettings), DoorError> {
+    ) -> Result<(Self, Options, CloudSettings), NovaServiceError> {
         let set = load(conf, &PluginSet::default(), Services::MayBeAway)?;
         say(&set);
         let standalone = Arc::new(set.standalone(PluginFailure::Ignore));
@@ -78,10 +78,10 @@ impl DoorPlugins {
         &self,
         conf: &NovaConf,
         facts: &Facts,
-    ) -> Result<usize, DoorError> {
+    ) -> Result<usize, NovaServiceError> {
         let before = self.held().set.clone();
         let (plugins, own, facts) = (self.clone(), conf.clone(), facts.clone());
-        let done = blocking(move || -> Result<usize, DoorError> {
+        let done = blocking(move || -> Result<usize, NovaServiceError> {
             let set = load(&own, &before, Services::MustAnswer)?;
             let standalone = set.standalone(PluginFailure::Ignore);
             let module = crate::configure::cloud(&own).engine.cost_module;
@@ -95,7 +95,7 @@ impl DoorPlugins {
             Ok(count)
         });
         done.await
-            .map_err(|error| DoorError::Config(format!("the plugins: {error}")))?
+            .map_err(|error| NovaServiceError::Config(format!("the plugins: {error}")))?
     }
 
     fn held(&self) -> std::sync::MutexGuard<'_, ActivePlugins> {

@@ -1,4 +1,4 @@
-//! What keeps the door from opening, or from staying open. What a caller is told instead are Nova's own exceptions.
+//! Why a scheduler does not start, or has to end. What a caller is told instead are Nova's own exceptions.
 
 use ebbtide_bus::BusError;
 use ebbtide_nova_cloud::CloudError;
@@ -9,9 +9,9 @@ use ebbtide_store::ledger::LedgerError;
 use oslo_messaging::MessagingError;
 use thiserror::Error;
 
-/// An error of the door.
+/// An error of the Nova service.
 #[derive(Debug, Error)]
-pub enum DoorError {
+pub enum NovaServiceError {
     /// nova.conf.
     #[error("{0}")]
     Config(String),
@@ -38,7 +38,7 @@ pub enum DoorError {
     Bus(#[from] BusError),
 }
 
-impl DoorError {
+impl NovaServiceError {
     /// The stable code, as in `docs/errors.md`.
     #[must_use]
     pub fn code(&self) -> &'static str {
